@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goldless.apps.gre.board_comparison import (
+from goldless.apps.gre.boards import (
+    Board,
+    BoardScore,
     agent_correlations,
     compare_boards,
     correlate,
     read_benchmark_scores,
+    read_board,
 )
-from goldless.apps.gre.boards import Board, BoardScore, read_board
 from goldless.apps.gre.linking import FEWEST_ANCHORS, RESAMPLES, LinkedEdition, link_sides
 from goldless.errors import UserError
 from goldless.records import Agent

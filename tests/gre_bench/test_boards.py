@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from goldless.apps.gre.board_comparison import read_benchmark_scores
-from goldless.apps.gre.boards import BoardScore, read_board
+from goldless.apps.gre.boards import BoardScore, read_benchmark_scores, read_board
 from goldless.errors import StudyError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import Agent

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from goldless.apps.gre.contamination import Clock, contamination_clock
+from goldless.apps.gre.results import Clock, contamination_clock
 from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.reports.document import read, write

@@ -108,9 +108,3 @@ async def test_a_cut_off_in_the_config_counts_at_scoring_and_can_be_taken_back(e
     rows = (edition.study_folder / "agents.jsonl").read_text()
     assert "cutoff_date" not in rows
     assert '"family":"f"' in rows.replace(" ", "")
-
-
-# --- an edition that cannot write ---------------------------------------------------------------------------
-
-
-# --- scoring that is broken off -------------------------------------------------------------------------------------

@@ -8,9 +8,8 @@ import math
 import pytest
 from edition_folders import QUICK, TAGS, papers_folder
 
-from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.collecting import INSTRUCTIONS, collect_edition
 from goldless.apps.gre.edition import INJECTED, marked_papers, open_or_begin
-from goldless.apps.gre.hidden_instructions import INSTRUCTIONS
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.models.scripted import ScriptedModel

@@ -93,6 +93,12 @@ def test_both_apis_give_the_same_papers(server, open_venue):
     assert paper.columns["address"] == "https://openreview.net/forum?id=b"
 
 
+@pytest.mark.parametrize("listing", ["Blind_Submission", "Submission", "submission"])
+def test_an_api_v1_venue_is_double_blind_single_blind_or_old(server, open_venue, listing):
+    server.add(VENUE, [Submitted("a", THREE)], api=1, listing=listing)
+    assert isinstance(collect(open_venue())["a"], Paper)
+
+
 def test_reviews_of_the_first_years_of_api_v1_are_found_under_their_old_invitations(server, open_venue):
     # ICLR 2018 to 2019: VENUE/-/Paper1/Official_Review; ICLR 2017: VENUE/-/paper1/official/review.
     server.add(VENUE, [Submitted("a", THREE)], api=1)
@@ -494,6 +500,34 @@ def test_a_damaged_file_of_replies_ends_in_a_sentence(server, open_venue, tmp_pa
     spoil(tmp_path / "cache" / "replies.sqlite")
     with pytest.raises(UserError, match=r"replies.sqlite: cannot store replies .* delete the file if it is damaged"):
         collect(open_venue())
+
+
+def test_a_kept_reply_that_cannot_be_read_is_asked_for_again(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    first = collect(open_venue())
+    with closing(sqlite3.connect(tmp_path / "cache" / "replies.sqlite")) as database:
+        database.execute("""UPDATE responses SET value = '{"half'""")
+        database.commit()
+    assert collect(open_venue()) == first
+
+
+def test_a_collection_that_came_too_early_does_not_change_a_later_draw(server, tmp_path):
+    server.add(VENUE, [Submitted(f"p{n}", THREE) for n in range(12)], api=2)
+    public = [*server.notes["v2"]]
+
+    def drawn(folder: str) -> set[str]:
+        place = {"seconds_between_requests": 0, "api1": server.api1, "api2": server.api2}
+        made = collect_edition(open_or_begin(tmp_path / folder), {"venue": VENUE, "papers": 4, "seed": 1}, **place)
+        return set(made.study().tasks)
+
+    server.notes["v2"] = [note for note in public if "-r" not in note["id"]]
+    with pytest.raises(UserError, match=r"0 of 12 papers are usable.*few_reviews 12"):
+        drawn("early")
+    server.faults = [(f"forum=p{n}&", (429, {"Retry-After": "9999"}, b"{}")) for n in range(4)]
+    with pytest.raises(UnansweredError):
+        drawn("early")
+    server.notes["v2"], server.faults = public, []
+    assert drawn("early") == drawn("on time")
 
 
 def test_no_name_of_a_paper_leads_out_of_the_folder(server, tmp_path):

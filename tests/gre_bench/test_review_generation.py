@@ -64,6 +64,16 @@ async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(f
     assert (row["agent"], row["task"], row["failure"], row["raw"]) == ("small", "p2", "too_long", None)
 
 
+async def test_a_paper_is_cut_only_where_that_is_asked_for_and_every_row_says_so(folder, generate):
+    path, small = folder(), scripted("small", context_length=PROMPT_WORDS + 3 + 10)
+    generated = await generate(path, {"small": small}, max_tokens=10, truncate=True)
+    assert small.calls[1].messages[1].content == "delta epsilon zeta "
+    add_reviews(path, generated)
+    rows = goldless.read_study(path).table("generations").to_dicts()
+    assert [row["characters_cut"] for row in rows] == [0, len("eta")]
+    assert all("|truncate:on|" in row["settings"] for row in rows)
+
+
 async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_asked_for(folder, generate):
     half = ChatReply("<summary>A.</summary><strengths>1. Fast, and", "length")
     model = scripted(answers=lambda _: half)

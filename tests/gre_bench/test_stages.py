@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from edition_folders import QUICK, TAGS, reviewer, write_rows
+from edition_folders import QUICK, TAGS, papers_folder, reviewer, write_rows
 from loopback import Behaviour, LoopbackServer, chat_reply
 
 from goldless.apps.gre.boards import read_board
@@ -18,6 +18,7 @@ from goldless.apps.gre.demonstration import (
     begin_demonstration,
     write_scripts,
 )
+from goldless.apps.gre.edition import open_or_begin
 from goldless.apps.gre.results import edition_section
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
@@ -60,6 +61,23 @@ async def test_a_review_scores_the_words_it_shares_with_the_references(edition, 
     assert rows["human"].score == pytest.approx(sum(human) / 2 * KNOWN)
     assert set(rows) == {"human", "copies", "silent"}
     assert "peers:reference1+reference2" in evaluation.leaderboard().signature
+
+
+@pytest.mark.parametrize("held", ["something else", "nothing, and closed"])
+def test_an_edition_is_not_begun_in_a_folder_with_something_else_or_one_that_cannot_be_written(tmp_path, held):
+    folder, papers = tmp_path / "letters", papers_folder(tmp_path / "papers")
+    folder.mkdir()
+    if held == "something else":
+        (folder / "aunt.txt").write_text("dear")
+        said = "not an edition, and not empty. Choose a new or empty folder"
+    else:
+        folder = folder.rename(tmp_path / "file") / "edition"
+        folder.parent.rmdir()
+        folder.parent.write_text("a file where a folder should be")
+        said = "Choose another folder"
+    with pytest.raises(UserError, match=said):
+        collect_edition(open_or_begin(folder), {"from_folder": str(papers)})
+    assert not (folder / "edition.toml").exists()
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])
@@ -156,6 +174,15 @@ async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server
     _, generated = await review_edition(edition, {}, options=asking)
     assert [review.failure for review in generated.reviews] == [None, None]
     assert len(server.asked) == before
+
+
+async def test_a_model_on_this_machine_is_asked_again_since_its_files_may_be_others(edition, asking, tmp_path):
+    study, script = edition.study(), tmp_path / "script.jsonl"
+    for word in ("zarn", "vors"):
+        write_rows(script, [{"prompt": study.task(t).prompt, "answer": TAGS.format(word)} for t in study.tasks])
+        models = {"m": {"model": f"scripted:{script}"}}
+        edition, generated = await review_edition(edition, {}, models=models, options=asking)
+        assert [word in review.text for review in generated.reviews] == [True, True]
 
 
 async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edition, toy_scorer, asking):

@@ -7,8 +7,8 @@ import json
 import pytest
 from edition_folders import QUICK, reviewed
 
+from goldless.apps.gre.results import edition_standing, rank_flip, standing
 from goldless.apps.gre.scoring import score_edition
-from goldless.apps.gre.standing import edition_standing, rank_flip, standing
 from goldless.meta_evaluation.judges import ScoredBy
 
 DRAWS = {"seed": 0, "resamples": 200, "level": 0.9}

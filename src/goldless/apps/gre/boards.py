@@ -1,31 +1,51 @@
 """Boards: agents' scores under one or more metrics, from a run, a year's edition, the GEM paper's tables or a CSV.
 
+A board is compared with another, of a second scorer or of another year, and with other benchmarks (GEM, section 5 and
+Table 3). Scores of different scorers or of different papers are on different scales. So ranks and correlations compare;
+a difference of scores does not, and what may be compared of it is the distance to each board's own human baseline. The
+paper calls the cells of its Table 3 Spearman; they are Pearson's. Both are computed here, with Kendall's tau-b.
+
+Intervals over a handful of agents are Fisher's z: tanh(artanh r ± q se), with se = 1 / √(n - 3) for Pearson's
+coefficient (Fisher, 1921), √((1 + r² / 2) / (n - 3)) for Spearman's (Bonett and Wright, 2000) and √(0.437 / (n - 4))
+for Kendall's tau-b (Fieller, Hartley and Pearson, 1957). A bootstrap over 8 to 17 agents draws the same few again and
+again and is too narrow there.
+
 A result made of a board names it by the board's own signature under that metric. A table that was published, or a CSV
 file, has none: it is named by what it is and by a hash of its scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.special import ndtri
+
 from goldless.apps.gre.edition import CONFIG, RUN, is_edition
+from goldless.apps.gre.linking import ScaleLink
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
-from goldless.apps.gre.results import EditionResult, read_result, uneven_notes
+from goldless.apps.gre.results import EditionResult, model_rank, read_result, uneven_notes
+from goldless.apps.gre.submissions import estimate_columns
 from goldless.errors import UserError, nearest
+from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.records import Agent
+from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
+from goldless.signature import Signature
 from goldless.studies.checking import all_at_once, is_empty
 from goldless.studies.frames import checked_agent
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
 """Columns that are not scores."""
-PUBLISHED_FOLDER = Path(__file__).parent / "published"
+FOLDER = Path(__file__).parent / "published"
 PUBLISHED = {
     "published:70b": ("table6_llama31_70b.csv", "Table 6 of the GEM paper, scorer Llama 3.1 70B"),
     "published:8b": ("table7_llama31_8b.csv", "Table 7 of the GEM paper, scorer Llama 3.1 8B"),
@@ -89,17 +109,14 @@ class Board:
         known = {a.agent: {"agent": a.agent, "family": a.family, "parameters": a.parameters} for a in self.agents}
         rows: dict[str, dict[str, Any]] = {}
         for metric, scores in self.metrics.items():
-            columns.append(Column(metric, metric, "number", "missing", 2))
-            if any(score.low is not None for score in scores.values()):
-                interval = f"{(self.level or 0) * 100:g}%"
-                columns.append(Column(f"{metric}_low {metric}_high", interval, "interval", decimals=2))
+            bounded = any(score.low is not None for score in scores.values())
+            columns += estimate_columns(metric, metric, self.level or 0.0)[: 2 if bounded else 1]
             for name, score in sorted(scores.items(), key=lambda one: (one[1].score is None, -(one[1].score or 0.0))):
                 row = rows.setdefault(name, known[name])
                 row |= {metric: score.score, f"{metric}_low": score.low, f"{metric}_high": score.high}
         guessed = [f"estimated sizes: {', '.join(self.estimated_sizes)}"] if self.estimated_sizes else []
-        signature = " || ".join(self.signatures.values())
-        notes = (*self.notes, *guessed)
-        return ReportTable(self.name, tuple(columns), tuple((rows | known).values()), signature, notes)
+        rest = " || ".join(self.signatures.values()), (*self.notes, *guessed)
+        return ReportTable(self.name, tuple(columns), tuple((rows | known).values()), *rest)
 
 
 def read_board(source: str | Path) -> Board:
@@ -107,11 +124,11 @@ def read_board(source: str | Path) -> Board:
     name, path = str(source), Path(source)
     if name in PUBLISHED:
         file, note = PUBLISHED[name]
-        return table_board(PUBLISHED_FOLDER / file, name=name, notes=(note,))
+        return replace(table_board(FOLDER / file), name=name, notes=(note,))
     if path.is_dir():
         return _run_board(path / RUN if is_edition(path) else path, path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".csv":
-        return table_board(path, name=path.stem)
+        return table_board(path)
     if name.startswith("published:"):
         raise UserError(f"unknown board {name!r}{nearest(name, PUBLISHED) or '.'} {ALLOWED}")
     raise UserError(f"{source}: {'not a .csv file' if path.exists() else 'no such file or folder'}. {ALLOWED}")
@@ -131,10 +148,10 @@ def _run_board(folder: Path, name: str) -> Board:
     if result is not None and not isinstance(result, EditionResult):
         raise UserError(f"{folder}: {result}")
     if result is not None and result.demonstration is not None:
-        notes.append(result.demonstration.removesuffix("."))
+        notes.append(result.demonstration)
     if run.leaderboard is not None and not run.leaderboard.complete:
         notes.append("the run is incomplete; run it again to collect what is missing")
-    notes += [note.removesuffix(".") for note in uneven_notes(run.boards)]
+    notes += uneven_notes(run.boards)
     listed = {agent.agent: agent for agent in run.agent_notes}
     names = dict.fromkeys([*listed, *(agent for scores in metrics.values() for agent in scores)])
     return Board(
@@ -143,13 +160,11 @@ def _run_board(folder: Path, name: str) -> Board:
         tuple(listed.get(name) or Agent(name) for name in names if not is_reference(name)),
         max(board.level for board in run.boards.values()),
         {metric: board.signature for metric, board in run.boards.items()},
-        notes=tuple(notes),
+        notes=tuple(note.removesuffix(".") for note in notes),
     )
 
 
-def table_board(
-    path: Path, *, name: str, notes: Iterable[str] = (), about: Sequence[str] = ABOUT_AGENTS, what: str = "metric"
-) -> Board:
+def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = "metric") -> Board:
     """The board in a table ``agent, METRIC…[, parameters, size_estimated, family, group, cutoff_date]``.
 
     ``about``: the columns that are not scores. ``what``: name of the others in messages.
@@ -165,10 +180,9 @@ def table_board(
                 check.add(f"no {what} among the columns ({', '.join(row)}). Add one column per {what}", 1)
             if not metrics and "" in row:
                 check.add("a column has no name in the header", 1)
+            metrics |= {column: {} for column in columns if column not in metrics}
             filled = [column for column in columns if not (is_empty(row[column]) or str(row[column]).isspace())]
             scores = {column: check.number(row, column, line) for column in filled}
-            for column in columns:
-                metrics.setdefault(column, {})
             agent_name, agent = checked_agent(row, line, check)
             if agent_name is None or not check.names(row, line, "agent") or is_reference(agent_name):
                 continue
@@ -178,4 +192,321 @@ def table_board(
                 metrics[metric][agent_name] = BoardScore(score)
     if not agents:
         raise UserError(f"{path}: only references, which are not ranked. Add the agents' scores")
-    return Board(name, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated), notes=tuple(notes))
+    return Board(path.stem, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated))
+
+
+# --- correlations over agents ----------------------------------------------------------------------------------------
+
+LEVEL = 0.95
+LOST: Mapping[Coefficient, int] = {"pearson": 3, "spearman": 3, "kendall": 4}
+"""Subtracted from the number of agents in the standard error."""
+INTERVALS = (
+    "Intervals are Fisher's z (with Bonett and Wright's error for Spearman, Fieller's for Kendall). They assume that "
+    "agents are a random sample; models of one family are similar, so they are too optimistic."
+)
+
+
+def _signature(name: str, metric: str, **settings: str) -> str:
+    return str(Signature(f"{name}[{metric}]", {**settings, "interval": f"fisher-z-{LEVEL:g}"}))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCorrelation:
+    """One coefficient over agents."""
+
+    coefficient: Coefficient
+    value: float | None = None
+    """None: not defined, ``note`` says why."""
+    low: float | None = None
+    """None: no interval, ``note`` says why."""
+    high: float | None = None
+    n: int = 0
+    """Agents with both values."""
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoardAgreement:
+    """How well two boards agree under one metric, or a board and a benchmark."""
+
+    metric: str
+    n: int
+    """Agents with a score on both, the human baseline left out."""
+    coefficients: tuple[AgentCorrelation, ...]
+    """Pearson, Spearman, Kendall."""
+    benchmark: str | None = None
+
+
+def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[AgentCorrelation, ...]:
+    """Pearson, Spearman and Kendall's tau-b over the agents in both."""
+    common = [agent for agent in first if agent in second]
+    n, found = len(common), []
+    x, y = (np.array([[side[agent] for agent in common]], dtype=np.float64) for side in (first, second))
+    for coefficient, lost in LOST.items():
+        value = math.nan if n < FEWEST_AGENTS else float(correlations(x, y, coefficient)[0])
+        note = low = high = None
+        if n < FEWEST_AGENTS:
+            note = f"fewer than {FEWEST_AGENTS} agents in both"
+        elif math.isnan(value):
+            note = "not defined: all agents have the same value"
+        elif n <= lost:
+            note = f"no interval: n = {n}"
+        elif abs(value) >= 1 - 1e-12:
+            note = f"no interval: the coefficient is {value:.0f}"
+        else:
+            spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[coefficient]
+            reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (n - lost))
+            low, high = (math.tanh(math.atanh(value) + side * reach) for side in (-1, 1))
+        found.append(AgentCorrelation(coefficient, None if math.isnan(value) else value, low, high, n, note))
+    return tuple(found)
+
+
+# --- two boards ------------------------------------------------------------------------------------------------------
+
+INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
+"""Parts of a signature that may differ between runs without changing the scale of scores."""
+OTHER_SCALES = (
+    "Scores of different scorers or papers are on different scales: compare ranks, correlations and distances to the "
+    "human baseline; the change of a score alone means nothing."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentChange:
+    """One agent on two boards."""
+
+    metric: str
+    agent: str
+    first: float
+    second: float
+    """On one scale with the first only if both signatures are equal."""
+    first_rank: int
+    """Among the agents on both boards; equal scores share the better rank."""
+    second_rank: int
+    first_to_human: float | None
+    """Score minus that of the human baseline of its own board; None: no baseline."""
+    second_to_human: float | None
+
+    KEYS = ("*", "change", "rank_change")
+
+    @property
+    def change(self) -> float:
+        return self.second - self.first
+
+    @property
+    def rank_change(self) -> int:
+        """Positive if it rose."""
+        return self.first_rank - self.second_rank
+
+
+@dataclass(frozen=True, slots=True)
+class BoardComparison:
+    """Two boards, metric by metric."""
+
+    first: str
+    second: str
+    agreements: tuple[BoardAgreement, ...]
+    """Under the metrics that could be compared: those with enough agents on both boards."""
+    changes: tuple[AgentChange, ...]
+    level: float
+    notes: tuple[str, ...]
+    signatures: Mapping[str, str]
+    """Signatures of the comparison, by metric."""
+    links: tuple[ScaleLink, ...] = ()
+    """The second edition on the scale of the first, where they share anchors."""
+
+    def tables(self) -> list[ReportTable]:
+        """One row per metric and coefficient; and by metric, one row per agent, by its rank on the second board."""
+        columns = (
+            Column("metric", "metric"),
+            Column("coefficient", "coefficient"),
+            Column("value", "agreement", "number", decimals=3, reason="note"),
+            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2, reason="note"),
+            Column("n", "agents", "count"),
+        )
+        rows = tuple({"metric": found.metric, **asdict(one)} for found in self.agreements for one in found.coefficients)
+        title = f"{self.first} and {self.second}: agreement over agents"
+        agreement = ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
+        changes = [self._changes(found.metric) for found in self.agreements]
+        return [agreement, *changes, *(link.table() for link in self.links)]
+
+    def _changes(self, metric: str) -> ReportTable:
+        rows = [write(change) for change in self.changes if change.metric == metric]
+        columns = [
+            Column("agent", "agent"),
+            Column("first_rank", "# first", "count"),
+            Column("second_rank", "# second", "count"),
+            Column("rank_change", "rose by", "signed", decimals=0),
+            Column("first", "first", "number", decimals=2),
+            Column("second", "second", "number", decimals=2),
+            Column("change", "change of score", "signed", decimals=2, wide=True),
+        ]
+        to_human = ("first_to_human", "second_to_human")
+        if all(rows[0][name] is not None for name in to_human):
+            columns += [Column(name, "minus human", "signed", decimals=2) for name in to_human]
+        title = f"{metric}: agents on {self.first} (first) and {self.second} (second)"
+        return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
+
+
+def compare_boards(first: Board, second: Board) -> BoardComparison:
+    """Every metric that both boards have, over the agents that both have.
+
+    A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
+    """
+    shared = [metric for metric in first.metrics if metric in second.metrics]
+    if not shared:
+        found = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
+        raise UserError(f"the boards have no metric in common ({found}). Score both with the same metric")
+    common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
+    metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
+    if not metrics:
+        found = ", ".join(f"{metric}: {n}" for metric, n in common.items())
+        raise UserError(
+            f"too few agents have a score on both {first.name} and {second.name} ({found}). A comparison needs at "
+            f"least {FEWEST_AGENTS} with the same name, besides the human baseline"
+        )
+    same = first.name == second.name
+    names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)
+    return BoardComparison(
+        *names,
+        agreements=tuple(
+            BoardAgreement(m, common[m], agent_correlations(first.models(m), second.models(m))) for m in metrics
+        ),
+        changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
+        level=LEVEL,
+        notes=(OTHER_SCALES, INTERVALS, *_notes(dict(zip(names, (first, second), strict=True)), common)),
+        signatures={m: _signature("comparison", m, first=first.told(m), second=second.told(m)) for m in metrics},
+    )
+
+
+def _changes(first: Board, second: Board, metric: str) -> Iterator[AgentChange]:
+    common = [agent for agent in second.models(metric) if agent in first.models(metric)]
+    sides = [{agent: board.models(metric)[agent] for agent in common} for board in (first, second)]
+    humans = [None if (human := board.human(metric)) is None else human.score for board in (first, second)]
+    for agent in common:
+        ranks = [model_rank(side, agent) or 0 for side in sides]
+        to_human = [None if h is None else side[agent] - h for side, h in zip(sides, humans, strict=True)]
+        yield AgentChange(metric, agent, sides[0][agent], sides[1][agent], ranks[0], ranks[1], *to_human)
+
+
+def _notes(boards: Mapping[str, Board], common: Mapping[str, int]) -> Iterator[str]:
+    """What is not compared, and what differs between the boards; what is true of several metrics is said once."""
+    few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
+    if few:
+        yield f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
+    about: dict[str, list[str]] = {}
+    one, other = boards.values()
+    for metric, n in common.items():
+        for name, board, opposite in zip(boards, (one, other), (other, one), strict=True):
+            if alone := [agent for agent in board.models(metric) if agent not in opposite.models(metric)]:
+                about.setdefault(f"left out, because only {name} has a score: {', '.join(alone)}", []).append(metric)
+        for said in _differences(one, other, metric) if n >= FEWEST_AGENTS else ():
+            about.setdefault(said, []).append(metric)
+    for name, board in boards.items():
+        if all(board.human(metric) is None for metric in board.metrics):
+            yield f"{name} has no score of {HUMAN!r}, so there is no distance to a human baseline."
+        if lone := [metric for metric in board.metrics if metric not in common]:
+            yield f"Not compared, because only {name} has them: {', '.join(lone)}."
+        yield from (f"{name}: {note}." for note in board.notes)
+    yield from (f"{', '.join(metrics)}: {said}." for said, metrics in about.items())
+
+
+def _differences(first: Board, second: Board, metric: str) -> Iterator[str]:
+    lacking = [board.name for board in (first, second) if metric not in board.signatures]
+    if lacking:
+        yield f"no signature on {' and '.join(lacking)}, so other differences are unknown"
+        return
+    here, there = (Signature.parse(board.signatures[metric]).settings for board in (first, second))
+    for key in {**here, **there}:
+        if key not in INCIDENTAL and here.get(key) != there.get(key):
+            yield f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}"
+
+
+# --- other benchmarks ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkCorrelations:
+    """A board and other benchmarks."""
+
+    board: str
+    scores: str
+    rows: tuple[BoardAgreement, ...]
+    level: float
+    notes: tuple[str, ...]
+    signatures: Mapping[str, str]
+    """Signatures by metric."""
+
+    def table(self) -> ReportTable:
+        """One row per metric and benchmark, with all three coefficients."""
+        interval = f"{self.level * 100:g}%"
+        columns = [Column("metric", "metric"), Column("benchmark", "benchmark"), Column("n", "agents", "count")]
+        for name in COEFFICIENTS:
+            wide = name != "pearson"
+            columns += [
+                Column(name, name, "number", decimals=2, reason=f"{name}_note"),
+                Column(f"{name}_low {name}_high", interval, "interval", decimals=2, reason=f"{name}_note", wide=wide),
+            ]
+        rows = []
+        for row in self.rows:
+            told: dict[str, Any] = {"metric": row.metric, "benchmark": row.benchmark, "n": row.n}
+            for one in row.coefficients:
+                told[one.coefficient] = one.value
+                told |= {f"{one.coefficient}_{key}": value for key, value in asdict(one).items()}
+            rows.append(told)
+        title = f"{self.board} and other benchmarks ({self.scores}): correlations over agents"
+        return ReportTable(title, tuple(columns), tuple(rows), " || ".join(self.signatures.values()), self.notes)
+
+
+def read_benchmark_scores(source: str | Path) -> Board:
+    """Scores in other benchmarks: a CSV file ``agent, BENCHMARK…`` (blank: not given), or ``published``: GEM's own."""
+    published = str(source) == "published"
+    path = FOLDER / "benchmark_scores.csv" if published else Path(source)
+    if not path.is_file() or path.suffix.lower() != ".csv":
+        raise UserError(
+            f"{source}: {'not a .csv file' if path.is_file() else 'no such file'}. Give a .csv file with the column "
+            "agent and one column per benchmark, or 'published' for the scores of the GEM paper"
+        )
+    found = table_board(path, about=("agent",), what="benchmark")
+    return replace(found, name="published") if published else found
+
+
+def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:
+    """Correlate every metric of the board with every benchmark, without the human baseline.
+
+    A benchmark with fewer than three agents on the board has no value; raises if that is true of all.
+    """
+    names, others = ([agent.agent for agent in one.agents if agent.agent != HUMAN] for one in (board, scores))
+    rows = []
+    for metric in board.metrics:
+        for benchmark in scores.metrics:
+            found = agent_correlations(board.models(metric), scores.models(benchmark))
+            rows.append(BoardAgreement(metric, found[0].n, found, benchmark))
+    if all(row.n < FEWEST_AGENTS for row in rows):
+        raise UserError(
+            f"{len(set(names) & set(others))} agents have the same name on {board.name} and in {scores.name}, and no "
+            f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
+            f"names in the column agent. Not found: {_near(names, others) or 'none'}"
+        )
+    cells = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
+    told = f"{scores.name}-{evidence_hash(cells)}"
+    left_out = {f"only on {board.name}": _near(names, others), f"only in {scores.name}": _near(others, names)}
+    return BenchmarkCorrelations(
+        board=board.name,
+        scores=scores.name,
+        rows=tuple(rows),
+        level=LEVEL,
+        notes=(
+            *(f"{note}." for note in board.notes),
+            INTERVALS,
+            *(f"Left out, {where}: {agents}." for where, agents in left_out.items() if agents),
+        ),
+        signatures={m: _signature("correlation", m, board=board.told(m), benchmarks=told) for m in board.metrics},
+    )
+
+
+def _near(agents: Iterable[str], others: Iterable[str]) -> str:
+    """The agents that are not among the others, each with the most similar names there."""
+    known = list(others)
+    near = {agent: difflib.get_close_matches(agent, known, n=2, cutoff=0.5) for agent in agents if agent not in known}
+    return ", ".join(f"{agent} (similar: {', '.join(names) or 'none'})" for agent, names in near.items())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldless.apps.gre.config import ASKED, NOT_NEGATIVE, CollectConfig, ReviewConfig, ScoreConfig, as_given
-from goldless.cli.command import OUTPUT, Command, verb, verbs_app
+from goldless.cli.command import OUTPUT, verb, verbs_app
 from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, out, say
 from goldless.cli.output import Output, tell_spending
 from goldless.cli.score import tell_all
@@ -20,12 +19,13 @@ from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, op
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
-    from goldless.apps.gre.board_comparison import BenchmarkCorrelations, BoardComparison
-    from goldless.apps.gre.boards import Board
+    from goldless.apps.gre.boards import BenchmarkCorrelations, Board, BoardComparison
     from goldless.apps.gre.edition import Edition
     from goldless.apps.gre.results import EditionResult
     from goldless.apps.gre.reviewing import Generated
     from goldless.runs.evaluation import Evaluation
+
+    Scored = tuple[Edition, EditionResult, Evaluation]
 
 COSTS = ("budget_usd", "price", "on", "journal", *CALLING)
 BOARD = "Folder of an edition or run, a CSV file with agent and metrics, published:70b or published:8b."
@@ -101,15 +101,15 @@ def collect(own: Collecting) -> None:
 
 def _collect(edition: Edition, settings: dict[str, Any], **connection: Any) -> Edition:
     """Collect, and report what was; a venue's server that does not answer ends it with 3, as it can be resumed."""
-    from goldless.apps.gre.collecting import collect_edition, told_collection
+    from goldless.apps.gre import collecting
     from goldless.apps.gre.papers import UnansweredError
 
     try:
         with ProgressBars() as bars:
-            made = collect_edition(edition, settings, progress=bars, say=say, **connection)
+            made = collecting.collect_edition(edition, settings, progress=bars, say=say, **connection)
     except UnansweredError as error:
         end(INCOMPLETE, f"incomplete: {error}", style="yellow")
-    for line in told_collection(made, made.study()):
+    for line in collecting.told_collection(made, made.study()):
         say(line)
     return made
 
@@ -138,7 +138,7 @@ class Reviewing(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
 
 
 @verb(*COSTS, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
-def review(own: Reviewing, options: Options, output: Output) -> None:
+async def review(own: Reviewing, options: Options) -> Generated:
     """Have models review the papers of an edition, with prompt C.3 of the GEM paper.
 
     Example:
@@ -146,35 +146,29 @@ def review(own: Reviewing, options: Options, output: Output) -> None:
     """
     from goldless.apps.gre.edition import read_agent_facts
     from goldless.apps.gre.reviewing import review_edition
-    from goldless.reports.document import write
     from goldless.runs.reviewers import named_reviewers
 
-    opened = own.opened()
-    chosen = named_reviewers(own.models)
+    opened, chosen = own.opened(), named_reviewers(own.models)
     facts = {} if own.agents is None else read_agent_facts(own.agents)
     if unknown := sorted(set(facts) - {*chosen, *opened.config.models}):
         say(f"{own.agents}: ignored, not models of the edition: {', '.join(unknown)}")
-    cut = {} if own.keep_cut is None else {"cut": "keep" if own.keep_cut else "missing"}
+    settings = _settings(ReviewConfig, own)
+    if own.keep_cut is not None:
+        settings["cut"] = "keep" if own.keep_cut else "missing"
     # a bare name in the config means that model
     new = {name: model for name, model in chosen.items() if name != model or name not in opened.config.models}
     added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in new.items()}
     for name in set(facts) - set(unknown):
         added.setdefault(name, {}).update(facts[name])
-    settings = _settings(ReviewConfig, own) | cut
-    _, generated = _run(review_edition, opened, settings, options, models=added, only=list(chosen) or None)
-    output.print_tables([generated.table()], lambda: write(generated))
-    _tell_generated(generated)
+    _, generated = await review_edition(opened, settings, models=added, only=list(chosen) or None, options=options)
+    return generated
 
 
-def _run(stage: Callable[..., Any], edition: Edition, settings: dict[str, Any], options: Options, **more: Any) -> Any:
-    """Run a stage of an edition with bars of progress, and messages on standard error."""
-    with ProgressBars() as bars:
-        told = replace(options, progress=bars, say=say)
-        return run_async(partial(stage, edition, settings, options=told, **more))
-
-
-def _tell_generated(generated: Generated) -> None:
+@review.told
+def _tell_generated(generated: Generated, output: Output | None = None) -> None:
     """Report the cost and what is missing; exit with 3 where calls are open."""
+    if output is not None:
+        output.show(generated)
     tell_spending(generated.spending)
     for kind, message in generated.examples.items():
         say(f"{kind}, for example {message}", style="yellow")
@@ -197,7 +191,7 @@ class Scoring(as_given(ScoreConfig), OfEdition):  # type: ignore[misc]
 
 
 @verb(*COSTS, first=("metrics", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
-def score(own: Scoring, options: Options, output: Output) -> None:
+async def score(own: Scoring, options: Options) -> Scored:
     """Score the reviews of an edition by GEM, GEM-S (abstract) and GEM-S (ASSW), with the human baseline.
 
     Reviews are rewritten first (prompt C.1) and the authors' own claims summarised (C.4), where that is not done yet.
@@ -207,21 +201,21 @@ def score(own: Scoring, options: Options, output: Output) -> None:
     """
     from goldless.apps.gre.scoring import score_edition
 
-    scored = _run(score_edition, own.opened(), _settings(ScoreConfig, own), options, run=own.run)
-    _show(scored, own.run, output)
+    return await score_edition(own.opened(), _settings(ScoreConfig, own), options=options, run=own.run)
 
 
-def _show(scored: tuple[Edition, EditionResult, Evaluation], run: str | None, output: Output) -> None:
+@score.told
+def _show(scored: Scored, output: Output, *, own: Any) -> None:
     """Print all tables, and report on standard error what a reader of them must know."""
     from goldless.reports.document import write
 
     edition, result, evaluation = scored
     output.print_tables(result.tables(), lambda: {**write(result), "scores": write(evaluation)})
-    tell_all(evaluation, Output(folder=edition.run_folder(run)))
+    tell_all(evaluation, Output(folder=edition.run_folder(getattr(own, "run", None))))
 
 
 @verb(*COSTS, first=COSTS)
-def run(own: OfEdition, options: Options, output: Output) -> None:
+async def run(own: OfEdition, options: Options) -> Scored:
     """Collect, review and score as configured in edition.toml; finished stages are skipped.
 
     The budget applies to each stage.
@@ -232,10 +226,9 @@ def run(own: OfEdition, options: Options, output: Output) -> None:
     from goldless.apps.gre.reviewing import review_edition
     from goldless.apps.gre.scoring import score_edition
 
-    opened = _collect(own.opened(), {})
-    opened, generated = _run(review_edition, opened, {}, options)
+    edition, generated = await review_edition(_collect(own.opened(), {}), {}, options=options)
     _tell_generated(generated)
-    _show(_run(score_edition, opened, {}, options), None, output)
+    return await score_edition(edition, {}, options=options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +239,7 @@ class Demonstrating:
 
 
 @verb("journal", first=("folder", "journal"))
-def demo(own: Demonstrating, options: Options, output: Output) -> None:
+async def demo(own: Demonstrating, options: Options) -> Scored:
     """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
 
     This is a demonstration, not a result. It takes some minutes, most of them for the embedded model's own reviews.
@@ -254,29 +247,31 @@ def demo(own: Demonstrating, options: Options, output: Output) -> None:
     Example:
       goldless gre demo --out gre-demo
     """
-    from goldless.apps.gre.boards import read_board
-    from goldless.apps.gre.demonstration import add_invented_rewrites, begin_demonstration, write_scripts
+    from goldless.apps.gre import boards, demonstration
     from goldless.apps.gre.results import DEMONSTRATION
     from goldless.apps.gre.reviewing import review_edition
     from goldless.apps.gre.scoring import score_edition
     from goldless.apps.gre.size_figure import size_figure
 
     say(DEMONSTRATION, style="bold yellow")
-    edition = begin_demonstration(own.folder)
+    edition = demonstration.begin_demonstration(own.folder)
     if not edition.config.demonstration:
         raise UserError(f"{own.folder} is not a demonstration edition. Choose another folder with --out")
     edition = _collect(edition, {})
-    write_scripts(edition)
+    demonstration.write_scripts(edition)
     say("Reviews of three invented models are at hand; the embedded model writes its own now …")
-    edition, _ = _run(review_edition, edition, {}, options)
-    add_invented_rewrites(edition)
+    edition, _ = await review_edition(edition, {}, options=options)
+    demonstration.add_invented_rewrites(edition)
     say("Preprocessing and scoring by the embedded model …")
-    scored = _run(score_edition, edition, {}, options)
+    scored = await score_edition(edition, {}, options=options)
     drawn = edition.folder / "figure.svg"
-    drawn.write_text(size_figure(read_board(edition.folder)), encoding="utf-8")
+    drawn.write_text(size_figure(boards.read_board(edition.folder)), encoding="utf-8")
     say(f"figure: {drawn}")
-    _show(scored, None, output)
+    return scored
 
+
+run.told(_show)
+demo.told(_show)
 
 # --- boards ----------------------------------------------------------------------------------------------------------
 
@@ -309,12 +304,10 @@ def compare(own: ComparingEditions, options: Options) -> BoardComparison:
       goldless gre compare 2023/ 2024/
       goldless gre compare published:70b published:8b
     """
-    from goldless.apps.gre.board_comparison import compare_boards
-    from goldless.apps.gre.boards import read_board
-    from goldless.apps.gre.linking import link_boards
+    from goldless.apps.gre import boards, linking
 
-    found = compare_boards(read_board(own.first), read_board(own.second))
-    links, lacking = link_boards(own.first, own.second, seed=options.seed)
+    found = boards.compare_boards(boards.read_board(own.first), boards.read_board(own.second))
+    links, lacking = linking.link_boards(own.first, own.second, seed=options.seed)
     return replace(found, links=tuple(links), notes=(*found.notes, *lacking))
 
 
@@ -334,10 +327,9 @@ def correlate(own: Correlating) -> BenchmarkCorrelations:
     Example:
       goldless gre correlate published:70b --benchmarks published
     """
-    from goldless.apps.gre.board_comparison import correlate as correlate_board
-    from goldless.apps.gre.board_comparison import read_benchmark_scores
+    from goldless.apps.gre import boards
 
-    return correlate_board(own.read(), read_benchmark_scores(own.benchmarks))
+    return boards.correlate(own.read(), boards.read_benchmark_scores(own.benchmarks))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,13 +374,12 @@ def preregister(own: OfEdition) -> None:
     Example:
       goldless gre preregister iclr2024
     """
-    from goldless.apps.gre.preregistration import FILE, PAPERS
-    from goldless.apps.gre.preregistration import preregister as register
+    from goldless.apps.gre import preregistration
 
     opened = own.opened()
-    found = register(opened)
+    found, files = preregistration.preregister(opened), (preregistration.FILE, preregistration.PAPERS)
     say(found.sentence)
-    say(f"publish {opened.folder / FILE} and {opened.folder / PAPERS}; hash: {found.hash}")
+    say(f"publish {' and '.join(str(opened.folder / file) for file in files)}; hash: {found.hash}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -486,7 +477,7 @@ def publish(own: Publishing) -> None:
         out().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-VERBS = (demo, run, collect, preregister, review, submit, score, show, compare, correlate, figure, site, publish)
-app = verbs_app("GRE-bench: which model writes the most informative reviews, on papers it cannot have seen?")
-for each in VERBS:
-    app.command(cls=Command)(each)
+app = verbs_app(
+    "GRE-bench: which model writes the most informative reviews, on papers it cannot have seen?",
+    *(demo, run, collect, preregister, review, submit, score, show, compare, correlate, figure, site, publish),
+)

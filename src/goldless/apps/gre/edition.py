@@ -38,6 +38,8 @@ ANCHOR = "anchor"
 """The column of tasks with the name of the earlier edition."""
 INJECTED = "injected"
 """The column of tasks with the paper that the task is a second version of."""
+CANARY = "canary"
+"""The column of tasks with the word that a second version asks for."""
 
 Row = dict[str, Any]
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from goldless.apps.gre.edition import ANCHOR, RUN, is_edition, marked_papers, open_edition
-from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.papers import is_reference
+from goldless.apps.gre.submissions import estimate_cells, estimate_columns
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
@@ -57,10 +57,11 @@ class LinkedEdition:
 
     @classmethod
     def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> LinkedEdition:
-        """An edition with the scores of a run."""
+        """An edition with the scores of its first run."""
         texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
-        scores = {one.metric: one.scores for one in scored}
-        signatures = {one.metric: one.signature for one in scored}
+        own = {one.metric: one for one in scored if one.scorer == scored[0].scorer}
+        scores = {metric: one.scores for metric, one in own.items()}
+        signatures = {metric: one.signature for metric, one in own.items()}
         return cls(name, texts, frozenset(marked_papers(study, ANCHOR)), scores, signatures)
 
 
@@ -109,17 +110,16 @@ class ScaleLink:
             | {"agent": one.agent, "first": one.first, "second": one.second}
             for one in self.scores
         )
-        title = f"{self.metric}: {self.second} on the scale of {self.first}"
+        slope, intercept = (
+            f"{one.value:.3f}" + ("" if one.low is None or one.high is None else f" ({one.low:.3f} … {one.high:.3f})")
+            for one in (self.slope, self.intercept)
+        )
         linked = (
             f"Linked by {self.reviews} reviews of {self.papers} anchors that are the same in both editions: slope "
-            f"{_with_ends(self.slope)}, intercept {_with_ends(self.intercept)}."
+            f"{slope}, intercept {intercept}."
         )
+        title = f"{self.metric}: {self.second} on the scale of {self.first}"
         return ReportTable(title, columns, rows, self.signature, (linked, METHOD))
-
-
-def _with_ends(one: Estimate) -> str:
-    ends = "" if one.low is None or one.high is None else f" ({one.low:.3f} … {one.high:.3f})"
-    return f"{one.value:.3f}{ends}"
 
 
 def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
@@ -163,22 +163,39 @@ def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[
     x, y = (np.array([scores[pair] for pair in used]) for scores in (theirs, ours))
     if not (np.ptp(x) > 0 and np.ptp(y) > 0):
         raise UserError("all reviews of the anchors have the same score in one edition")
-    # the first row of every array below is of the papers as they are, the others are of draws; anchors, the other
+    # how often each paper counts: in the first row once, in the others as often as it is drawn; anchors, the other
     # papers of the first edition and those of the second are drawn separately
-    others = [sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs)]
-    drawn = [_drawn(len(tasks), seed + place) for place, tasks in enumerate((papers, *others))]
+    groups = [papers, *(sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs))]
+    drawn = [
+        np.concatenate([np.ones((1, len(tasks))), *draw_counts(len(tasks), seed=seed + place, resamples=RESAMPLES)])
+        if tasks
+        else np.zeros((1 + RESAMPLES, 0))
+        for place, tasks in enumerate(groups)
+    ]
+
+    def means(scores: Mapping[Pair, float], agent: str, other: int) -> FloatArray:
+        """The means of an agent's scores on anchors and other papers, by row of counts; NaN where it has none."""
+        values = np.array([scores.get((task, agent), np.nan) for task in (*papers, *groups[other])])
+        counts, there = np.hstack([drawn[0], drawn[other]]), ~np.isnan(values)
+        n = counts[:, there].sum(axis=1)
+        found: FloatArray = np.full(len(n), np.nan)
+        np.divide(counts[:, there] @ values[there], n, out=found, where=n > 0)
+        return found
+
+    def estimate(rows: FloatArray) -> Estimate:
+        low, high, note = percentile_interval(rows[1:], level=LEVEL)
+        return Estimate(float(rows[0]), low, high, len(papers), LEVEL, note)
+
     weights = drawn[0][:, [papers.index(task) for task, _ in used]]
     (mean_x, sd_x), (mean_y, sd_y) = _moments(weights, x), _moments(weights, y)
     slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
     intercepts = mean_y - slopes * mean_x
     rows = []
     for agent in sorted({agent for _, agent in theirs if not is_reference(agent)}):
-        means = _means([*papers, *others[1]], np.hstack([drawn[0], drawn[2]]), theirs, agent)
-        befores = _means([*papers, *others[0]], np.hstack([drawn[0], drawn[1]]), ours, agent)
-        linked, before = slopes * means + intercepts, float(befores[0])
-        change = None if math.isnan(before) else _estimate(linked - befores, len(papers))
-        score = _estimate(linked, len(papers))
-        rows.append(LinkedScore(agent, float(means[0]), score, None if change is None else before, change))
+        own, befores = means(theirs, agent, 2), means(ours, agent, 1)
+        linked, before = slopes * own + intercepts, None if math.isnan(befores[0]) else float(befores[0])
+        change = None if before is None else estimate(linked - befores)
+        rows.append(LinkedScore(agent, float(own[0]), estimate(linked), before, change))
     told = {
         "first": first.signatures.get(metric, first.name),
         "second": second.signatures.get(metric, second.name),
@@ -192,20 +209,13 @@ def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[
         metric,
         first.name,
         second.name,
-        _estimate(slopes, len(papers)),
-        _estimate(intercepts, len(papers)),
+        estimate(slopes),
+        estimate(intercepts),
         papers=len(papers),
         reviews=len(used),
         scores=tuple(sorted(rows, key=lambda row: (-(row.linked.value or 0.0), row.agent))),
         signature=str(Signature(f"link[{metric}]", told)),
     )
-
-
-def _drawn(papers: int, seed: int) -> FloatArray:
-    """How often each paper counts: once, and as often as it is drawn; [1 + resamples, papers]."""
-    if not papers:
-        return np.zeros((1 + RESAMPLES, 0))
-    return np.concatenate([np.ones((1, papers)), *draw_counts(papers, seed=seed, resamples=RESAMPLES)])
 
 
 def _moments(weights: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -214,18 +224,3 @@ def _moments(weights: FloatArray, values: FloatArray) -> tuple[FloatArray, Float
     away = values - centre
     mean = weights @ away / n
     return mean + centre, np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0))
-
-
-def _means(tasks: Sequence[str], counts: FloatArray, scores: Mapping[Pair, float], agent: str) -> FloatArray:
-    """The means of an agent's scores by row of counts; NaN where it has none."""
-    values = np.array([scores.get((task, agent), np.nan) for task in tasks])
-    there = ~np.isnan(values)
-    n = counts[:, there].sum(axis=1)
-    means = np.full(len(counts), np.nan)
-    np.divide(counts[:, there] @ values[there], n, out=means, where=n > 0)
-    return means
-
-
-def _estimate(rows: FloatArray, n: int) -> Estimate:
-    low, high, note = percentile_interval(rows[1:], level=LEVEL)
-    return Estimate(float(rows[0]), low, high, n, LEVEL, note)

@@ -4,15 +4,13 @@ Venues live on one of two APIs: ICLR 2023 and earlier on v1, ICLR 2024 and later
 comments are all notes. API v1 gives a note one invitation and plain content; API v2 gives it several invitations and
 wraps each field of its content as ``{"value": …}``.
 
-Submissions are listed once; reviews and PDF of a paper are fetched when the paper is asked for. Final replies are kept
-in one SQLite file, so an interrupted collection resumes where it stopped. Only a paper with too few reviews is asked
-about again: they may not have been public yet.
+Final replies are kept in one SQLite file, so an interrupted collection resumes where it stopped. Only a paper with too
+few reviews is asked about again: they may not have been public yet.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import os
 import re
 import sqlite3
@@ -30,7 +28,7 @@ from requests_cache import CachedSession
 
 from goldless._version import __version__
 from goldless.apps.gre.paper_text import PdfReader, pdf_text
-from goldless.apps.gre.papers import HumanReview, Paper, UnansweredError, UnusablePaperError
+from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnansweredError, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.errors import UserError
 from goldless.models.http_api.client import seconds_until
@@ -40,24 +38,20 @@ REPLIES = "replies.sqlite"
 """File of the kept replies. Delete it to have everything requested again."""
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 """Statuses that may pass: of a busy server, or of a gateway that has lost it."""
-PAGE = 1000
-"""Maximum number of notes per page."""
-TOKEN_SECONDS = 7 * 24 * 60 * 60
-"""How long a login holds: the longest that OpenReview allows, as a collection may take hours."""
 ATTEMPTS = 6
-"""At a request that a busy server does not answer."""
 TIMEOUT_SECONDS = 60.0
 FIRST_WAIT_SECONDS = 1.0
 """Before the second attempt; it doubles from there."""
 LONGEST_WAIT_SECONDS = 300.0
 """If the server asks for a longer pause, the collection ends, to be resumed later."""
+ACCOUNT = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
 SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
 """Names of submissions in API v1: double blind, single blind, and until 2017."""
 LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
 """Names of submissions in API v1 that are no longer under review."""
 REVIEWS_V1 = ("/official_review", "/official/review")
 """How invitations to review end on API v1, through the years."""
-OUTCOMES: Mapping[Literal["withdrawn", "desk_rejected"], re.Pattern[str]] = {
+OUTCOMES: Mapping[Reason, re.Pattern[str]] = {
     "withdrawn": re.compile(r"withdrawn", re.IGNORECASE),
     "desk_rejected": re.compile(r"desk[ _-]?reject", re.IGNORECASE),
 }
@@ -78,8 +72,6 @@ class _Api:
         self.number, self.base = number, base.rstrip("/")
         self._pause, self._say = pause, say
         self._replies = cache / REPLIES
-        self._pages: dict[str, list[str]] = {}
-        """Addresses of the pages of notes about a submission."""
         with self._storing():
             # JSON, as a pickled reply in an edition from elsewhere could run code
             self._session = CachedSession(
@@ -90,49 +82,43 @@ class _Api:
         if self._token:
             self._session.headers["Authorization"] = f"Bearer {self._token}"
 
-    def group(self, name: str) -> dict[str, Any] | None:
-        """The group of a venue; None if it does not exist or is not visible to us."""
-        reply = self._get("groups", id=name)
-        return None if reply is None else next(iter(_fields(reply)["groups"]), None)
+    def _login(self) -> str:
+        """The token of the account in the environment; empty for a guest."""
+        username, password = (os.environ.get(name, "") for name in ACCOUNT)
+        if bool(username) != bool(password):
+            present, absent = ACCOUNT if username else reversed(ACCOUNT)
+            raise UserError(f"{present} is set, but {absent} is not. Set both, or unset both to continue as a guest")
+        if not username:
+            return ""
+        # a login lasts a week, the longest that OpenReview allows; a redirect could take the password to another host
+        given: Any = {"id": username, "password": password, "expiresIn": 7 * 24 * 60 * 60}
+        try:
+            reply = requests.post(f"{self.base}/login", json=given, timeout=TIMEOUT_SECONDS, allow_redirects=False)
+        except requests.exceptions.RequestException as error:
+            raise UnansweredError(f"{self.base}/login did not reply ({type(error).__name__}). Try later") from error
+        fields = _fields(reply)
+        if token := fields.get("token"):
+            return str(token)
+        said = str(fields.get("message") or f"status {reply.status_code}").replace(password, "…")
+        raise UserError(
+            f"{self.base} rejected the account in {' and '.join(ACCOUNT)}: {said}. Correct both, or unset both to "
+            "continue as a guest"
+        )
 
-    def notes(self, **query: str) -> Iterator[list[_Note]]:
-        """All notes that match, page by page, in the order of their names."""
-        seen: set[str] = set()
-        after: dict[str, str] = {}
-        while True:
-            reply = self._get("notes", **query, sort="id", limit=str(PAGE), **after)
-            assert reply is not None
-            self._pages.setdefault(query.get("forum", ""), []).append(reply.url)
-            found = _fields(reply)
-            page = [note for note in found["notes"] if note.get("id") and note["id"] not in seen]
-            if page:
-                yield [_Note(note, self.number) for note in page]
-            seen.update(note["id"] for note in page)
-            if not page or len(seen) >= found.get("count", 0):
-                return
-            after = {"after": page[-1]["id"]}
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise UserError(
+                f"{self._replies}: cannot store replies ({error}). Free some space, delete the file if it is damaged, "
+                "or choose another folder"
+            ) from error
 
-    def pdf(self, note: str) -> bytes:
-        """The PDF of a submission. Raises if there is none."""
-        reply = self._get("pdf", id=note)
-        if reply is None:
-            raise UnusablePaperError("no_paper", "OpenReview has no public PDF of it")
-        return reply.content
-
-    def forget(self, forum: str | None = None) -> None:
-        """Delete the kept replies about a submission, or all of them, so that they are requested again."""
-        with self._storing():
-            if forum is None:
-                self._session.cache.clear()  # type: ignore[no-untyped-call]
-            else:
-                self._session.cache.delete(urls=self._pages.pop(forum, []))
-
-    # --- requests ----------------------------------------------------------------------------------------------
-
-    def _get(self, path: str, **query: str) -> requests.Response | None:
+    def get(self, path: str, **query: str) -> requests.Response | None:
         """The reply to a request; None if there is no such group or PDF, or it is private."""
         address = f"{self.base}/{path}"
-        for attempt in itertools.count(1):
+        for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._storing():
                     return self._once(address, query)
@@ -159,12 +145,14 @@ class _Api:
         if not reply.from_cache:
             time.sleep(self._pause)
         status, fields = reply.status_code, _fields(reply)
-        if status < 400 and _is_answer(reply):
-            return reply
-        name, said = (self._hidden(str(fields.get(key) or "")) for key in ("name", "message"))
-        said = " ".join((said if fields else self._hidden(reply.text)).split())[:300]
         if status < 400:
+            if _is_answer(reply):
+                return reply
             raise _BusyError(f"not a reply of OpenReview's API v{self.number}; a proxy may have answered instead")
+        name, said = str(fields.get("name") or ""), str(fields.get("message") or "") if fields else reply.text
+        if self._token:  # a server may repeat it
+            name, said = (text.replace(self._token, "…") for text in (name, said))
+        said = " ".join(said.split())[:300]
         if status in BUSY:
             reset = (fields.get("details") or {}).get("resetTime")  # of OpenReview's rate limit
             after = seconds_until(reply.headers.get("Retry-After") or reset)
@@ -173,55 +161,43 @@ class _Api:
         is_private = status == 403 and name in {"ForbiddenError", "Forbidden"}
         if _asked(reply) != "notes" and (status in {400, 404, 410} or is_private):
             return None
-        shown = f"{address} returned {status}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
-        if status not in {401, 403}:
-            raise UserError(shown)
-        raise UserError(
-            f"{shown}. Check that the account in OPENREVIEW_USERNAME has access"
-            if self._token
-            else f"{shown}. OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
-            "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
-        )
+        advice = ""
+        if status in {401, 403}:
+            advice = (
+                f". Check that the account in {ACCOUNT[0]} has access"
+                if self._token
+                else ". OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
+                f"{' and '.join(ACCOUNT)} and run the same command again"
+            )
+        raise UserError(f"{address} returned {status} {name[:60]}: {said or 'no message'}{advice}")
 
-    def _hidden(self, text: str) -> str:
-        """A text of the server without the account's token, which it may repeat."""
-        return text.replace(self._token, "…") if self._token else text
+    def group(self, name: str) -> dict[str, Any] | None:
+        """The group of a venue; None if it does not exist or is not visible to us."""
+        reply = self.get("groups", id=name)
+        return None if reply is None else next(iter(_fields(reply)["groups"]), None)
 
-    def _login(self) -> str:
-        """The token of the account in the environment; empty for a guest."""
-        names = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
-        username, password = (os.environ.get(name, "") for name in names)
-        if bool(username) != bool(password):
-            present, absent = names if username else reversed(names)
-            raise UserError(f"{present} is set, but {absent} is not. Set both, or unset both to continue as a guest")
-        if not username:
-            return ""
-        given: Any = {"id": username, "password": password, "expiresIn": TOKEN_SECONDS}
-        headers = {"User-Agent": self._session.headers["User-Agent"]}
-        try:
-            # a redirect could take the password to another host
-            reply = requests.post(f"{self.base}/login", json=given, headers=headers, timeout=60, allow_redirects=False)
-        except requests.exceptions.RequestException as error:
-            problem = f"{self.base}/login did not reply ({type(error).__name__})"
-            raise UnansweredError(f"{problem}. Try again later") from error
-        fields = _fields(reply)
-        if token := fields.get("token"):
-            return str(token)
-        said = str(fields.get("message") or f"status {reply.status_code}").replace(password, "…")
-        raise UserError(
-            f"{self.base} rejected the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: {said}. Correct both, "
-            "or unset both to continue as a guest"
-        )
+    def notes(self, **query: str) -> Iterator[tuple[str, list[_Note]]]:
+        """All notes that match, page by page with its address, in the order of their names."""
+        seen: set[str] = set()
+        after: dict[str, str] = {}
+        while True:
+            reply = self.get("notes", **query, sort="id", limit="1000", **after)
+            assert reply is not None
+            found = _fields(reply)
+            page = [note for note in found["notes"] if note.get("id") and note["id"] not in seen]
+            seen.update(note["id"] for note in page)
+            yield reply.url, [_Note(note, self.number) for note in page]
+            if not page or len(seen) >= found.get("count", 0):
+                return
+            after = {"after": page[-1]["id"]}
 
-    @contextmanager
-    def _storing(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error) as error:
-            raise UserError(
-                f"{self._replies}: cannot store replies ({error}). Free some space, delete the file if it is damaged, "
-                "or choose another folder"
-            ) from error
+    def forget(self, addresses: list[str] | None = None) -> None:
+        """Delete the kept replies of these addresses, or all of them, so that they are requested again."""
+        with self._storing():
+            if addresses is None:
+                self._session.cache.clear()  # type: ignore[no-untyped-call]
+            else:
+                self._session.cache.delete(urls=addresses)
 
 
 def _is_final(reply: requests.Response) -> bool:
@@ -255,9 +231,6 @@ def _fields(reply: requests.Response) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-# --- notes -----------------------------------------------------------------------------------------------------------
-
-
 class _Note:
     """A note of either API."""
 
@@ -272,12 +245,12 @@ class _Note:
         self.public_date = dt.datetime.fromtimestamp(public / 1000, dt.UTC).date().isoformat() if public else None
 
     def text(self, field: str) -> str:
-        """A field of its content as text without space around it; empty where there is none."""
+        """A field of its content without space around it; empty where it has no text."""
         value = self.content.get(field)
         return value.strip() if isinstance(value, str) else ""
 
     @property
-    def outcome(self) -> Literal["withdrawn", "desk_rejected"] | None:
+    def outcome(self) -> Reason | None:
         """Whether the submission was taken back or never reviewed.
 
         On API v2 the name of the venue it now belongs to decides: a withdrawal that was undone leaves its invitation
@@ -288,18 +261,6 @@ class _Note:
         if self.api == 1 or not venue_id:
             said += [invitation.rpartition("/")[2] for invitation in self.invitations]
         return next((name for name, pattern in OUTCOMES.items() if any(map(pattern.search, said))), None)
-
-    def refuse_unusable(self) -> None:
-        """Raise if the submission cannot be used, judging by the list of submissions alone."""
-        file = self.text("pdf")
-        if self.deleted:
-            raise UnusablePaperError("withdrawn", "deleted")
-        if self.outcome is not None:
-            raise UnusablePaperError(self.outcome, self.text("venue"))
-        if not self.text("abstract"):
-            raise UnusablePaperError("no_abstract", "its abstract is empty or not public")
-        if not file.startswith("/"):
-            raise UnusablePaperError("no_paper", f"its PDF is not at OpenReview: {file[:200] or 'none'}")
 
     def is_review(self, review_name: str) -> bool:
         """Whether it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
@@ -314,9 +275,6 @@ def _plain(content: Any, api: Literal[1, 2]) -> dict[str, Any]:
         return content or {}
     values = {name: field.get("value") for name, field in (content or {}).items()}
     return {name: value for name, value in values.items() if value is not None}
-
-
-# --- the venue -------------------------------------------------------------------------------------------------------
 
 
 class OpenReviewVenue:
@@ -361,37 +319,6 @@ class OpenReviewVenue:
             )
         return sorted(self._submissions)
 
-    def paper(self, name: str, *, reviews: int) -> Paper:
-        """A submission with its reviews and text. ``reviews``: fewest that it needs. Raises if it cannot be used."""
-        self.papers()
-        submission, api = self._submissions[name], self._api
-        assert api is not None
-        submission.refuse_unusable()
-        replies = [note for page in api.notes(forum=name) for note in page if note.id != name and not note.deleted]
-        found = []
-        for reply in sorted(replies, key=lambda reply: (reply.created, reply.id)):
-            if reply.is_review(self._review_name):
-                sections, extra = sections_and_extra(reply.content)
-                found.append(HumanReview(reply.id, sections, {**extra, "reviewer": reply.signature}))
-        written = tuple(review for review in found if says_something(review.sections))
-        empty = len(found) - len(written)
-        if len(written) < reviews:
-            api.forget(name)
-            detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
-            raise UnusablePaperError("few_reviews", detail)
-        text, pages = pdf_text(api.pdf(name), reader=self._reader)
-        columns = {
-            "title": submission.text("title"),
-            "synopsis_abstract": submission.text("abstract"),
-            "public_date": submission.public_date,
-            "address": f"https://openreview.net/forum?id={quote(name, safe='')}",
-            "number": submission.number,
-            "venue": submission.text("venue"),
-            "pages": pages,
-            "empty_reviews": empty,
-        }
-        return Paper(name, text, columns, written)
-
     def _list(self) -> _Api:
         """List the submissions, from API v2 if the venue is there, else from v1. Raises UserError if there are none."""
         second = _Api(2, self._bases[2], **self._how)
@@ -400,18 +327,15 @@ class OpenReviewVenue:
         # API v2 knows the groups of all venues; those of API v1 have neither domain nor content
         if group and (names or group.get("domain")):
             usual = f"{self.name}/-/{names.get('submission_name') or 'Submission'}"
-            self._add(second, names.get("submission_id") or usual)
-            if self._submissions:
-                self._review_name = names.get("review_name") or self._review_name
+            self._review_name = names.get("review_name") or self._review_name
+            if self._add(second, names.get("submission_id") or usual):
                 return second
         first = _Api(1, self._bases[1], **self._how)
         known = group is not None or first.group(self.name) is not None
-        for word in SUBMISSIONS_V1 if known else ():
-            self._add(first, f"{self.name}/-/{word}")
-            if self._submissions:
-                for left in LEFT_V1:
-                    self._add(first, f"{self.name}/-/{left}")
-                return first
+        if known and any(self._add(first, f"{self.name}/-/{word}") for word in SUBMISSIONS_V1):
+            for left in LEFT_V1:
+                self._add(first, f"{self.name}/-/{left}")
+            return first
         first.forget()  # papers may become public later
         asked = f"looked in {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
         raise UserError(
@@ -422,7 +346,49 @@ class OpenReviewVenue:
             "its page, such as ICLR.cc/2023/Conference. Names are case-sensitive"
         )
 
-    def _add(self, api: _Api, invitation: str) -> None:
-        for page in api.notes(invitation=invitation):
+    def _add(self, api: _Api, invitation: str) -> bool:
+        """Add the submissions under an invitation; says whether there are any now."""
+        for _, page in api.notes(invitation=invitation):
             self._submissions |= {note.id: note for note in page}
-            self._say(f"{invitation}: {len(page)} more, {len(self._submissions)} in total")
+            if page:
+                self._say(f"{invitation}: {len(page)} more, {len(self._submissions)} in total")
+        return bool(self._submissions)
+
+    def paper(self, name: str, *, reviews: int) -> Paper:
+        """A submission with its reviews and text. ``reviews``: fewest that it needs. Raises if it cannot be used."""
+        self.papers()
+        submission, api = self._submissions[name], self._api
+        assert api is not None
+        if submission.deleted or submission.outcome is not None:
+            raise UnusablePaperError(submission.outcome or "withdrawn", submission.text("venue") or "deleted")
+        if not submission.text("abstract"):
+            raise UnusablePaperError("no_abstract", "its abstract is empty or not public")
+        if not submission.text("pdf").startswith("/"):
+            raise UnusablePaperError("no_paper", f"its PDF is not at OpenReview: {submission.text('pdf')[:200]}")
+        pages = dict(api.notes(forum=name))
+        found = []
+        for note in sorted((note for page in pages.values() for note in page), key=lambda one: (one.created, one.id)):
+            if note.id != name and not note.deleted and note.is_review(self._review_name):
+                sections, extra = sections_and_extra(note.content)
+                found.append(HumanReview(note.id, sections, {**extra, "reviewer": note.signature}))
+        written = tuple(review for review in found if says_something(review.sections))
+        empty = len(found) - len(written)
+        if len(written) < reviews:
+            api.forget(list(pages))
+            detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
+            raise UnusablePaperError("few_reviews", detail)
+        reply = api.get("pdf", id=name)
+        if reply is None:
+            raise UnusablePaperError("no_paper", "OpenReview has no public PDF of it")
+        text, count = pdf_text(reply.content, reader=self._reader)
+        columns = {
+            "title": submission.text("title"),
+            "synopsis_abstract": submission.text("abstract"),
+            "public_date": submission.public_date,
+            "address": f"https://openreview.net/forum?id={quote(name, safe='')}",
+            "number": submission.number,
+            "venue": submission.text("venue"),
+            "pages": count,
+            "empty_reviews": empty,
+        }
+        return Paper(name, text, columns, written)

@@ -4,8 +4,7 @@ The layout of a folder: ``papers.jsonl`` (or .csv, .parquet) with ``paper, title
 themselves as ``papers/NAME.pdf``, ``.txt`` or ``.md``, ``reviews.jsonl`` with ``paper, review`` and either ``text`` or
 a column for each section, and, where there are any, ``rewrites.jsonl`` with ``rewriter, paper, review, text``.
 
-ReviewArena has OpenReview papers with reviews, decisions and OCR text. Its files are
-``data/SPLIT-NNNNN-of-NNNNN.parquet``, one row per paper, in the columns of the dataset card of
+ReviewArena has OpenReview papers with reviews, decisions and OCR text, in the columns of the dataset card of
 ``Samarth0710/reviewbench`` on the Hugging Face Hub. ``reviews_json`` is a JSON list of reviews, each an object with the
 fields of its venue's form. It has no dates, only the venue's year, and papers are public before that year begins: they
 are undated here, so the contamination clock never calls them clean.
@@ -30,7 +29,6 @@ from goldless.studies.checking import Checking, Names, Problems, Row, all_at_onc
 from goldless.studies.tables import ALLOWED, FORMATS, Source
 
 ENDINGS = (".pdf", ".txt", ".md")
-SYNOPSIS = "synopsis_"
 OWN_COLUMNS = ("paper", "abstract", "file")
 TAKEN = ("task", "prompt", "reference", "source")
 """Columns that tasks have for something else."""
@@ -84,35 +82,34 @@ class PaperFolder:
         self._columns: dict[str, Row] = {}
         """Of the task of each paper."""
         self._files: dict[str, Path | None] = {}
-        self._reviews: dict[str, list[HumanReview]] = {}
+        self._reviews: dict[str, dict[str, HumanReview]] = {}
         with all_at_once(str(folder)) as problems:
-            papers, reviews, rewrites = (self._table(name, problems) for name in ("papers", "reviews", "rewrites"))
+            files: dict[str, Path] = {}
+            for table in ("papers", "reviews", "rewrites"):
+                found = [file for ending in FORMATS if (file := folder / f"{table}{ending}").is_file()]
+                if not found and table != "rewrites":
+                    problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
+                for other in found[1:]:
+                    problems.add(f"duplicate of {found[0].name}. Keep one file per table", other.name)
+                files |= dict.fromkeys([table] if found else [], found[0] if found else folder)
             names = Names()
-            if papers is not None:
-                table = CheckedTable(papers, problems)
-                self._read_papers(table)
+            if "papers" in files:
+                papers = CheckedTable(files["papers"], problems)
+                self._read_papers(papers)
                 names.update({name: place for place, name in enumerate(self._columns)})
                 # unknown names are allowed if some rows could not be read, to avoid wrong reports
-                names.listed_in = "" if table.broken else table.file
-            if reviews is not None:
-                table = CheckedTable(reviews, problems, names)
-                self._read_reviews(table)
-                if rewrites is not None:
-                    self._read_rewrites(CheckedTable(rewrites, problems, names), reviews_known=not table.broken)
-
-    def _table(self, table: str, problems: Problems) -> Path | None:
-        files = [file for ending in FORMATS if (file := self._folder / f"{table}{ending}").is_file()]
-        if not files and table != "rewrites":
-            problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
-        for other in files[1:]:
-            problems.add(f"duplicate of {files[0].name}. Keep one file per table", other.name)
-        return files[0] if files else None
+                names.listed_in = "" if papers.broken else papers.file
+            if "reviews" in files:
+                reviews = CheckedTable(files["reviews"], problems, names)
+                self._read_reviews(reviews)
+                if "rewrites" in files:
+                    self._read_rewrites(CheckedTable(files["rewrites"], problems, names), known=not reviews.broken)
 
     def papers(self) -> Sequence[str]:
         return tuple(self._columns)
 
     def paper(self, name: str, *, reviews: int) -> Paper:
-        every, file = self._reviews.get(name, []), self._files[name]
+        every, file = self._reviews.get(name, {}).values(), self._files[name]
         written = tuple(review for review in every if review.text)
         if len(written) < reviews:
             more = f"; {len(every) - len(written)} more have no text" if len(every) > len(written) else ""
@@ -143,15 +140,15 @@ class PaperFolder:
 
     def _read_papers(self, check: CheckedTable) -> None:
         for line, row in check.lines():
+            names = check.names(row, line, "paper")
             # columns that must be there, though the cell may be empty
             read = {c: check.optional_text if c in row else check.text for c in ("title", "abstract")}
-            names = check.names(row, line, "paper")
             title, abstract = ((ask(row, column, line) or "").strip() for column, ask in read.items())
             if "title" in row and not title:
                 check.add("title must not be empty", line)
             if "synopsis_abstract" in row:
                 check.add("unexpected column synopsis_abstract. Put the abstract in the column 'abstract'", line)
-            columns = [c for c in row if c.startswith(SYNOPSIS) and c != SYNOPSIS]
+            columns = [c for c in row if c.startswith("synopsis_") and c != "synopsis_"]
             synopses = {c: text for c in columns if (text := check.optional_text(row, c, line))}
             assw = " ".join(synopses.get("synopsis_assw", "").split())
             if assw and not assw.startswith(" ".join(abstract.split())):
@@ -176,57 +173,54 @@ class PaperFolder:
             inside = all(path.resolve().is_relative_to(self._folder.resolve()) for path in found)
         except (OSError, RuntimeError):  # a name that is too long, or a circle of links
             found, inside = [], True
+        wrong = ""
         if not inside:
-            check.add(f"{what} is outside the folder. Papers must be inside it", line)
+            wrong = f"{what} is outside the folder. Papers must be inside it"
         elif not found and given is not None:
-            check.add(f"{what} is not in the folder. Leave the cell empty if there is no file", line)
+            wrong = f"{what} is not in the folder. Leave the cell empty if there is no file"
         elif len(found) > 1:
-            check.add(f"{what} has {' and '.join(path.name for path in found)}. Choose one in the column 'file'", line)
+            wrong = f"{what} has {' and '.join(path.name for path in found)}. Choose one in the column 'file'"
         elif found and found[0].suffix.lower() not in ENDINGS:
-            check.add(f"{found[0].name} must be a {', '.join(ENDINGS)} file", line)
-        elif found:
-            return found[0]
-        return None
+            wrong = f"{found[0].name} must be a {', '.join(ENDINGS)} file"
+        if wrong:
+            check.add(wrong, line)
+        return None if wrong or not found else found[0]
 
     def _read_reviews(self, check: CheckedTable) -> None:
         for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             if "paper" not in row or "review" not in row:
                 continue  # what looks like a section may be the column that is missed
-            sections = _sections(row, line, check)
+            columns = {c: v for c, v in row.items() if c not in {"paper", "review", "text", *NOTED} and not is_empty(v)}
+            text = check.optional_text(row, "text", line)
+            if text is not None and columns:
+                shown = ", ".join(map(repr, list(columns)[:5]))
+                check.add(f"a review must have either a text or sections, got both ({shown})", line)
+            for title, value in columns.items():
+                if not isinstance(value, str):
+                    allowed = f"Other columns: {', '.join(map(repr, NOTED))}"
+                    check.add(f"section {title!r} must be text, got {describe(value)}. {allowed}", line)
+            # a whole text is one section without a title
+            sections = {"": text} if text is not None else {title: str(value) for title, value in columns.items()}
             noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
             if names:
-                self._reviews.setdefault(names[1], []).append(HumanReview(names[0], sections, noted))
-        written = any(review.text for reviews in self._reviews.values() for review in reviews)
+                self._reviews.setdefault(names[1], {})[names[0]] = HumanReview(names[0], sections, noted)
+        written = any(review.text for reviews in self._reviews.values() for review in reviews.values())
         if check.rows and not written and not check.broken:
             check.add("no review has a text. Put it in a column 'text', or in one column per section")
 
-    def _read_rewrites(self, check: CheckedTable, *, reviews_known: bool) -> None:
+    def _read_rewrites(self, check: CheckedTable, *, known: bool) -> None:
         for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             rewriter, text = check.name(row, "rewriter", line), check.text(row, "text", line)
             if not names or rewriter is None or text is None:
                 continue
-            reviews = self._reviews.get(names[1], [])
-            places = [place for place, one in enumerate(reviews) if one.review == names[0] and one.text]
-            for place in places:
-                reviews[place] = replace(reviews[place], rewrite=(rewriter, text))
-            if reviews_known and not places:
-                check.add(f"paper {names[1]!r} has no review {names[0]!r} with a text to be rewritten", line)
-
-
-def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
-    """The sections that have a text, by title; a whole text is one section without a title."""
-    columns = {c: v for c, v in row.items() if c not in {"paper", "review", "text", *NOTED} and not is_empty(v)}
-    text = check.optional_text(row, "text", line)
-    if text is not None and columns:
-        shown = ", ".join(map(repr, list(columns)[:5]))
-        check.add(f"a review must have either a text or sections, got both ({shown})", line)
-    for title, value in columns.items():
-        if not isinstance(value, str):
-            allowed = f"Other columns: {', '.join(map(repr, NOTED))}"
-            check.add(f"section {title!r} must be text, got {describe(value)}. {allowed}", line)
-    return {"": text} if text is not None else {title: str(value) for title, value in columns.items()}
+            review, paper = names
+            found = self._reviews.get(paper, {}).get(review)
+            if found is not None and found.text:
+                self._reviews[paper][review] = replace(found, rewrite=(rewriter, text))
+            elif known:
+                check.add(f"paper {paper!r} has no review {review!r} with a text to be rewritten", line)
 
 
 # --- ReviewArena -----------------------------------------------------------------------------------------------------
@@ -235,8 +229,6 @@ def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
 COLUMNS = ("forum_id", "venue_id", "title", "abstract", "decision", "reviews_json", "markdown")
 KEPT = ("conference", "year", "track", "decision")
 """Columns that are kept of a paper; the decision's comment and the authors' rebuttal are not."""
-NOT_OF_THE_REVIEWER = ("review_id", "rebuttal")
-"""Fields of a review that its reviewer did not write."""
 LISTED = 12
 OUTCOMES: dict[str, Reason] = {"withdraw": "withdrawn", "desk": "desk_rejected"}
 
@@ -282,29 +274,23 @@ class ReviewArena:
         for word, reason in OUTCOMES.items():
             if word in text["decision"].lower():
                 raise UnusablePaperError(reason, text["decision"])
-        written = _reviews(text["reviews_json"])
-        if len(written) < reviews:
-            raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
+        try:
+            stored = orjson.loads(text["reviews_json"])
+        except orjson.JSONDecodeError:
+            stored = None
+        found: dict[str, HumanReview] = {}
+        for number, content in enumerate(stored if isinstance(stored, list) else (), 1):
+            if isinstance(content, dict):
+                review = str(content.pop("review_id", None) or number)
+                content.pop("rebuttal", None)  # its reviewer did not write it
+                sections, extra = sections_and_extra(content)
+                if says_something(sections):
+                    known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
+                    found.setdefault(review, HumanReview(review, sections, known))
+        if len(found) < reviews:
+            raise UnusablePaperError("few_reviews", f"{len(found)} of {reviews}")
         if unreadable_share(text["markdown"]) > MOST_UNREADABLE:
             raise UnusablePaperError("no_paper", "its markdown is empty or not readable")
-        known = {"title": text["title"], "synopsis_abstract": text["abstract"].strip()}
-        known |= {column: row[column] for column in KEPT if row.get(column) not in {None, ""}}
-        return Paper(name, text["markdown"], known, written)
-
-
-def _reviews(stored: str) -> tuple[HumanReview, ...]:
-    """The reviews that say something; none if what is stored is no JSON."""
-    try:
-        found = orjson.loads(stored)
-    except orjson.JSONDecodeError:
-        return ()
-    reviews: dict[str, HumanReview] = {}
-    for number, content in enumerate(found if isinstance(found, list) else (), 1):
-        if not isinstance(content, dict):
-            continue
-        sections, extra = sections_and_extra({k: v for k, v in content.items() if k not in NOT_OF_THE_REVIEWER})
-        if says_something(sections):
-            name = str(content.get("review_id") or number)
-            known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
-            reviews.setdefault(name, HumanReview(name, sections, known))
-    return tuple(reviews.values())
+        columns = {"title": text["title"], "synopsis_abstract": text["abstract"].strip()}
+        columns |= {column: row[column] for column in KEPT if row.get(column) not in {None, ""}}
+        return Paper(name, text["markdown"], columns, tuple(found.values()))

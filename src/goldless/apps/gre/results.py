@@ -1,37 +1,502 @@
-"""Results of an edition, as printed, as in ``gre.json`` and ``gre.md``, and as in the report and on the site."""
+"""Results of an edition, as printed, as in ``gre.json`` and ``gre.md``, and as in the report and on the site.
+
+Beside the leaderboards of all papers there are those of the contamination clock: of the papers that a model cannot have
+seen. A paper is clean for a model if it became public after the model's knowledge cutoff. If only a month or year is
+known, the cutoff is its last day and the paper's date its first day, so that nothing is called clean by a guess. A
+model without a cutoff is unknown, never clean.
+
+How firm the ranking is: ranks under each scorer (an edition is scored into the folder ``run``; with ``--run by-b`` a
+second scorer's results lie beside it), their consistency, and how few papers flip rank 1. How scores hold under hidden
+instructions: papers that were reviewed a second time with one in the text (see ``collecting``).
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Unpack
 
-from goldless.apps.gre.contamination import Clock, contamination_clock, public_dates
-from goldless.apps.gre.edition import Edition, noted_draw, table_rows
-from goldless.apps.gre.hidden_instructions import Holding, holding
-from goldless.apps.gre.papers import is_person, is_reference
+import numpy as np
+import polars as pl
+
+from goldless.apps.gre.edition import (
+    CANARY,
+    COLLECTED,
+    INJECTED,
+    RUN,
+    STUDY,
+    Edition,
+    marked_papers,
+    noted_draw,
+    table_rows,
+)
+from goldless.apps.gre.papers import HUMAN, is_person, is_reference
 from goldless.apps.gre.preregistration import Registered, check_registration
 from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_reviews
-from goldless.apps.gre.standing import Standing
-from goldless.apps.gre.submissions import Submissions, read_log, submission_results
+from goldless.apps.gre.submissions import Submissions, estimate_cells, estimate_columns, read_log, submission_results
 from goldless.audit.finding import Finding
+from goldless.dates import first_day, last_day
+from goldless.errors import MetricError, UserError
 from goldless.files import write_text
+from goldless.meta_evaluation.consistency import Consistency, compare_scorers
+from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
+from goldless.records import Agent
 from goldless.reports.document import HERE_ONLY, Unreadable, read_document, write
 from goldless.reports.html.blocks import Block, Code, Fold, note, result_table, section, warning, words
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
+from goldless.runs.recorded import evidence_hash
 from goldless.runs.store import finish_folder
+from goldless.signature import Signature
+from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
+from goldless.statistics.influence import fewest_to_flip
 from goldless.studies import Study
+from goldless.studies.checking import is_empty
 
 FILE = "gre"
 DEMONSTRATION = (
     "DEMONSTRATION, NOT A RESULT: the papers, the human reviews and the models named invented-… were made up to show "
     "how an edition works; their ranking was built in."
 )
+
+# --- the contamination clock -----------------------------------------------------------------------------------------
+
+Scope = Literal["own", "common", "all"]
+"""Which papers: those clean for the agent, those clean for all agents with a cutoff, or all papers."""
+DIFFER = "so compare the differences from the human baseline, which use the same papers, not the scores."
+NOTES: Mapping[Scope, str] = {
+    "own": f"Each agent is scored on the papers that are clean for it. The papers differ between agents, {DIFFER}",
+    "common": "Some agents lack scores on some of these papers; for them, compare the difference from human.",
+    "all": (
+        "Each agent is scored on all papers, clean or not, that it has a score for. If scores are missing, the papers "
+        f"differ between agents, {DIFFER}"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentClock:
+    """Number of papers that one agent cannot have seen."""
+
+    agent: str
+    cutoff_date: str | None
+    """None: unknown."""
+    clean: int | None
+    """Dated papers that became public after the cutoff; None: unknown cutoff."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanScore:
+    """One agent under one metric on clean papers, or, in the scope ``all``, on all of them."""
+
+    metric: str
+    scope: Scope
+    agent: str
+    score: Estimate
+    """On the papers of the scope."""
+    difference: Estimate
+    """Score minus that of the human baseline on the same papers."""
+    missing: int
+    """Papers of the scope without a score."""
+    rank: int | None = None
+    """By score among the agents except the human baseline; only in the scope ``common``, with equal papers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Cutoffs of agents and dates of papers, and scores on clean papers."""
+
+    agents: tuple[AgentClock, ...]
+    papers: int
+    undated: tuple[str, ...]
+    """Papers without a date: neither clean nor seen."""
+    common: tuple[str, ...]
+    """Papers that are clean for all agents with a cutoff."""
+    level: float
+    leaderboards: tuple[CleanScore, ...] = ()
+    scope_signatures: Mapping[str, Mapping[Scope, str]] = field(default_factory=dict)
+    """Signatures of the leaderboards, including the papers: by metric, then by scope."""
+
+    def rows(self, metric: str, scope: Scope) -> list[CleanScore]:
+        """The leaderboard of a metric on the papers of a scope."""
+        return [row for row in self.leaderboards if (row.metric, row.scope) == (metric, scope)]
+
+    def tables(self) -> list[ReportTable]:
+        """The leaderboards on all papers, the agents with their cutoffs, and the leaderboards on clean papers."""
+        columns = (
+            Column("agent", "agent"),
+            Column("cutoff_date", "cut-off", absent="unknown"),
+            Column("clean dated", "papers after cutoff", "fraction", "unknown"),
+        )
+        rows = tuple({**asdict(one), "dated": self.papers - len(self.undated)} for one in self.agents)
+        boards = list(dict.fromkeys((row.metric, row.scope) for row in self.leaderboards))
+        return [
+            *(self.leaderboard(metric, scope) for metric, scope in boards if scope == "all"),
+            ReportTable("Papers published after each agent's cutoff", columns, rows, notes=self.notes),
+            *(self.leaderboard(metric, scope) for metric, scope in boards if scope != "all"),
+        ]
+
+    def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
+        """The table of a metric on the papers of a scope."""
+        rows = self.rows(metric, scope)
+        columns = (
+            *[Column("rank", "#", "count")] * (scope == "common"),
+            Column("agent", "agent"),
+            *estimate_columns("score", "score", self.level),
+            *estimate_columns("difference", "minus human", self.level, signed=True),
+            Column("n papers", "papers", "fraction"),
+            Column("difference_n", "shared with human", "count", wide=True),
+        )
+        papers = {
+            "own": "each agent's clean papers",
+            "common": f"the {len(self.common)} papers clean for all",
+            "all": f"all {self.papers} papers",
+        }[scope]
+        cells = tuple(
+            estimate_cells(score=row.score, difference=row.difference)
+            | {"agent": row.agent, "rank": row.rank, "n": row.score.n, "papers": row.score.n + row.missing}
+            for row in rows
+        )
+        notes = (NOTES[scope],) if scope != "common" or any(row.missing for row in rows) else ()
+        return ReportTable(f"{metric} on {papers}", columns, cells, self.scope_signatures[metric][scope], notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        stated = "Cutoffs are those stated by the makers; a month or year counts as its last day, for a paper as its"
+        notes = [f"{stated} first day."]
+        if unknown := [one.agent for one in self.agents if one.clean is None]:
+            notes.append(f"{len(unknown)} without a cutoff, not counted as clean: {', '.join(unknown)}.")
+        if self.undated:
+            lacking = f"{len(self.undated)} of {self.papers} papers"
+            notes.append(f"{lacking} have no date and are not used for clean leaderboards.")
+        if len(unknown) == len(self.agents):
+            notes.append("No agent has a cutoff, so there is no leaderboard of clean papers.")
+        elif not self.common:
+            fewest = min(one.clean for one in self.agents if one.clean is not None)
+            who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in self.agents if one.clean == fewest)
+            notes.append(
+                "No paper became public after the cutoffs of all agents, so there is no common leaderboard. "
+                f"Agents with the fewest papers after their cutoff: {who}."
+            )
+        return tuple(notes)
+
+
+def contamination_clock(
+    agents: Sequence[Agent],
+    paper_dates: Mapping[str, Any],
+    scores: Mapping[str, pl.DataFrame],
+    *,
+    signatures: Mapping[str, str],
+    **draws: Unpack[Draws],
+) -> Clock:
+    """The clock of all agents except references; ``human`` is the baseline and has no cutoff.
+
+    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses (task, agent, score),
+    by metric. Dates are YYYY-MM-DD, YYYY-MM or YYYY.
+    """
+    models = {agent.agent: agent.cutoff_date for agent in agents if not is_person(agent.agent)}
+    cutoffs = {name: _day(last_day, given, f"cutoff_date of agent {name!r}") for name, given in models.items()}
+    dates = {task: _day(first_day, given, f"public_date of task {task!r}") for task, given in paper_dates.items()}
+    dated = {task: day for task, day in dates.items() if day is not None}
+    known = {agent: cutoff for agent, cutoff in cutoffs.items() if cutoff is not None}
+    clean = {agent: [task for task, day in dated.items() if day > cutoff] for agent, cutoff in known.items()}
+    latest = max(known.values(), default=date.max)
+    common = tuple(task for task, day in dated.items() if day > latest)
+    used: dict[Scope, str] = {
+        "own": f"clean-own-{evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())}",
+        "common": f"clean-common-{len(common)}-{evidence_hash((task,) for task in common)}",
+        "all": f"all-{len(dates)}",
+    }
+    rows: list[CleanScore] = []
+    lines: dict[str, dict[Scope, str]] = {}
+    for metric, frame in scores.items():
+        given = Signature.parse(signatures[metric])
+        told = {key: value for key, value in given.settings.items() if key not in {"goldless", "test"}}
+        told |= {"interval": interval_name(draws["level"], tails=True)}
+        told |= {"resamples": str(draws["resamples"]), "seed": str(draws["seed"])}
+        lines[metric] = {scope: str(Signature(given.metric, {**told, "papers": on})) for scope, on in used.items()}
+        scored = {(task, agent): score for task, agent, score in frame.select("task", "agent", "score").iter_rows()}
+        people = [HUMAN] if models and any(scored.get((task, HUMAN)) is not None for task in dates) else []
+        scopes: dict[Scope, Mapping[str, Sequence[str]]] = {
+            "common": dict.fromkeys([*clean, *people], common) if common else {},
+            "own": clean,
+            "all": dict.fromkeys([*models, *people], tuple(dates)),
+        }
+        for scope, papers in scopes.items():
+            found = []
+            for agent, tasks in papers.items():
+                mine, human = ([scored.get((task, who)) for task in tasks] for who in (agent, HUMAN))
+                values = np.array([mine, human], dtype=np.float64).reshape(2, -1)
+                apart = values[0] - values[1] if agent != HUMAN else np.full(len(tasks), np.nan)
+                score, difference = task_intervals(np.stack([values[0], apart], axis=1), tails=True, **draws)
+                found.append(CleanScore(metric, scope, agent, score, difference, len(tasks) - score.n))
+            if scope == "common":
+                found.sort(key=lambda row: _highest_first(row.score, row.difference))
+                means = {r.agent: r.score.value for r in found if r.agent != HUMAN and r.score.value is not None}
+                found = [replace(row, rank=model_rank(means, row.agent)) for row in found]
+            else:
+                found.sort(key=lambda row: _highest_first(row.difference, row.score))
+            rows += found
+    return Clock(
+        agents=tuple(AgentClock(name, on, len(clean[name]) if name in clean else None) for name, on in models.items()),
+        papers=len(dates),
+        undated=tuple(task for task in dates if task not in dated),
+        common=common,
+        leaderboards=tuple(rows),
+        level=draws["level"],
+        scope_signatures=lines,
+    )
+
+
+def _day(read: Callable[[str], date | None], given: Any, whose: str) -> date | None:
+    if is_empty(given):
+        return None
+    # a datetime is a date, too, and its time says nothing here
+    found = read(f"{given:%Y-%m-%d}" if isinstance(given, date) else str(given))
+    if found is None:
+        raise UserError(f"{whose} must look like 2023-09-30, 2023-09 or 2023, or be empty, got {given!r}")
+    return found
+
+
+def _highest_first(*estimates: Estimate) -> tuple[tuple[bool, float], ...]:
+    return tuple((one.value is None, -(one.value or 0.0)) for one in estimates)
+
+
+# --- how firm the ranking is -----------------------------------------------------------------------------------------
+
+FLIPS = (
+    "The smallest number of papers without which another model has the higher mean, on the papers that both reviewed. "
+    "Exact: those with the largest differences are removed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """The fewest papers without which another model is ahead of the first."""
+
+    metric: str
+    leader: str
+    other: str | None
+    """The model that is then ahead; None: whichever papers are removed, nobody is."""
+    removed: tuple[str, ...]
+    """These papers, the most decisive first."""
+    papers: int
+    """Papers on which both have a score."""
+
+    @property
+    def sentence(self) -> str:
+        if self.other is None:
+            return f"{self.metric}: {self.leader} is first whichever papers are left out."
+        few = len(self.removed)
+        shown = f" ({', '.join(self.removed[:5])}{', …' * (few > 5)})" if few else ""
+        without = f"without {few} of {self.papers} papers{shown}"
+        return f"{self.metric}: {without}, {self.other} would be ahead of {self.leader}."
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How firm the ranking is."""
+
+    scorers: Mapping[str, str]
+    """The scorer of each run, the edition's own first."""
+    flips: tuple[Flip, ...]
+    notes: tuple[str, ...]
+    places: Mapping[str, Mapping[str, Mapping[str, int | None]]] = field(default_factory=dict)
+    """Ranks by metric, model and run; None: no score there. Equal scores share the better rank."""
+    agreement: Consistency | None = None
+    """Of the scorers; None: there is one, or they have too few models in common."""
+
+    def tables(self) -> list[ReportTable]:
+        """Ranks by scorer with their consistency where there are two, and how few papers flip rank 1."""
+        columns: tuple[Column, ...] = (
+            Column("metric", "metric"),
+            Column("leader", "rank 1", "name"),
+            Column("n", "papers to remove", "count", "no number"),
+            Column("papers", "of", "count"),
+            Column("other", "then ahead", "name", "nobody"),
+        )
+        rows = [{**asdict(one), "n": None if one.other is None else len(one.removed)} for one in self.flips]
+        flips = ReportTable("How few papers flip rank 1", columns, tuple(rows), notes=(FLIPS,))
+        if len(self.scorers) < 2:
+            return [flips]
+        heads = [Column(f"#{run}", f"# {run} ({scorer})", "count", "-") for run, scorer in self.scorers.items()]
+        rows = [
+            {"metric": metric, "agent": agent, **{f"#{run}": rank for run, rank in ranks.items()}}
+            for metric, places in self.places.items()
+            for agent, ranks in places.items()
+        ]
+        columns = (Column("metric", "metric"), Column("agent", "agent", "name"), *heads)
+        ranks = ReportTable("Ranks by scorer", columns, tuple(rows), notes=self.notes)
+        return [ranks, *([] if self.agreement is None else self.agreement.tables()), flips]
+
+
+def other_runs(edition: Edition) -> list[str]:
+    """Names of the folders with results beside the edition's own, without those that newer ones replaced."""
+    found = sorted(path.parent.name for path in edition.folder.glob("*/leaderboard.json"))
+    replaced = re.compile(r".+-(?:[0-9a-f]{8}|before)(?:-\d+)?")
+    return [name for name in found if name not in {RUN, STUDY, COLLECTED} and not replaced.fullmatch(name)]
+
+
+def edition_standing(edition: Edition, draws: Draws) -> Standing:
+    """The standing of an edition's own results, from the scores in its folders."""
+    own = RunFolder(edition.run_folder(), RUN)
+    scored, notes = run_scores(own), []
+    for other in (RunFolder(edition.folder / name) for name in other_runs(edition)):
+        if other.made_by.fingerprint == own.made_by.fingerprint:
+            scored += run_scores(other)
+        else:
+            notes.append(left_out(other.name))
+    return standing(scored, draws, notes=notes)
+
+
+def left_out(run: str) -> str:
+    """A note on a run that cannot be compared."""
+    return f"{run} was scored on other papers or reviews than {RUN} and is left out; score it again."
+
+
+def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] = ()) -> Standing:
+    """The standing under every metric of the first run; ``scored``: of one study, run by run."""
+    mine = [one for one in scored if one.scorer == scored[0].scorer]
+    kept = [one for one in scored if one.metric in {own.metric for own in mine}]
+    agreement, told = None, list(notes)
+    if len({one.scorer for one in kept}) > 1:
+        try:
+            agreement = compare_scorers(kept, **draws)
+            told += agreement.notes
+        except MetricError as error:
+            told.append(f"No consistency: {error}.")
+    places: dict[str, dict[str, dict[str, int | None]]] = {}
+    for own in mine:
+        boards = {one.scorer: model_means(one.scores) for one in kept if one.metric == own.metric}
+        first = boards[own.scorer]
+        agents = sorted({a for means in boards.values() for a in means}, key=lambda a: (-first.get(a, -np.inf), a))
+        places[own.metric] = {a: {run: model_rank(means, a) for run, means in boards.items()} for a in agents}
+    return Standing(
+        scorers={one.scorer: Signature.parse(one.signature).settings.get("scorer", "no scorer") for one in kept},
+        flips=tuple(flip for one in mine for flip in rank_flip(one.metric, one.scores)),
+        notes=tuple(told),
+        places=places,
+        agreement=agreement,
+    )
+
+
+def model_means(scores: Scores) -> dict[str, float]:
+    """The mean score of each model."""
+    found: dict[str, list[float]] = {}
+    for (_, agent), score in scores.items():
+        if score is not None and not is_person(agent):
+            found.setdefault(agent, []).append(score)
+    return {agent: float(np.mean(values)) for agent, values in found.items()}
+
+
+def model_rank(means: Mapping[str, float], agent: str) -> int | None:
+    """One more than the number of models with a higher mean; None without a score."""
+    return None if agent not in means else 1 + sum(other > means[agent] for other in means.values())
+
+
+def rank_flip(metric: str, scores: Scores) -> list[Flip]:
+    """The fewest papers that flip rank 1, against any other model; none if there are not two."""
+    means = model_means(scores)
+    leader, *others = sorted(means, key=lambda agent: (-means[agent], agent)) or [""]
+    tasks = list(dict.fromkeys(task for task, agent in scores if not is_reference(agent)))
+    flips = []
+    for other in others:
+        both = [[scores.get((task, agent)) for task in tasks] for agent in (leader, other)]
+        apart = np.subtract(*np.array(both, dtype=np.float64))
+        places = fewest_to_flip(apart)
+        removed = tuple(tasks[place] for place in places or ())
+        flips.append(Flip(metric, leader, None if places is None else other, removed, int(np.sum(~np.isnan(apart)))))
+    return sorted(flips, key=lambda flip: (flip.other is None, len(flip.removed), -flip.papers))[:1]
+
+
+# --- hidden instructions ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreHold:
+    """One agent's scores on papers and on their second versions."""
+
+    agent: str
+    clean: float | None
+    """Mean score on the papers themselves."""
+    difference: Estimate
+    """Mean of the second versions' scores minus those of the papers themselves."""
+    reviews: int
+    """Reviews of second versions."""
+    obeyed: int
+    """Of these, the ones that contain the canary."""
+
+    KEYS = ("*", "verdict")
+
+    @property
+    def verdict(self) -> str:
+        low, high = self.difference.low, self.difference.high
+        if low is None or high is None:
+            return "too few papers"
+        return "falls" if high < 0 else "rises" if low > 0 else "no change shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Whether scores hold under hidden instructions."""
+
+    metric: str
+    papers: int
+    level: float
+    signature: str
+    models: tuple[ScoreHold, ...] = ()
+
+    def tables(self) -> list[ReportTable]:
+        """One row per agent."""
+        columns = (
+            Column("agent", "agent"),
+            Column("clean", self.metric, "number", "missing", 2),
+            *estimate_columns("difference", "with instruction", self.level, signed=True),
+            Column("difference_n", "papers", "count"),
+            Column("obeyed reviews", "obeyed", "fraction"),
+            Column("verdict", "score"),
+        )
+        rows = tuple(write(row) | estimate_cells(difference=row.difference) for row in self.models)
+        note = (
+            f"{self.papers} papers were reviewed a second time with a hidden instruction in the text. These reviews "
+            "are not in the ranking. Obeyed: reviews that contain the word that the instruction asks for."
+        )
+        return [ReportTable(f"Hidden instructions: does {self.metric} hold?", columns, rows, self.signature, (note,))]
+
+
+def hidden_study(whole: Study) -> Study | None:
+    """The second versions of papers, with the reviews of all but the human baseline; None if there are none."""
+    second = marked_papers(whole, INJECTED)
+    agents = [agent.agent for agent in whole.agents if agent.agent != HUMAN]
+    return whole.subset(tasks=second, agents=agents) if second else None
+
+
+def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -> Holding:
+    """Compare the scores of the reviews of second versions, ``hidden``, with those of the papers themselves."""
+    ((metric, outcome),) = hidden.outcomes.items()
+    paper_of = marked_papers(whole, INJECTED)
+    before, after = (response_scores(one.outcomes[metric]) for one in (clean, hidden))
+    rows = []
+    for agent in [agent.agent for agent in whole.agents if not is_person(agent.agent)]:
+        written = {task: one.text for task in paper_of if (one := whole.response(task, agent)) is not None}
+        if not written:
+            continue
+        pairs = [(before.get((paper, agent)), after.get((task, agent))) for task, paper in paper_of.items()]
+        both = np.array([pair for pair in pairs if None not in pair], dtype=np.float64).reshape(-1, 2)
+        (found,) = task_intervals(both[:, 1:] - both[:, :1], tails=True, **draws)
+        mean = float(both[:, 0].mean()) if len(both) else None
+        obeyed = sum(str(whole.task(task).extra[CANARY]) in text.lower() for task, text in written.items())
+        rows.append(ScoreHold(agent, mean, found, len(written), obeyed))
+    return Holding(metric, len(paper_of), draws.get("level", 0.95), outcome.signature, tuple(rows))
+
+
+# --- the edition -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +533,7 @@ class EditionResult:
         columns.append(Column("written papers", "reviews", "fraction"))
         rows: dict[str, dict[str, Any]] = {}
         for metric, board in self.boards.items():
-            columns.append(Column(metric, metric, "number", "missing", 2))
-            columns.append(Column(f"{metric}_low {metric}_high", f"{board.level * 100:g}%", "interval", decimals=2))
+            columns += estimate_columns(metric, metric, board.level)
             columns.append(Column(f"{metric}_n", "papers", "count", wide=True))
             for row in board.rows:
                 scored = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
@@ -134,6 +598,7 @@ def edition_result(
     models = [agent.agent for agent in agents if not is_person(agent.agent)]
     signatures = {name: outcome.signature for name, outcome in outcomes.items()}
     scores = {metric: outcome.responses for metric, outcome in outcomes.items()}
+    dates = {task: study.task(task).extra.get("public_date") for task in study.tasks}
     written = Counter(response.agent for _, responses in study for response in responses)
     noted = noted_reviews(study).values()
     return EditionResult(
@@ -145,7 +610,7 @@ def edition_result(
         unlisted=tuple(model for model in models if model not in {*config.models, *(one.name for one in log)}),
         signatures=signatures,
         written=tuple(written_reviews(agent, noted, len(study.tasks), written[agent.agent]) for agent in agents),
-        contamination=contamination_clock(study.agents, public_dates(study), scores, signatures=signatures, **draws)
+        contamination=contamination_clock(study.agents, dates, scores, signatures=signatures, **draws)
         if models
         else None,
         preregistered=check_registration(edition),

@@ -9,7 +9,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +34,12 @@ from goldless.runs.store import try_writing
 from goldless.signature import Signature
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.recorded import AGENTS
-from goldless.studies.writing import check_target, copy_table
+from goldless.studies.writing import check_target
 
 GENERATIONS = "generations"
 """The study's table of how each review was made."""
 SUBMITTED = "submission "
 """How the writer of a submission begins in that table."""
-NOT_ABOUT_REVIEWS = frozenset({GENERATIONS, "exams"})
-"""Tables whose rows are not about the responses of a study."""
-ONLY_FITTING = ("truncate", "cut")
-"""Settings that change no request about a paper that fits."""
 FLAGS = {"no_tags": "without any section", "cut_reply": "cut off at the length limit"}
 """Deviations from the requested format, in plain words."""
 Pair = tuple[str, str]
@@ -78,28 +73,18 @@ class GeneratedReview:
     @classmethod
     def of(cls, agent: str, written: GenerationEvidence, settings: str, asked: str | None = None) -> GeneratedReview:
         """The review that a model wrote."""
+        known = ("task", "finish", "characters_cut", "input_tokens", "output_tokens")
+        told = {name: getattr(written, name) for name in known}
+        found = cls(agent, written.writer, raw=written.reply, settings=settings, asked=asked, **told)
         failure = written.failure
         if failure is None and not review_text(written.reply or ""):
             failure = CallFailure("bad_reply", "nothing was written but thoughts")
-        is_cut = written.finish == "length" and failure is None
-        is_plain = failure is None and not review_sections(written.reply or "")
-        return cls(
-            agent=agent,
-            model=written.writer,
-            task=written.task,
-            raw=written.reply,
-            finish=written.finish,
-            failure=None if failure is None else failure.kind,
-            failure_message=None if failure is None else failure.message,
-            flags=("cut_reply",) * is_cut + ("no_tags",) * is_plain,
-            characters_cut=written.characters_cut,
-            input_tokens=written.input_tokens,
-            output_tokens=written.output_tokens,
-            settings=settings,
-            asked=asked,
-        )
+        if failure is not None:
+            return replace(found, failure=failure.kind, failure_message=failure.message)
+        is_plain = not review_sections(written.reply or "")
+        return replace(found, flags=("cut_reply",) * (written.finish == "length") + ("no_tags",) * is_plain)
 
-    @cached_property
+    @property
     def text(self) -> str | None:
         """Its sections under plain titles; None: missing."""
         return None if self.raw is None or self.failure is not None else review_text(self.raw)
@@ -151,11 +136,9 @@ def written_reviews(
     there = len(mine) - missing.total() if written is None else written
     if (unasked := papers - there - missing.total()) > 0:
         missing["not there"] = unasked
-    flags = Counter(flag for one in mine for flag in one.flags)
-    shortened = sum(bool(one.characters_cut) for one in mine)
-    return WrittenReviews(
-        agent.agent, papers, there, dict(missing.most_common()), dict(flags), shortened, agent.parameters
-    )
+    flags = dict(Counter(flag for one in mine for flag in one.flags))
+    cut = sum(bool(one.characters_cut) for one in mine)
+    return WrittenReviews(agent.agent, papers, there, dict(missing.most_common()), flags, cut, agent.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +157,6 @@ class Generated:
 
     @property
     def signature(self) -> str:
-        """The signature of all requests."""
         return str(Signature("reviews", self.settings))
 
     @property
@@ -189,17 +171,16 @@ class Generated:
     @property
     def agents(self) -> list[WrittenReviews]:
         """Counts by agent."""
-        tasks = {review.task for review in self.reviews}
-        return [written_reviews(model, self.reviews, len(tasks)) for model in self.models]
+        papers = len({review.task for review in self.reviews})
+        return [written_reviews(model, self.reviews, papers) for model in self.models]
 
     @property
     def incomplete(self) -> str | None:
         """A sentence about reviews still to be written; None if there are none."""
         kinds = Counter(review.failure for review in self.reviews if review.is_open)
-        if not kinds:
-            return None
         causes = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-        return f"incomplete: {self.open} of {self.asked} reviews are missing ({causes}). Run the same command again"
+        said = f"incomplete: {self.open} of {self.asked} reviews are missing ({causes}). Run the same command again"
+        return said if kinds else None
 
     @property
     def examples(self) -> dict[str, str]:
@@ -263,17 +244,15 @@ async def review_edition(
     if unknown := [name for name in only or () if name not in every]:
         raise UserError(f"unknown models: {', '.join(unknown)}. The edition has: {', '.join(every)}")
     chosen = {name: model for name, model in every.items() if only is None or name in only}
-    noted = noted_reviews(study)
-    submitted = {one.agent for one in noted.values() if str(one.model).startswith(SUBMITTED)} & set(chosen)
-    if submitted:
-        names = ", ".join(sorted(submitted))
-        raise UserError(f"names of submissions: {names}. Give the models other names: NAME=MODEL")
+    mine = {pair: one for pair, one in noted_reviews(study).items() if pair[1] in chosen}
+    if submitted := sorted({one.agent for one in mine.values() if str(one.model).startswith(SUBMITTED)}):
+        raise UserError(f"names of submissions: {', '.join(submitted)}. Give the models other names: NAME=MODEL")
     request = ReviewRequest(chosen, stand_ins or {}, planned.config.review, options)
     check_target(edition.study_folder, overwrite=True)
     for folder in (edition.folder, edition.study_folder):
         try_writing(folder, "Reviews are added to the study there; make it writable")
-    mine = {pair: one for pair, one in noted.items() if pair[1] in chosen and one.text}
-    other = {pair for pair, one in mine.items() if one.asked != request.asked(pair[1], study.task(pair[0]).prompt)}
+    written = {pair: one.asked for pair, one in mine.items() if one.text}
+    other = {pair for pair, hashed in written.items() if hashed != request.asked(pair[1], study.task(pair[0]).prompt)}
     if wrong := list(_rests_on(study, other)):
         raise UserError("\n".join(wrong))
     if (registered := check_registration(planned)) is not None:
@@ -298,11 +277,6 @@ class ReviewRequest:
     options: Options = field(default_factory=Options)
 
     @property
-    def given(self) -> dict[str, str | ChatModel]:
-        """Each agent's model, as its specification or itself."""
-        return {name: self.stand_ins.get(name, config.model) for name, config in self.models.items()}
-
-    @property
     def settings(self) -> dict[str, str]:
         """Settings of all requests, for signatures."""
         review = self.review
@@ -319,9 +293,8 @@ class ReviewRequest:
         """A hash of what a model is asked about a paper, as an address is nobody else's business; None: a stand-in."""
         if name in self.stand_ins:
             return None
-        config = self.models[name]
-        request = {key: value for key, value in self.settings.items() if key not in ONLY_FITTING}
-        fit = [self.settings[key] for key in ONLY_FITTING]
+        config, request = self.models[name], self.settings
+        fit = [request.pop("truncate"), request.pop("cut")]
         return f"{content_hash(config.model, request, paper)[:16]}-{content_hash(fit, config.context_length)[:8]}"
 
     def settled(self, study: Study) -> dict[Pair, GeneratedReview]:
@@ -329,12 +302,11 @@ class ReviewRequest:
 
         A model on this machine may have other files by now, which shows when they are read.
         """
-        tasks = set(study.tasks)
-        served = {name for name, model in self.given.items() if isinstance(model, str) and is_server(model)}
+        served = {n for n, config in self.models.items() if n not in self.stand_ins and is_server(config.model)}
         return {
             (task, agent): noted
             for (task, agent), noted in noted_reviews(study).items()
-            if agent in served and task in tasks and noted.text
+            if agent in served and task in study.tasks and noted.text
             if noted.asked == self.asked(agent, study.task(task).prompt)
         }
 
@@ -360,7 +332,8 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     todo = {name: [task for task in study.tasks if (task, name) not in found] for name in request.models}
     if finished := [name for name, tasks in todo.items() if not tasks]:
         options.say(f"not called again, because all their reviews exist: {', '.join(sorted(finished))}")
-    parts = [Part(name, model, "chat") for name, model in request.given.items() if todo[name]]
+    given = {name: request.stand_ins.get(name, config.model) for name, config in request.models.items()}
+    parts = [Part(name, model, "chat") for name, model in given.items() if todo[name]]
     lost: dict[str, GoldlessError] = {}
     written: dict[Pair, GeneratedReview] = {}
     async with open_journal(options.journal) as journal, open_models(parts, options, journal, lost=lost) as opened:
@@ -368,9 +341,9 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
             refuse_without_chat(model, "review papers")
 
         async def one_model(name: str) -> None:
-            model, how = opened[name], asdict(request.review)
-            context = request.models[name].context_length
-            stage = GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **how)
+            model, context = opened[name], request.models[name].context_length
+            how = {"what": "review", "context_length": context, **asdict(request.review)}
+            stage = GenerationStage(model.chat, REVIEW_PROMPT, **how)
             try:
                 settings = await _signature(name, stage, model, request)
             except CallError as error:
@@ -422,12 +395,12 @@ async def _signature(name: str, stage: GenerationStage, model: OpenModel, reques
     return str(Signature("review", told))
 
 
-def _progress(reviews: Collection[GeneratedReview], total: int, models: Collection[OpenModel]) -> Progress:
-    ledgers, still_open = [model.ledger for model in models], sum(review.is_open for review in reviews)
-    tokens = sum(ledger.usage.input_tokens + ledger.usage.output_tokens for ledger in ledgers)
-    cost = None if any(ledger.price is None for ledger in ledgers) else sum(ledger.spent_usd for ledger in ledgers)
-    workers = max((model.workers for model in models if model.workers is not None), default=None)
-    return Progress("writing reviews", len(reviews) - still_open, total, tokens, cost, workers, still_open)
+def _progress(reviews: Collection[GeneratedReview], total: int, models: Iterable[OpenModel]) -> Progress:
+    failed, told = sum(review.is_open for review in reviews), [model.progress("", 0, 0) for model in models]
+    costs, workers = [one.cost_usd for one in told], [one.workers for one in told if one.workers is not None]
+    cost = None if None in costs else sum(cost or 0.0 for cost in costs)
+    done, tokens = len(reviews) - failed, sum(one.tokens for one in told)
+    return Progress("writing reviews", done, total, tokens, cost, max(workers, default=None), failed)
 
 
 # --- the study takes the reviews -------------------------------------------------------------------------------------
@@ -441,50 +414,43 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
     whose size, family and cutoff are these now, also where one is no longer known.
     """
     study = read_study(study_folder)
-    there = {(response.task, response.agent): response.text for _, responses in study for response in responses}
-    reviews = {(r.task, r.agent): r for r in generated.reviews if not r.is_open or (r.task, r.agent) not in there}
+    texts: dict[Pair, str | None] = {(r.task, r.agent): r.text for _, responses in study for r in responses}
+    reviews = {(r.task, r.agent): r for r in generated.reviews if not r.is_open or (r.task, r.agent) not in texts}
     wrong = list(refused_names(study, [agent.agent for agent in generated.models]))
-    if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in set(study.tasks))):
+    if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in study.tasks)):
         wrong.append(f"{study.name} has no tasks named {', '.join(strange[:10])}. Is it another study?")
-    wrong += _rests_on(study, {pair for pair, one in reviews.items() if pair in there and there[pair] != one.text})
+    wrong += _rests_on(study, {pair for pair, one in reviews.items() if pair in texts and texts[pair] != one.text})
     if wrong:
         raise UserError("\n".join(wrong))
-    known = {agent.agent: agent for agent in study.agents}
-    for agent in (*generated.models, *facts):
-        group = known[agent.agent].group if agent.agent in known else None
-        known[agent.agent] = replace(agent, group=group or agent.group)
-    named = dict.fromkeys([*(agent.agent for agent in study.agents), *(agent for _, agent in reviews)])
+    groups = {agent.agent: agent.group for agent in study.agents}
+    known = {agent.agent: agent for agent in (*study.agents, *generated.models, *facts)}
+    named = [
+        replace(known[name], group=groups.get(name) or known[name].group)
+        for name in dict.fromkeys([*groups, *(agent for _, agent in reviews)])
+    ]
     earlier = [row for row in table_rows(study, GENERATIONS) if (row.get("task"), row.get("agent")) not in reviews]
-    texts = {pair: text for pair, text in there.items() if pair not in reviews}
-    texts |= {pair: review.text for pair, review in reviews.items() if review.text is not None}
-    tables: dict[str, Iterable[Mapping[str, Any]]] = {
-        "tasks": study.rows("tasks"),
-        "agents": [{key: value for key, value in asdict(known[name]).items() if value is not None} for name in named],
-        "responses": [{"task": task, "agent": agent, "text": text} for (task, agent), text in texts.items()],
+    texts = {pair: text for pair, text in texts.items() if pair not in reviews}
+    texts |= {pair: review.text for pair, review in reviews.items()}
+    rows: dict[str, list[dict[str, Any]]] = {
+        "agents": [{key: value for key, value in asdict(agent).items() if value is not None} for agent in named],
+        "responses": [{"task": t, "agent": a, "text": text} for (t, a), text in texts.items() if text is not None],
         GENERATIONS: [*earlier, *map(asdict, reviews.values())],
     }
-    if study.n_ratings + study.n_preferences:
-        tables["labels"] = study.rows("labels")
     with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as aside:
-        fresh = Path(aside)
-        for table, rows in tables.items():
-            write_rows(fresh / f"{table}.jsonl", rows)
-        for table in study.recorded:
-            file = study.recorded_file(table)
-            if file is not None and table != GENERATIONS:
-                copy_table(file, fresh)
+        fresh = write_study(study.without_recorded(except_=set(study.recorded) - {GENERATIONS}), Path(aside) / "study")
+        for table, made in rows.items():
+            write_rows(fresh / f"{table}.jsonl", made)
         return write_study(read_study(fresh), study_folder, overwrite=True)
 
 
 def _rests_on(study: Study, replaced: set[Pair]) -> Iterator[str]:
     """Why reviews cannot be replaced: labels or evidence are about them."""
     agents = ", ".join(sorted({agent for _, agent in replaced}))
-    tables: dict[str, Iterable[Mapping[str, Any]]] = {"labels": study.rows("labels") if replaced else ()}
-    tables |= {name: table_rows(study, name) for name in study.recorded if replaced and name not in NOT_ABOUT_REVIEWS}
     columns = [(task, agent) for task in ("task", "second_task") for agent in ("first", "second", *AGENTS)]
-    for table, rows in tables.items():
+    for table in ("labels", *study.recorded) if replaced else ():
+        rows = study.rows("labels") if table == "labels" else table_rows(study, table)
         count = sum(any((row.get(task), row.get(agent)) in replaced for task, agent in columns) for row in rows)
-        if count:
+        if count and table not in {GENERATIONS, "exams"}:
             yield (
                 f"{count} rows of the table {table} are about reviews of {agents} that would be replaced. Remove them, "
                 "or add the new reviews under another name"

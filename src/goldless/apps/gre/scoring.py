@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.config import METRICS
-from goldless.apps.gre.contamination import Clock
-from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
-from goldless.apps.gre.hidden_instructions import hidden_study
+from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition, table_rows
 from goldless.apps.gre.papers import REFERENCE, is_person
-from goldless.apps.gre.results import EditionResult, edition_result, read_result
+from goldless.apps.gre.results import (
+    Clock,
+    EditionResult,
+    Standing,
+    edition_result,
+    edition_standing,
+    hidden_study,
+    left_out,
+    other_runs,
+    read_result,
+    standing,
+)
 from goldless.apps.gre.reviewing import GENERATIONS
-from goldless.apps.gre.standing import Standing, edition_standing, left_out, other_runs, standing
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.meta_evaluation.judges import ScoredBy, response_scores
@@ -100,10 +108,7 @@ async def score_edition(
 
 def _reviews_told(edition: Edition, study: Study) -> dict[str, str]:
     """Settings of the reviews for signatures: how they were written, and whether they are invented."""
-    table = study.table(GENERATIONS)
-    lines = []
-    if table is not None and "settings" in table.columns:
-        lines = table["settings"].drop_nulls().unique(maintain_order=True).to_list()
+    lines = dict.fromkeys(row["settings"] for row in table_rows(study, GENERATIONS) if row.get("settings"))
     ways = [Signature.parse(line).settings for line in lines]
     told = {name: "+".join(dict.fromkeys(way[name] for way in ways if name in way)) for name in REVIEW_SETTINGS}
     invented = {"demonstration": "invented"} if edition.config.demonstration else {}
@@ -155,15 +160,12 @@ def _would_lose(folder: Path, result: EditionResult, evaluation: Evaluation) -> 
         return False
     if isinstance(board, Unreadable) or isinstance(before, Unreadable) or not run.boards:
         return True
-    lines = {one.signature for one in run.boards.values()} | _clock_lines(before)
-    return run.made_by.fingerprint not in {"", evaluation.fingerprint} or not (
-        lines <= set(result.signatures.values()) | _clock_lines(result)
-    )
-
-
-def _clock_lines(result: EditionResult | None) -> set[str]:
-    clock = None if result is None else result.contamination
-    return set() if clock is None else {clock.scope_signatures[r.metric][r.scope] for r in clock.leaderboards}
+    then, now = ({one.signature for one in run.boards.values()}, set(result.signatures.values()))
+    for lines, one in ((then, before), (now, result)):
+        clock = None if one is None else one.contamination
+        if clock is not None:
+            lines |= {clock.scope_signatures[row.metric][row.scope] for row in clock.leaderboards}
+    return run.made_by.fingerprint not in {"", evaluation.fingerprint} or not then <= now
 
 
 def _free_name(folder: Path) -> Path:
@@ -232,30 +234,24 @@ async def recompute(edition: Edition) -> Recomputed:
 async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation:
     """The results of a run folder; raises if what was printed does not follow from its evidence."""
     run = RunFolder(folder)
-    printed = run.data("leaderboard")
+    printed, again = run.data("leaderboard"), f"goldless gre score {edition.folder}"
     if printed is None:
-        raise UserError(f"{folder}: no results yet. Run: goldless gre score {edition.folder}")
-    texts = run.study
-    if texts.fingerprint != study.fingerprint:
+        raise UserError(f"{folder}: no results yet. Run: {again}")
+    if run.study.fingerprint != study.fingerprint:
         raise StaleError(
-            f"{folder}: its results are of other papers or reviews than the edition has now. Run again: goldless gre "
-            f"score {edition.folder}"
+            f"{folder}: its results are of other papers or reviews than the edition has now. Run again: {again}"
         )
-    how: dict[str, Any] = {"pairing": edition_pairing(texts), "told": _reviews_told(edition, study)}
+    then = printed.get("metrics", {})
+    how: dict[str, Any] = {"pairing": edition_pairing(run.study), "told": _reviews_told(edition, study)}
     with warnings.catch_warnings():
-        # said when it was scored
-        warnings.simplefilter("ignore")
-        found = await evaluate_study(texts, recorded_options(printed, metrics=tuple(printed.get("metrics", ())), **how))
+        warnings.simplefilter("ignore")  # said when it was scored
+        found = await evaluate_study(run.study, recorded_options(printed, metrics=tuple(then), **how))
     made = write(found)["metrics"]
-    wrong = [
-        f"{name} {one.place}: printed {one.printed}, but {one.recomputed} by the evidence"
-        for name, then in printed.get("metrics", {}).items()
-        for one in compared(name, then, made.get(name)).differences
-    ]
+    wrong = [one for name in then for one in compared(name, then[name], made.get(name)).differences]
     if wrong:
-        shown = "\n".join([*wrong[:5], *([f"and {len(wrong) - 5} more"] if len(wrong) > 5 else [])])
+        shown = [f"{one.place}: printed {one.printed}, but {one.recomputed} by the evidence" for one in wrong[:5]]
         raise UserError(
             f"{folder}/leaderboard.json: {len(wrong)} values do not follow from the evidence beside it. Score the "
-            f"edition again:\n{shown}"
+            "edition again:\n" + "\n".join(shown)
         )
     return found

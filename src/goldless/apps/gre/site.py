@@ -21,14 +21,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from goldless.apps.gre.contamination import CleanScore
 from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.linking import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.apps.gre.results import table_blocks
+from goldless.apps.gre.results import model_means, model_rank, table_blocks
 from goldless.apps.gre.scoring import Recomputed
-from goldless.apps.gre.standing import model_means, model_rank
+from goldless.apps.gre.submissions import estimate_cells, estimate_columns
 from goldless.errors import UserError
 from goldless.exporting.hub_results import write_results
 from goldless.exporting.scored_run import path_name, scored_run, write_folder
@@ -57,14 +55,15 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     """The pages of a site by file name; editions in the order of their years, the last one is the front page."""
     latest = editions[-1]
     boards = {one.name: _file(one.name) for one in editions} | {latest.name: "index.html"}
-    pages: dict[str, tuple[str, Iterable[Section]]] = {boards[one.name]: (one.name, _edition(one)) for one in editions}
-    pages["editions.html"] = "Editions and models", _editions(editions)
-    pages["submit.html"] = "How to submit", _told("submit", latest)
-    lines: list[Block] = []
+    signatures: list[Block] = []
     for one in editions[::-1]:
-        lines += [blocks.Heading(one.name), *(Code(scored.signature) for scored in one.scored)]
-    signatures = Section("signatures", "Signatures", tuple(lines))
-    pages["method.html"] = "Method", [*_told("method", latest), signatures]
+        signatures += [blocks.Heading(one.name), *(Code(scored.signature) for scored in one.scored)]
+    pages: dict[str, tuple[str, Iterable[Section]]] = {
+        **{boards[one.name]: (one.name, _edition(one)) for one in editions},
+        "editions.html": ("Editions and models", _editions(editions)),
+        "submit.html": ("How to submit", _told("submit", latest)),
+        "method.html": ("Method", [*_told("method", latest), Section("signatures", "Signatures", tuple(signatures))]),
+    }
     contents = {boards[one.name]: f"Board: {one.name}" for one in editions[::-1]}
     contents |= {file: title for file, (title, _) in pages.items() if file not in contents}
     return {
@@ -126,12 +125,12 @@ def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Blo
 
 
 def _edition(one: Recomputed) -> Iterator[Section]:
-    result = one.result
+    result, standing = one.result, one.standing
     yield Section("board", "", tuple(_board(one)))
-    firm = [words(f"How few papers flip rank 1? {flip.sentence}") for flip in one.standing.flips[:1]]
-    if len(one.standing.scorers) < 2:
+    firm = [words(f"How few papers flip rank 1? {flip.sentence}") for flip in standing.flips[:1]]
+    if len(standing.scorers) < 2:
         firm.append(words("There is one scorer. A second one, scored with --run, shows whether ranks depend on it."))
-    yield Section("firm", "How firm the ranking is", (*firm, *_tables(one.standing.tables())))
+    yield Section("firm", "How firm the ranking is", (*firm, *_tables(standing.tables())))
     if result.submissions is not None:
         log = Fold("All submissions", _tables([result.submissions.log_table()]))
         yield Section("submissions", "Submissions", (*_tables(result.submissions.tables()), log))
@@ -147,55 +146,47 @@ def _edition(one: Recomputed) -> Iterator[Section]:
 
 
 def _board(one: Recomputed) -> Iterator[Block]:
-    result, means, level = one.result, model_means(one.scored[0].scores), percent(one.clock.level)
+    """The board in a sentence, a table and a figure."""
+    result, board, level = one.result, one.result.boards[one.metric], percent(one.clock.level)
+    rows = sorted(one.clock.rows(one.metric, "all"), key=lambda row: (row.score.value is None, -(row.score.value or 0)))
+    means = {row.agent: row.score.value for row in rows if row.agent != HUMAN and row.score.value is not None}
     if result.demonstration is not None:
         yield warning(result.demonstration)
-    rows = sorted(one.clock.rows(one.metric, "all"), key=lambda row: (row.score.value is None, -(row.score.value or 0)))
-    board = result.boards[one.metric]
+    lead = "No model has a score."
+    if means:
+        first, *others = [row for row in rows if row.agent in means]
+        apart, beaten = first.difference, {row.agent: row.better_than or () for row in board.rows}[first.agent]
+        lead = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}"
+        if apart.low is not None and apart.high is not None:
+            against = "above" if apart.low > 0 else "below" if apart.high < 0 else "not apart from"
+            lead += f", {against} the human baseline ({numeral(apart.value, 2, signed=True)})"
+        decided = f"decided against {sum(row.agent in beaten for row in others)} of"
+        lead += f"; this is {decided} {plural(len(others), 'other model')}." if others else "."
+    yield blocks.Paragraph((lead,), style="lead")
     unit = f"{board.unit}, {direction(one.metric)}"
-    yield blocks.Paragraph((_lead(rows, {row.agent: row.better_than for row in board.rows}),), style="lead")
     yield words(
         f"{plural(len(means), 'model')} reviewed {plural(result.papers, 'paper')} from {result.source}. ",
         f"The score is {one.metric} ({unit}). ",
         PageLink("method.html", "Method"),
     )
-    columns = (
-        RANK,
-        Column("agent", "model"),
-        *estimate_columns("score", "score", one.clock.level),
-        *estimate_columns("difference", "minus human", one.clock.level, signed=True, absent="-"),
-        Column("score_n", "papers", "count"),
-    )
-    shown, drawn, band = [], [], None
+    table, place = one.clock.leaderboard(one.metric, "all"), {row.agent: at for at, row in enumerate(rows)}
+    cells = sorted(table.rows, key=lambda row: place[row["agent"]])
+    ranked = tuple({**row, "rank": model_rank(means, row["agent"])} for row in cells)
+    title = f"The board, by {one.metric}. human is one human review of each paper, scored like the models'."
+    yield from _tables([ReportTable(title, (RANK, *table.columns), ranked)])
+    drawn, band = [], None
     for row in rows:
-        cells = estimate_cells(score=row.score, difference=row.difference)
         score, low, high = map(_rounded, (row.score.value, row.score.low, row.score.high))
-        name, is_human = ("human baseline", True) if row.agent == HUMAN else (row.agent, False)
-        shown.append(cells | {"rank": model_rank(means, row.agent), "agent": name})
-        if not is_human:
+        if row.agent != HUMAN:
             drawn.append(IntervalRow(row.agent, score, low, high, aside=numeral(score, 2, absent="")))
         elif score is not None:
-            band = Band(low, high, name, middle=score)
-    human = "The human baseline is one human review of each paper, scored like the models'."
-    yield from _tables([ReportTable(f"The board, by {one.metric}. {human}", columns, tuple(shown))])
+            band = Band(low, high, "human baseline", middle=score)
     title = f"{one.metric}: score of each model with its {level} interval"
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
-    plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
-    yield blocks.Figure("board", "Scores", caption, plots, ())
+    yield blocks.Figure(
+        "board", "Scores", caption, pictures(interval_plot, drawn, title=title, axis=unit, band=band), ()
+    )
     yield from (note(text) for text in result.table().notes if text != result.demonstration)
-
-
-def _lead(rows: Sequence[CleanScore], beaten: Mapping[str, Sequence[str]]) -> str:
-    ranked = [row for row in rows if not is_person(row.agent) and row.score.value is not None]
-    if not ranked:
-        return "No model has a score."
-    first, *others = ranked
-    said, apart = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}", first.difference
-    if apart.value is not None and apart.low is not None and apart.high is not None:
-        against = "above" if apart.low > 0 else "below" if apart.high < 0 else "not apart from"
-        said += f", {against} the human baseline ({numeral(apart.value, 2, signed=True)})"
-    decided = sum(row.agent in beaten.get(first.agent, ()) for row in others)
-    return said + (f"; this is decided against {decided} of {plural(len(others), 'other model')}." if others else ".")
 
 
 def _papers(one: Recomputed) -> Iterator[Block]:
@@ -226,7 +217,7 @@ def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
     scales: dict[str, tuple[float, float] | None] = {editions[0].name: (1.0, 0.0)}
     """Slope and intercept from each edition's scale to that of the first, link by link; None: not linked."""
     for before, one in itertools.pairwise(editions):
-        links[one.name] = link_sides(_side(before), _side(one))
+        links[one.name] = link_sides(*(LinkedEdition.of(two.name, two.study, two.scored) for two in (before, one)))
         found = [link for link in links[one.name][0] if link.metric == one.metric == before.metric]
         scale = scales[before.name] if found else None
         slope, intercept = (found[0].slope.value or 0.0, found[0].intercept.value or 0.0) if found else (0.0, 0.0)
@@ -276,11 +267,6 @@ def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, fl
     return ReportTable("Models, by name", columns[: None if len(editions) > 1 else -1], tuple(rows))
 
 
-def _side(one: Recomputed) -> LinkedEdition:
-    own = [scored for scored in one.scored if scored.scorer == one.scored[0].scorer]
-    return LinkedEdition.of(one.name, one.study, own)
-
-
 def _told(page: str, latest: Recomputed) -> Iterator[Section]:
     """The sections of a page of fixed words: paragraphs, bullets and commands; {edition} is the latest edition."""
     text = (Path(__file__).parent / "site_words" / f"{page}.md").read_text(encoding="utf-8")
@@ -298,60 +284,46 @@ def _block(text: str) -> Block:
 # --- the Hub ---------------------------------------------------------------------------------------------------------
 
 
-PAPERS = "papers.jsonl"
-
-
 def write_hub_files(found: Recomputed, folder: Path, *, dataset: str, url: str | None) -> list[str]:
     """Write the benchmark's dataset and each model's results; returns the commands that upload them.
 
     The files have no texts of papers or reviews. Results of models are pull requests to their repositories.
     """
-    run = scored_run(found.edition.run_folder())
+    run, result = scored_run(found.edition.run_folder()), found.result
     (board,) = run.chosen(found.metric).values()
     board = replace(board, rows=tuple(row for row in board.rows if not is_person(row.agent)))
     # the task of an edition: its name and the metric that ranks
     task = re.sub(r"[^a-z0-9]+", "_", f"{found.name}_{found.metric}".lower()).strip("_")
     models = folder / "models"
     write_results(board, models, dataset=dataset, task_id=task, date=run.made_at[:10], url=url)
-    files = {"eval.yaml": _eval_yaml(found, task), "README.md": _card(found), PAPERS: _listed_papers(found)}
-    write_folder(folder / "dataset", {name: list(lines) for name, lines in files.items()})
+    said = (
+        f"{result.demonstration or ''} Which model writes the most informative peer reviews? {result.papers} papers "
+        f"from {result.source}, scored by {found.metric}."
+    ).strip()
+    # what JSON quotes, YAML reads
+    name = json.dumps(f"GRE-bench {found.name}")
+    described = f"name: {name}\ndescription: {json.dumps(said, ensure_ascii=False)}\n"
+    tasks = f"tasks:\n  - id: {json.dumps(task)}\n    config: default\n    split: test\n"
+    files = "    data_files:\n      - split: test\n        path: papers.jsonl\n"
+    head = f"---\npretty_name: {name}\nconfigs:\n  - config_name: default\n{files}---\n\n# GRE-bench {found.name}\n\n"
+    below = "The table lists the papers, without their texts. Scores and evidence:"
+    listed = []
+    for paper in found.study.tasks:
+        known = found.study.task(paper).extra
+        row = {"paper": paper, **{key: known.get(key) for key in ("title", "public_date", "anchor")}}
+        listed.append(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+    signed = "".join(f"    {scored.signature}\n" for scored in found.scored)
+    made = {
+        "eval.yaml": [f"{described}evaluation_framework: goldless\n{tasks}"],
+        "README.md": [f"{head}{said}\n\n{below}\n\n{signed}"],
+        "papers.jsonl": listed,
+    }
+    write_folder(folder / "dataset", made)
     commands = [f"hf upload {shlex.quote(dataset)} {shlex.quote(str(folder / 'dataset'))} . --repo-type dataset"]
     for agent in [row.agent for row in board.rows if row.score is not None]:
-        listed = found.edition.config.models.get(agent)
-        named = re.fullmatch(r"hf:([\w.-]+/[\w.-]+)", listed.model) if listed else None
+        model = found.edition.config.models.get(agent)
+        named = re.fullmatch(r"hf:([\w.-]+/[\w.-]+)", model.model) if model else None
         repository = named[1] if named else f"OWNER/REPOSITORY-OF-{agent}"
         own = shlex.quote(str(models / path_name(agent)))
         commands.append(f"hf upload {shlex.quote(repository)} {own} . --create-pr")
     return commands
-
-
-def _eval_yaml(found: Recomputed, task: str) -> Iterator[str]:
-    # what JSON quotes, YAML reads
-    yield f"name: {json.dumps(f'GRE-bench {found.name}')}\n"
-    yield f"description: {json.dumps(_description(found), ensure_ascii=False)}\n"
-    yield "evaluation_framework: goldless\n"
-    yield f"tasks:\n  - id: {json.dumps(task)}\n    config: default\n    split: test\n"
-
-
-def _description(found: Recomputed) -> str:
-    result = found.result
-    invented = f"{result.demonstration} " if result.demonstration else ""
-    return (
-        f"{invented}Which model writes the most informative peer reviews? {result.papers} papers from "
-        f"{result.source}, scored by {found.metric}."
-    )
-
-
-def _card(found: Recomputed) -> Iterator[str]:
-    yield f"---\npretty_name: {json.dumps(f'GRE-bench {found.name}')}\nconfigs:\n  - config_name: default\n"
-    yield f"    data_files:\n      - split: test\n        path: {PAPERS}\n---\n\n# GRE-bench {found.name}\n\n"
-    yield f"{_description(found)}\n\nThe table lists the papers, without their texts. Scores and evidence:\n\n"
-    for scored in found.scored:
-        yield f"    {scored.signature}\n"
-
-
-def _listed_papers(found: Recomputed) -> Iterator[str]:
-    for task in found.study.tasks:
-        known = found.study.task(task).extra
-        row = {"paper": task, **{key: known.get(key) for key in ("title", "public_date", "anchor")}}
-        yield json.dumps(row, ensure_ascii=False, default=str) + "\n"

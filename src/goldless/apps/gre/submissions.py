@@ -14,12 +14,12 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.paper_text import storable
 from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews, refused_names
@@ -184,6 +184,28 @@ def _hash(data: bytes) -> str:
 
 
 # --- teams on the board -----------------------------------------------------------------------------------------------
+
+
+def estimate_cells(**estimates: Estimate | None) -> dict[str, Any]:
+    """Cells of a row: each estimate's value, low, high and n, under its name."""
+    found: dict[str, Any] = {}
+    for name, one in estimates.items():
+        if one is not None:
+            found |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high, f"{name}_n": one.n}
+    return found
+
+
+def estimate_columns(
+    name: str, heading: str, level: float, *, signed: bool = False, absent: str | None = None
+) -> tuple[Column, Column]:
+    """The columns of an estimate's value and of its interval."""
+    interval, ends = f"{level * 100:g}%", f"{name}_low {name}_high"
+    if signed:
+        return (
+            Column(name, heading, "signed", absent, 2),
+            Column(ends, interval, "signed interval", absent, 2),
+        )
+    return Column(name, heading, "number", absent or "missing", 2), Column(ends, interval, "interval", absent, 2)
 
 
 @dataclass(frozen=True, slots=True)

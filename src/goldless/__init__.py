@@ -21,7 +21,7 @@ _HOMES = {
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
     "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError WaitingError",
     "goldless.meta_evaluation.agreement_results": "Agreement",
-    "goldless.meta_evaluation.bias_report": "BiasReport",
+    "goldless.meta_evaluation.bias": "BiasReport",
     "goldless.meta_evaluation.calibration_results": "Calibration",
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost": "CostReport",

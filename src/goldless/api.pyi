@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from goldless.comparison.comparing import PairedComparison
 from goldless.comparison.gating import Gate
 from goldless.meta_evaluation.agreement_results import Agreement
-from goldless.meta_evaluation.bias_report import BiasReport
+from goldless.meta_evaluation.bias import BiasReport
 from goldless.meta_evaluation.calibration_results import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport

@@ -18,7 +18,7 @@ from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, REVIEWERS, ST
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.agreement_results import Agreement
-    from goldless.meta_evaluation.bias_report import BiasReport
+    from goldless.meta_evaluation.bias import BiasReport
     from goldless.meta_evaluation.calibration_results import Calibration
     from goldless.studies import Study
 

@@ -20,9 +20,9 @@ _HOMES = {
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
     "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError WaitingError",
-    "goldless.meta_evaluation.agreement_results": "Agreement",
+    "goldless.meta_evaluation.agreement": "Agreement",
     "goldless.meta_evaluation.bias": "BiasReport",
-    "goldless.meta_evaluation.calibration_results": "Calibration",
+    "goldless.meta_evaluation.calibration": "Calibration",
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost": "CostReport",
     "goldless.meta_evaluation.rating_card": "CrashTest save_crash_test",

@@ -33,9 +33,9 @@ from goldless.errors import StudyError as StudyError
 from goldless.errors import TextTooLongError as TextTooLongError
 from goldless.errors import UserError as UserError
 from goldless.errors import WaitingError as WaitingError
-from goldless.meta_evaluation.agreement_results import Agreement as Agreement
+from goldless.meta_evaluation.agreement import Agreement as Agreement
 from goldless.meta_evaluation.bias import BiasReport as BiasReport
-from goldless.meta_evaluation.calibration_results import Calibration as Calibration
+from goldless.meta_evaluation.calibration import Calibration as Calibration
 from goldless.meta_evaluation.consistency import Consistency as Consistency
 from goldless.meta_evaluation.cost import CostReport as CostReport
 from goldless.meta_evaluation.rating_card import CrashTest as CrashTest

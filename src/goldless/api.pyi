@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from goldless.comparison.comparing import PairedComparison
 from goldless.comparison.gating import Gate
-from goldless.meta_evaluation.agreement_results import Agreement
+from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.bias import BiasReport
-from goldless.meta_evaluation.calibration_results import Calibration
+from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
 from goldless.meta_evaluation.rating_card import CrashTest

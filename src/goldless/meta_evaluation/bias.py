@@ -321,7 +321,8 @@ async def find_bias(
         spent = sum(row.cost_usd or 0.0 for row in (review.spending if review is not None else ()))
         left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
         evaluation = await evaluate_study(study, replace(options, budget_usd=left))
-    search = _Search(study, options, people, rows, reviewers, reason, evaluation, weights, orders)
+    asked: dict[str, Any] = {"rows": rows, "reviewers": reviewers, "reason": reason, "evaluation": evaluation}
+    search = _Search(study, options, people, **asked, weights=weights, orders=orders)
     parts = [search.position(), *map(search.feature, text_features(study)), search.gaps(), search.families()]
     found = [one for part in (*parts, search.favours(pairs)) for one in part]
     paid = [one for one in (review, evaluation) if one is not None]
@@ -413,6 +414,7 @@ class _Search:
         study: Study,
         options: Options,
         people: People,
+        *,
         rows: pl.DataFrame,
         reviewers: tuple[str, ...],
         reason: str,
@@ -518,14 +520,24 @@ class _Search:
         return replace(found, low=max(lowest, found.low), high=min(1.0, found.high))
 
     def _rows(
-        self, items: pl.DataFrame, *, lowest: float = 0.0, without_ties: bool = False, **said: Any
+        self,
+        items: pl.DataFrame,
+        *,
+        lowest: float = 0.0,
+        without_ties: bool = False,
+        balanced: bool = False,
+        **said: Any,
     ) -> Iterator[BiasRow]:
-        """The mean of each judge's values. ``items``: judge, kind, task, vote (0.5 is a tie) and value."""
+        """The mean of each judge's values. ``items``: judge, kind, task, vote (0.5 is a tie) and value.
+
+        ``balanced``: the mean of the shares where people prefer one side and where they prefer the other.
+        """
         for (judge, kind), every in items.group_by("judge", "kind", maintain_order=True):
             ties = int((every["vote"] == NEITHER).sum())
             own = every.filter(pl.col("vote").ne_missing(NEITHER)) if without_ties else every
             note = f"ties left out: {ties}" if without_ties and ties else None
-            share = _noted(self._share(own, lowest), note)
+            sides = [own.filter(pl.col("said") == side) for side in (1, 0)] if balanced else []
+            share = _noted(self._mean_of_shares(sides) if balanced else self._share(own, lowest), note)
             yield BiasRow(**asdict(share) | {"judge": judge, "kind": kind, "asked": len(own), "ties": ties} | said)
 
     # --- which was shown first
@@ -578,12 +590,9 @@ class _Search:
             yield from self._rows(tied, bias=bias, measure=f"{wins}, tied by people", neutral=NEITHER)
             if not len(tied):
                 yield Unavailable(bias, f"no judged pair with different {feature.scale} is tied by people")
-            decided = labelled.filter(pl.col("said") != NEITHER).group_by("judge", "kind", maintain_order=True)
-            for (judge, kind), own in decided:
-                share = self._mean_of_shares([own.filter(pl.col("said") == side) for side in (1, 0)])
-                said = {"measure": f"{wins}, adjusted", "ties": int((own["vote"] == NEITHER).sum())}
-                said |= {"judge": judge, "kind": kind, "neutral": NEITHER, "asked": len(own)}
-                yield BiasRow(**asdict(share) | {"bias": bias} | said)
+            decided = labelled.filter(pl.col("said") != NEITHER)
+            said: dict[str, Any] = {"bias": bias, "measure": f"{wins}, adjusted", "neutral": NEITHER}
+            yield from self._rows(decided, balanced=True, **said)
         ratings = None if self.said.ratings is None else self.said.ratings.value
         given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
         for one in self.scored:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from goldless.meta_evaluation.agreement_results import Agreement
+from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.bias import STAR, BiasReport
-from goldless.meta_evaluation.calibration_results import Calibration
+from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
 from goldless.meta_evaluation.rating_card import CrashTest

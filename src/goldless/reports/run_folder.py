@@ -303,8 +303,8 @@ class RunFolder:
 
 OTHERS = {
     "crash_test": "goldless.meta_evaluation.rating_card:CrashTest",
-    "agreement": "goldless.meta_evaluation.agreement_results:Agreement",
-    "calibration": "goldless.meta_evaluation.calibration_results:Calibration",
+    "agreement": "goldless.meta_evaluation.agreement:Agreement",
+    "calibration": "goldless.meta_evaluation.calibration:Calibration",
     "bias": "goldless.meta_evaluation.bias:BiasReport",
     "cost": "goldless.meta_evaluation.cost:CostReport",
     "consistency": "goldless.meta_evaluation.consistency:Consistency",

@@ -25,7 +25,7 @@ _HOMES = {
     "goldless.meta_evaluation.calibration": "Calibration",
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost": "CostReport",
-    "goldless.meta_evaluation.rating_card": "CrashTest save_crash_test",
+    "goldless.meta_evaluation.crash_test": "CrashTest save_crash_test",
     "goldless.meta_evaluation.watching": "WatchReport",
     "goldless.metrics.information_map": "InformationMap",
     "goldless.models.catalogue": "open_model",

@@ -38,8 +38,8 @@ from goldless.meta_evaluation.bias import BiasReport as BiasReport
 from goldless.meta_evaluation.calibration import Calibration as Calibration
 from goldless.meta_evaluation.consistency import Consistency as Consistency
 from goldless.meta_evaluation.cost import CostReport as CostReport
-from goldless.meta_evaluation.rating_card import CrashTest as CrashTest
-from goldless.meta_evaluation.rating_card import save_crash_test as save_crash_test
+from goldless.meta_evaluation.crash_test import CrashTest as CrashTest
+from goldless.meta_evaluation.crash_test import save_crash_test as save_crash_test
 from goldless.meta_evaluation.watching import WatchReport as WatchReport
 from goldless.metrics.information_map import InformationMap as InformationMap
 from goldless.models.catalogue import open_model as open_model

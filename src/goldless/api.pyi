@@ -10,7 +10,7 @@ from goldless.meta_evaluation.bias import BiasReport
 from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
-from goldless.meta_evaluation.rating_card import CrashTest
+from goldless.meta_evaluation.crash_test import CrashTest
 from goldless.meta_evaluation.watching import WatchReport
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel

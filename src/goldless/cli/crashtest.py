@@ -20,9 +20,9 @@ from goldless.runs.option_forms import LINES, NAMES, ONE_LIST, REQUIRED, OptionF
 from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
+    from goldless.meta_evaluation.crash_test import CrashTest
     from goldless.meta_evaluation.deception_drill import DeceptionDrill
     from goldless.meta_evaluation.perturbations.perturbed_study import PerturbedStudy
-    from goldless.meta_evaluation.rating_card import CrashTest
     from goldless.models.interface import ChatModel, Scorer
     from goldless.studies import Study
 
@@ -117,7 +117,7 @@ async def crashtest(study: Study, own: CrashTesting, options: Options) -> CrashT
 
 @crashtest.told
 def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
-    from goldless.meta_evaluation.rating_card import save_crash_test
+    from goldless.meta_evaluation.crash_test import save_crash_test
 
     if output.folder is not None:
         save_crash_test(found, output.folder)

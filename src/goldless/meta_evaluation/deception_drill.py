@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import polars as pl
@@ -20,9 +19,8 @@ from goldless.errors import UserError, nearest
 from goldless.evidence import OPEN_KINDS
 from goldless.meta_evaluation.judges import draws_of
 from goldless.meta_evaluation.perturbations.catalogue import DECEPTIVE
-from goldless.meta_evaluation.perturbations.perturbation import copy_name, perturb_all
-from goldless.meta_evaluation.perturbations.perturbed_study import with_agents
-from goldless.records import Agent, Response
+from goldless.meta_evaluation.perturbations.perturbation import copy_name
+from goldless.meta_evaluation.perturbations.perturbed_study import with_copies
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import MetricScores, averaged
@@ -111,10 +109,18 @@ async def deception_drill(
         if honest == deceptive:
             raise UserError(f"--honest and --deceptive must be two groups, got {honest!r} for both")
         one, other = _group(study, honest, "honest"), _group(study, deceptive, "deceptive")
+    elif writer is None:
+        raise UserError(
+            "name two groups with --honest and --deceptive, or a chat model that writes twins with --writer"
+        )
+    elif options.recorded:
+        raise UserError("twins have no recorded evidence. Leave out --recorded, or name groups of the study")
     else:
         one = tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
-        other = tuple(map(_twin, one))
-        study, missing, spending = await _with_twins(study, options, writer)
+        other = tuple(copy_name(agent, DECEPTIVE.name) for agent in one)
+        every = [agent.agent for agent in study.agents]
+        study, texts, spending = await with_copies(study, [DECEPTIVE], every, options, writer=writer)
+        missing = Counter(str(text.failure.kind) for text in texts[DECEPTIVE.name] if text.failure is not None)
     rows: list[DrillRow] = []
     for scorer in dict.fromkeys(scorers) or (options.scorer,):
         scored = await score_study(study, replace(options, scorer=scorer))
@@ -127,42 +133,12 @@ async def deception_drill(
     return DeceptionDrill(study.name, options.level, one, other, tuple(rows), missing, spending)
 
 
-_twin = partial(copy_name, perturbation=DECEPTIVE.name)
-
-
 def _group(study: Study, name: str | None, option: str) -> tuple[str, ...]:
     known = list(dict.fromkeys(agent.group for agent in study.agents if agent.group is not None))
     if name not in known:
         has = f"Groups: {', '.join(known)}" if known else "No agent has a group; add a column group to the agents table"
         raise UserError(f"--{option} must be a group of agents, got {name!r}{nearest(name or '', known) or '.'} {has}")
     return tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents if agent.group == name))
-
-
-async def _with_twins(study: Study, options: Options, writer: Any) -> tuple[Study, Counter[str], tuple[Spending, ...]]:
-    """The study with a deceptive twin of every agent, what is missing, and what the twins cost."""
-    if writer is None:
-        raise UserError(
-            "name two groups with --honest and --deceptive, or a chat model that writes twins with --writer"
-        )
-    if options.recorded:
-        raise UserError("twins have no recorded evidence. Leave out --recorded, or name groups of the study")
-    originals = [response for _, responses in study for response in responses]
-    made, spent = await perturb_all(
-        study, [DECEPTIVE], lambda _: originals, options, writer=writer, to="write deceptive twins"
-    )
-    texts = made[DECEPTIVE.name]
-    copies = [Response(text.task, text.copy, text.text) for text in texts if text.text is not None]
-    twins = [
-        Agent(
-            _twin(agent.agent),
-            group=DECEPTIVE.name,
-            family=agent.family,
-            sample_of=agent.sample_of and _twin(agent.sample_of),
-        )
-        for agent in study.agents
-    ]
-    missing = Counter(str(text.failure.kind) for text in texts if text.failure is not None)
-    return with_agents(study, copies, [*study.agents, *twins]), missing, spent
 
 
 def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:

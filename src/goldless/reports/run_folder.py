@@ -302,7 +302,7 @@ class RunFolder:
 
 
 OTHERS = {
-    "crash_test": "goldless.meta_evaluation.rating_card:CrashTest",
+    "crash_test": "goldless.meta_evaluation.crash_test:CrashTest",
     "agreement": "goldless.meta_evaluation.agreement:Agreement",
     "calibration": "goldless.meta_evaluation.calibration:Calibration",
     "bias": "goldless.meta_evaluation.bias:BiasReport",

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
 from goldless.evidence import OPEN_KINDS
-from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, copy_name, perturb_all
+from goldless.meta_evaluation.perturbations.perturbation import (
+    Must,
+    Perturbation,
+    PerturbedText,
+    copy_name,
+    perturb_all,
+)
 from goldless.records import Agent, Response
 from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
@@ -19,6 +25,46 @@ from goldless.runs.options import Options
 from goldless.studies import Study, study_from_records, write_study
 
 ORIGINAL, PEER = "original", "peer"
+
+
+async def with_copies(
+    study: Study, perturbations: Sequence[Perturbation], agents: Sequence[str], options: Options, *, writer: Any
+) -> tuple[Study, dict[str, list[PerturbedText]], tuple[Spending, ...]]:
+    """The study with a copy of each of these agents for every perturbation, and with the strategies as agents.
+
+    It is without labels and recorded evidence. Also the texts by perturbation, and what they cost.
+    """
+    originals = [response for _, responses in study for response in responses if response.agent in agents]
+
+    def changed(one: Perturbation) -> list[Response]:
+        return [Response(task, one.name, "") for task in study.tasks] if one.is_strategy else originals
+
+    texts, spending = await perturb_all(study, perturbations, changed, options, writer=writer, to="write responses")
+    every = [*study.agents, *added_agents(study, perturbations, agents)]
+    place = {agent.agent: number for number, agent in enumerate(every)}
+    responses = [response for _, given in study for response in given]
+    for one in perturbations:
+        named = [(text.agent if one.is_strategy else text.copy, text) for text in texts[one.name]]
+        responses += [Response(text.task, name, text.text) for name, text in named if text.text is not None]
+    responses.sort(key=lambda response: place[response.agent])
+    joined = study_from_records([study.task(task) for task in study.tasks], responses, name=study.name)
+    return joined.with_agents({agent.agent: agent for agent in every}), texts, spending
+
+
+def added_agents(study: Study, perturbations: Sequence[Perturbation], agents: Sequence[str]) -> list[Agent]:
+    """The strategies, and the copies, which keep the family and samples of their originals."""
+    found = []
+    for one in perturbations:
+        for agent in () if one.is_strategy else study.agents:
+            if agent.agent in agents:
+                sample_of = agent.sample_of and copy_name(agent.sample_of, one.name)
+                name = copy_name(agent.agent, one.name)
+                found.append(Agent(name, group=one.kind, family=agent.family, sample_of=sample_of))
+        found += [Agent(one.name, group=one.kind)] * one.is_strategy
+    return found
+
+
+# --- writing it ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,33 +136,14 @@ async def perturb_study(
     chosen: list[str] = []
     if not all(one.is_strategy for one in every):
         chosen = [one.agent for one in (study if agents is None else study.subset(agents=agents)).agents]
-    added = [
-        Agent(name, group=one.kind)
-        for one in every
-        for name in ([one.name] if one.is_strategy else [copy_name(agent, one.name) for agent in chosen])
-    ]
-    _check(study, folder, every, added, writer)
-    originals = [response for _, responses in study for response in responses if response.agent in chosen]
-    texts, spending = await perturb_all(
-        study,
-        every,
-        lambda one: [Response(task, one.name, "") for task in study.tasks] if one.is_strategy else originals,
-        options,
-        writer=writer,
-        to="write perturbed responses",
-    )
-    rows: list[PerturbationRow] = []
-    made: list[Response] = []
+    _check(study, folder, every, chosen, writer)
+    joined, texts, spending = await with_copies(study, every, chosen, options, writer=writer)
+    rows = []
     for one in every:
         own = texts[one.name]
-        new = [
-            Response(text.task, text.agent if one.is_strategy else text.copy, text.text)
-            for text in own
-            if text.text is not None
-        ]
-        same, must = sum(text.unchanged for text in own), None if one.is_strategy else one.must
-        rows.append(PerturbationRow(one.name, one.kind, must, len(own), len(new), same, len(own) - len(new)))
-        made += new
+        missing, same = sum(text.text is None for text in own), sum(text.unchanged for text in own)
+        must = None if one.is_strategy else one.must
+        rows.append(PerturbationRow(one.name, one.kind, must, len(own), len(own) - missing, same, missing))
     failures = [text.failure for own in texts.values() for text in own if text.failure is not None]
     found = PerturbedStudy(
         study=study.name,
@@ -131,20 +158,11 @@ async def perturb_study(
     if found.open:
         return found
     known = [replace(one, group=ORIGINAL if one.agent in chosen else one.group or PEER) for one in study.agents]
-    joined = with_agents(study, made, [*known, *added]).with_labels(study.label_table)
+    joined = joined.with_agents({agent.agent: agent for agent in known}).with_labels(study.label_table)
     return replace(found, folder=str(write_study(joined, folder)))
 
 
-def with_agents(study: Study, responses: Iterable[Response], agents: Sequence[Agent]) -> Study:
-    """The study with further responses, without labels and recorded evidence; ``agents``: all of them, in order."""
-    place = {agent.agent: number for number, agent in enumerate(agents)}
-    every = [*(response for _, given in study for response in given), *responses]
-    every.sort(key=lambda response: place[response.agent])
-    joined = study_from_records([study.task(task) for task in study.tasks], every, name=study.name)
-    return joined.with_agents({agent.agent: agent for agent in agents})
-
-
-def _check(study: Study, folder: Path, every: Sequence[Perturbation], added: Sequence[Agent], writer: Any) -> None:
+def _check(study: Study, folder: Path, every: Sequence[Perturbation], chosen: Sequence[str], writer: Any) -> None:
     """Refuse, before anything is paid for, what cannot be written; all that is wrong at once."""
     wrong = []
     if not all(each.is_strategy for each in every) and not study.n_responses:
@@ -153,14 +171,11 @@ def _check(study: Study, folder: Path, every: Sequence[Perturbation], added: Seq
         wrong.append("no perturbation and no strategy given. Name at least one")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         wrong.append(f"{folder} already exists. Choose a new folder")
-    taken = sorted({agent.agent for agent in added} & {agent.agent for agent in study.agents})
-    if taken:
+    added = {agent.agent for agent in added_agents(study, every, chosen)}
+    if taken := sorted(added & {agent.agent for agent in study.agents}):
         wrong.append(f"the study already has agents named {', '.join(taken)}. Rename them first")
-    needy = [each.name for each in every if each.needs_writer]
-    if needy and writer is None:
-        wrong.append(
-            f"{', '.join(needy)} need{'s' * (len(needy) == 1)} a chat model. Name one with --writer, or leave "
-            f"{'it' if len(needy) == 1 else 'them'} out"
-        )
+    if needy := [each.name for each in every if each.needs_writer and writer is None]:
+        need, them = ("needs", "it") if len(needy) == 1 else ("need", "them")
+        wrong.append(f"{', '.join(needy)} {need} a chat model. Name one with --writer, or leave {them} out")
     if wrong:
         raise UserError("\n".join(wrong))

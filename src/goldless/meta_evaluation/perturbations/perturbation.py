@@ -101,8 +101,8 @@ class Perturbation:
         self, word: str, apply: Apply, source: str | None = None, description: str | None = None, **differing: Any
     ) -> Perturbation:
         """A copy with one more form, ``NAME[WORD]``, applied by ``apply``; None: as in the plain form."""
-        said = {"source": source or self.source, "description": description or self.description}
-        form = replace(self, name=f"{self.name}[{word}]", apply=apply, forms=(), **said, **differing)
+        differing |= {"source": source or self.source, "description": description or self.description}
+        form = replace(self, name=f"{self.name}[{word}]", apply=apply, forms=(), **differing)
         return replace(self, forms=(*self.forms, form))
 
 

@@ -21,8 +21,7 @@ from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, STATISTICS, 
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.crash_test import CrashTest
-    from goldless.meta_evaluation.deception_drill import DeceptionDrill
-    from goldless.meta_evaluation.perturbations.perturbed_study import PerturbedStudy
+    from goldless.meta_evaluation.perturbed_study import DeceptionDrill, PerturbedStudy
     from goldless.models.interface import ChatModel, Scorer
     from goldless.studies import Study
 
@@ -170,7 +169,7 @@ async def drill(study: Study, own: Drilling, options: Options) -> DeceptionDrill
       goldless crashtest --drill study/ --honest honest --deceptive liars --metric tvd-mi
       goldless crashtest --drill answers.csv --writer openai:gpt-4o-mini --scorer hf:A --scorer hf:B
     """
-    from goldless.meta_evaluation.deception_drill import deception_drill
+    from goldless.meta_evaluation.perturbed_study import deception_drill
 
     own_ones = values(own)
     if options.recorded and own.scorers:
@@ -209,7 +208,7 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
       goldless crashtest answers.csv --write perturbed --agents careful --perturbation deletion
     """
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, find_strategy
-    from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
+    from goldless.meta_evaluation.perturbed_study import perturb_study
 
     named = own.perturbations or (() if own.strategies else MODEL_FREE)
     made = [*map(find_perturbation, named), *map(find_strategy, own.strategies)]

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtr
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, UserError, nearest
@@ -192,14 +191,11 @@ class Calibration:
     def to_markdown(self) -> str:
         return "\n".join([*(table.to_markdown() for table in self.tables()), *(f"- {note}" for note in self.notes), ""])
 
-    def _interval(self) -> str:
-        return f"{self.level * 100:g}%"
-
     def _agent_table(self) -> ReportTable:
         columns = (
             Column("agent", "agent", "name"),
             Column("mean", "mean", "number", decimals=2),
-            Column("low high", self._interval(), "interval", decimals=2),
+            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2),
             Column("label_mean", "labels alone", "number", decimals=2),
             Column("labelled", "labelled tasks", "count"),
             Column("labels_worth", "worth", "number", decimals=1),
@@ -220,7 +216,7 @@ class Calibration:
             Column("first", "first", "name"),
             Column("second", "second", "name"),
             Column("difference", "difference", "signed", decimals=2),
-            Column("low high", self._interval(), "signed interval", decimals=2),
+            Column("low high", f"{self.level * 100:g}%", "signed interval", decimals=2),
             Column("p_holm", "p", "probability"),
             Column("verdict", "decision"),
         )
@@ -233,7 +229,7 @@ class Calibration:
             Column("judge", "judge", "name"),
             Column("judged", "passed", "number", decimals=2),
             Column("share", "corrected", "number", decimals=2, reason="note"),
-            Column("low high", self._interval(), "interval", decimals=2),
+            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2),
             Column("sensitivity", "sensitivity", "number", decimals=2),
             Column("specificity", "specificity", "number", decimals=2),
             Column("good", "good", "count"),
@@ -555,10 +551,7 @@ def judge_shares(data: LabelledData) -> list[JudgeShare]:
                 bad=len(bad),
                 level=data.level,
             )
-            passed, hits, misses = (
-                float(part.mean()) if one.value is not None else None for part in (rest, good, 1 - bad)
-            )
-            rates = (passed, hits, misses)
+            rates = [None if one.value is None else float(part.mean()) for part in (rest, good, 1 - bad)]
             found.append(JudgeShare(agent, judge, one.value, one.low, one.high, *rates, len(good), len(bad), one.note))
     return found
 
@@ -590,14 +583,11 @@ def _notes(data: LabelledData, *, without: Sequence[str]) -> list[str]:
 
 def _welch_p(first: FloatArray, second: FloatArray) -> float | None:
     """Two-sided p of equal means; None: too few values, or no spread."""
-    if min(len(first), len(second)) < 2:
+    from scipy.stats import ttest_ind  # noqa: PLC0415 - it takes most of a second to import
+
+    if min(len(first), len(second)) < 2 or not first.var() + second.var():
         return None
-    parts = [(side.var(ddof=1) / len(side), len(side) - 1) for side in (first, second)]
-    variance = sum(part for part, _ in parts)
-    if variance <= 0:
-        return None
-    degrees = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    return float(2 * stdtr(degrees, -abs(first.mean() - second.mean()) / np.sqrt(variance)))
+    return float(ttest_ind(first, second, equal_var=False).pvalue)
 
 
 # --- the next labels -------------------------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ import anyio
 import polars as pl
 
 import goldless
-from goldless.meta_evaluation.crash_test import crash_test
-from goldless.meta_evaluation.rating_card import save_crash_test
+from goldless.meta_evaluation.crash_test import crash_test, save_crash_test
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
 from goldless.studies import study_from_frame

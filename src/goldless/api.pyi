@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from goldless.comparison.comparing import PairedComparison
 from goldless.comparison.gating import Gate
-from goldless.meta_evaluation.agreement_results import Agreement
-from goldless.meta_evaluation.bias_report import BiasReport
-from goldless.meta_evaluation.calibration_results import Calibration
+from goldless.meta_evaluation.agreement import Agreement
+from goldless.meta_evaluation.bias import BiasReport
+from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
-from goldless.meta_evaluation.rating_card import CrashTest
+from goldless.meta_evaluation.crash_test import CrashTest
 from goldless.meta_evaluation.watching import WatchReport
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel

@@ -97,20 +97,6 @@ def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_an
         assert found[name].n == np.isfinite(alphas).sum()
 
 
-@pytest.mark.parametrize(
-    "measurement", ["interval", *(pytest.param(m, marks=pytest.mark.nightly) for m in ("nominal", "ordinal"))]
-)
-def test_alpha_of_the_ratings_is_that_of_another_implementation(study, measurement):
-    import evalica  # noqa: PLC0415
-    import pandas as pd  # noqa: PLC0415
-
-    rows = pd.DataFrame([(r.rater, f"{r.task} {r.agent}", r.score) for r in study.ratings()], columns=list("rus"))
-    table = rows.pivot_table(index="r", columns="u", values="s")
-    found = held(study, reviewers=["gpt4"], scale="5-level", measurement=measurement).ceiling.alpha
-    assert found.alpha == pytest.approx(evalica.alpha(table, distance=measurement).alpha)
-    assert found.low < found.alpha < found.high
-
-
 def test_by_default_what_is_missing_is_left_out_and_counted(by_gpt4):
     """On task xsum-092 all seven medians are 4, so that no rank correlation is defined there."""
     judge = by_gpt4.judges[0]

@@ -151,46 +151,19 @@ def test_a_metric_that_is_length_itself_always_prefers_the_longer_at_equal_label
     assert report.row("length", "length", "correlation with log words, at equal rating").value > 0.9
 
 
-def simulated(tasks=60, agents=7, seed=3):
-    random = np.random.default_rng(seed)
-    ratings = random.integers(1, 4, (tasks, agents)).astype(float)
-    feature = random.normal(size=(tasks, agents)) + 0.5 * ratings
-    scores = 0.4 * feature + ratings + random.normal(size=(tasks, 1)) + random.normal(size=(tasks, agents))
-    scores[random.random((tasks, agents)) < 0.1] = np.nan
-    return scores, feature, ratings
-
-
-def dummy_residuals(scores, feature, ratings):
-    """Task of each response, and residuals of least squares of feature and score on a dummy for each task and rating.
-
-    Responses alone in their group are left out.
-    """
-    at = [(task, agent) for task, agent in np.ndindex(scores.shape) if not np.isnan(scores[task, agent])]
-    groups = {name: i for i, name in enumerate(dict.fromkeys((task, ratings[task, agent]) for task, agent in at))}
-    dummies = np.zeros((len(at), len(groups)))
-    dummies[np.arange(len(at)), [groups[task, ratings[task, agent]] for task, agent in at]] = 1
-    kept = dummies[:, dummies.sum(axis=0) > 1].any(axis=1)
-    dummies = dummies[kept]
-    columns = [np.array([table[cell] for cell in at])[kept] for table in (feature, scores)]
-    left = [column - dummies @ np.linalg.lstsq(dummies, column, rcond=None)[0] for column in columns]
-    return np.array([task for task, _ in at])[kept], *left
-
-
-def test_the_correlation_at_equal_rating_is_that_of_residuals_on_dummies_and_its_interval_near_a_bootstrap():
-    scores, feature, ratings = simulated()
-    task, agent = np.indices(feature.shape).reshape(2, -1)
-    long = pl.DataFrame({"task": task, "agent": agent, "x": feature.ravel()})
-    share, asked = within_correlation(scores, long, ratings, draws={"seed": 0, "resamples": 2000, "level": 0.9})
-    task, x, y = dummy_residuals(scores, feature, ratings)
-    assert share.value == pytest.approx(pearsonr(x, y).statistic)
-    assert (share.n, asked > share.n) == (len(x), True)
-    places = [np.flatnonzero(task == one) for one in range(len(scores))]
-    random = np.random.default_rng(1)
-    drawn = []
-    for _ in range(1000):
-        chosen = np.concatenate([places[one] for one in random.integers(len(places), size=len(places))])
-        drawn.append(x[chosen] @ y[chosen] / np.sqrt((x[chosen] @ x[chosen]) * (y[chosen] @ y[chosen])))
-    assert (share.low, share.high) == pytest.approx(tuple(np.quantile(drawn, [0.05, 0.95])), abs=0.03)
+def test_the_correlation_at_equal_rating_is_that_within_tasks_and_ratings():
+    random = np.random.default_rng(3)
+    task, agent = np.indices((60, 7)).reshape(2, -1)
+    rows = pl.DataFrame({"task": task, "agent": agent, "label": random.integers(1, 4, 420).astype(float)})
+    rows = rows.with_columns(x=pl.col("label") / 2 + random.normal(size=420))
+    rows = rows.with_columns(y=0.4 * pl.col("x") + pl.col("label") + random.normal(size=420))
+    scores, ratings = (rows[name].to_numpy().reshape(60, 7) for name in ("y", "label"))
+    found, asked = within_correlation(scores, rows, ratings, draws={"seed": 0, "resamples": 2000, "level": 0.9})
+    shared = rows.filter(pl.len().over("task", "label") > 1)
+    left = shared.select(pl.col(name) - pl.col(name).mean().over("task", "label") for name in ("x", "y"))
+    assert found.value == pytest.approx(pearsonr(*left.to_numpy().T).statistic)
+    assert (found.n, asked) == (len(left), len(left))
+    assert found.low < found.value < found.high
 
 
 # --- one's own -------------------------------------------------------------------------------------------------------
@@ -392,6 +365,3 @@ def test_every_row_travels_with_its_signature_in_every_format(tmp_path):
 def test_what_cannot_be_is_refused_with_what_is_allowed(tmp_path, how, message):
     with pytest.raises((UserError, MetricError), match=message):
         find(bias_study(tmp_path, random_tables()), **how)
-
-
-# --- labels and weights ------------------------------------------------------------------------------------------

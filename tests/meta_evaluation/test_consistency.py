@@ -10,7 +10,7 @@ from scipy import stats
 
 import goldless
 from goldless.errors import UserError
-from goldless.meta_evaluation.consistency import compare_scorers, scorer_consistency
+from goldless.meta_evaluation.consistency import compare_scorers, correlations, scorer_consistency
 from goldless.meta_evaluation.judges import ScoredBy, read_run_scores
 from goldless.reports.findings import in_text
 from goldless.runs.options import Options
@@ -56,24 +56,25 @@ def test_tables_6_and_7_of_the_gem_paper_give_its_three_correlations_which_are_p
         assert round(rows_of(found, "spearman")[metric].value, 3) == value
 
 
-def two_scorers(tasks=12, agents=5, seed=0, missing=0.0):
+@pytest.mark.parametrize("coefficient", SCIPY)
+def test_correlations_are_scipys_with_ties_and_missing_values(coefficient):
+    random = np.random.default_rng(3)
+    first, second = random.integers(0, 4, (2, 40, 7)).astype(float)
+    first[random.random(first.shape) < 0.2] = np.nan
+    for value, x, y in zip(correlations(first, second, coefficient), first, second, strict=True):
+        kept = ~np.isnan(x)
+        varied = kept.sum() >= 3 and np.ptp(x[kept]) > 0 and np.ptp(y[kept]) > 0
+        expected = SCIPY[coefficient](x[kept], y[kept]).statistic if varied else np.nan
+        assert value == pytest.approx(expected, nan_ok=True)
+
+
+def two_scorers(tasks=12, agents=5):
     """A table of true scores seen through the noise of two scorers."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     true = np.arange(agents) + random.normal(size=(tasks, 1))
-    tables = {}
-    for scorer in ("small", "large"):
-        table = true + random.normal(size=true.shape)
-        table[random.random(true.shape) < missing] = np.nan
-        tables[scorer] = table
-    scored = [
-        ScoredBy(
-            scorer,
-            "gem-raw",
-            {(f"t{t}", f"a{a}"): None if np.isnan(x) else float(x) for (t, a), x in np.ndenumerate(table)},
-        )
-        for scorer, table in tables.items()
-    ]
-    return tables, scored
+    tables = {scorer: true + random.normal(size=true.shape) for scorer in ("small", "large")}
+    cells = {scorer: {(f"t{t}", f"a{a}"): x for (t, a), x in np.ndenumerate(table)} for scorer, table in tables.items()}
+    return tables, [ScoredBy(scorer, "gem-raw", scores) for scorer, scores in cells.items()]
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall"])

@@ -213,6 +213,3 @@ def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(stu
 def test_a_price_that_is_none_is_refused_with_what_is_allowed(given):
     with pytest.raises(UserError, match="NAME=USD or NAME=IN,OUT"):
         parse_reviewer_prices([given])
-
-
-# --- tables --------------------------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from goldless.runs.option_forms import LINES, SCORES, OptionForm, option, split,
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
 
 if TYPE_CHECKING:
-    from goldless.meta_evaluation.agreement_results import Agreement
-    from goldless.meta_evaluation.bias_report import BiasReport
-    from goldless.meta_evaluation.calibration_results import Calibration
+    from goldless.meta_evaluation.agreement import Agreement
+    from goldless.meta_evaluation.bias import BiasReport
+    from goldless.meta_evaluation.calibration import Calibration
     from goldless.studies import Study
 
 

@@ -20,9 +20,8 @@ from goldless.runs.option_forms import LINES, NAMES, ONE_LIST, REQUIRED, OptionF
 from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
-    from goldless.meta_evaluation.deception_drill import DeceptionDrill
-    from goldless.meta_evaluation.perturbations.perturbed_study import PerturbedStudy
-    from goldless.meta_evaluation.rating_card import CrashTest
+    from goldless.meta_evaluation.crash_test import CrashTest
+    from goldless.meta_evaluation.perturbed_study import DeceptionDrill, PerturbedStudy
     from goldless.models.interface import ChatModel, Scorer
     from goldless.studies import Study
 
@@ -117,7 +116,7 @@ async def crashtest(study: Study, own: CrashTesting, options: Options) -> CrashT
 
 @crashtest.told
 def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
-    from goldless.meta_evaluation.rating_card import save_crash_test
+    from goldless.meta_evaluation.crash_test import save_crash_test
 
     if output.folder is not None:
         save_crash_test(found, output.folder)
@@ -170,7 +169,7 @@ async def drill(study: Study, own: Drilling, options: Options) -> DeceptionDrill
       goldless crashtest --drill study/ --honest honest --deceptive liars --metric tvd-mi
       goldless crashtest --drill answers.csv --writer openai:gpt-4o-mini --scorer hf:A --scorer hf:B
     """
-    from goldless.meta_evaluation.deception_drill import deception_drill
+    from goldless.meta_evaluation.perturbed_study import deception_drill
 
     own_ones = values(own)
     if options.recorded and own.scorers:
@@ -209,7 +208,7 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
       goldless crashtest answers.csv --write perturbed --agents careful --perturbation deletion
     """
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, find_strategy
-    from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
+    from goldless.meta_evaluation.perturbed_study import perturb_study
 
     named = own.perturbations or (() if own.strategies else MODEL_FREE)
     made = [*map(find_perturbation, named), *map(find_strategy, own.strategies)]

@@ -1,4 +1,4 @@
-"""Compare metrics, reviewers and external scores with people.
+"""Agreement: how far metrics, reviewers and external scores agree with people, and people with each other.
 
 study → labels, files and recorded judgements checked → metrics computed → accuracy, correlations, ceiling, comparisons
 """
@@ -6,26 +6,19 @@ study → labels, files and recorded judgements checked → metrics computed →
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import stdtr
 
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
-from goldless.meta_evaluation.agreement_results import (
-    Agreement,
-    Correlation,
-    CriterionAgreement,
-    JudgeAgreement,
-    JudgeComparison,
-    LabelCounts,
-    Over,
-)
-from goldless.meta_evaluation.ceiling import Measured, human_ceiling
+from goldless.meta_evaluation.ceiling import Ceiling, Measured, RaterAgreement, human_ceiling
 from goldless.meta_evaluation.judges import (
     Given,
     Judge,
+    Kind,
     agent_names,
     check_unlike,
     draws_of,
@@ -34,15 +27,19 @@ from goldless.meta_evaluation.judges import (
     recorded_judges,
 )
 from goldless.metrics.judgement_table import Convention, check_convention
-from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
+from goldless.metrics.label_agreement import Accuracy, PairCredits, accuracies, compare_all_credits
 from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
 from goldless.records import Preference, Rating
+from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import Name, Said, named
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
-from goldless.statistics.comparisons import compare_all
+from goldless.statistics.comparisons import SIGNIFICANT, compare_all
 from goldless.statistics.rank_correlation import (
     Coefficient,
     levelled,
@@ -52,8 +49,324 @@ from goldless.statistics.rank_correlation import (
 )
 from goldless.studies import Study
 
-ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
-NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_tau_b", "kendall": "kendall_tau_a"}
+Over = Literal["tasks", "responses", "agents"]
+"""What a correlation is over: the responses of each task, averaged over tasks; all responses; the agents' means."""
+OVER: dict[Over, str] = {"tasks": "tasks", "responses": "all", "agents": "agents"}
+COEFFICIENTS: dict[Coefficient, tuple[str, str]] = {
+    "spearman": ("spearman", "Spearman"),
+    "kendall-b": ("kendall_tau_b", "tau-b"),
+    "kendall": ("kendall_tau_a", "tau-a"),
+}
+"""The key and the heading of each."""
+MANY = 20
+"""With more comparisons than this, only those with the best judge are shown."""
+CHANCE = 0.5
+EVERYBODY = "a rater, the rest"
+"""The name of the mean over raters, each compared with the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """A summary of the labels."""
+
+    raters: int
+    ratings: int
+    preferences: int
+    pairs: int
+    """Number of pairs of responses with a label."""
+    decided: int
+    """Number of these in which one response is better; these are tested."""
+    tied: int
+    """Number of ties, which are not tested."""
+    by_preference: int
+    """Number of decided pairs that preferences decided."""
+    contradicted: int
+    """Number of pairs on which ratings and preferences contradict each other; ratings decide these."""
+    margin: float
+    """The margin of votes by which preferences decide."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correlation(Estimate):
+    """One coefficient with its interval; ``n`` of ``asked`` were used."""
+
+    coefficient: str
+    """``spearman``, ``kendall_tau_b`` or ``kendall_tau_a``."""
+    over: Over
+    asked: int
+    """Tasks with two rated responses or more, rated responses, or rated agents."""
+    undefined: int = 0
+    """Tasks on which it is not defined; they count 0 with the papers' convention. 0 for the other two kinds."""
+    n_tasks: int = 0
+    """Number of resampled tasks."""
+    p: float | None = None
+    """Two-sided, of Spearman's coefficient over responses or agents as if they were independent; trust the interval."""
+    KEYS = (
+        *("coefficient", "over", "value", "low", "high", "asked", "n", "undefined", "n_tasks", "method", "note", "p"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """One judge compared with people."""
+
+    name: str
+    kind: Kind
+    accuracy: Accuracy
+    correlations: tuple[Correlation, ...]
+    """Empty if there are no ratings by people."""
+    signature: str
+    """The signature of its scores."""
+
+    def correlation(self, coefficient: str, over: Over = "tasks") -> Correlation | None:
+        """The coefficient ``spearman``, ``kendall_tau_b`` or ``kendall_tau_a``."""
+        return next((c for c in self.correlations if (c.coefficient, c.over) == (coefficient, over)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeComparison:
+    """Two judges compared on what both have judged."""
+
+    statistic: str
+    """``accuracy`` on common pairs, or ``spearman``, the mean over tasks on which both have it."""
+    first: str
+    second: str
+    difference: float | None
+    """First minus second; None: nothing in common."""
+    low: float | None
+    high: float | None
+    p: float | None
+    """Two-sided, by flipping signs of tasks' differences."""
+    p_holm: float | None
+    """Corrected for all comparisons on this statistic (Holm)."""
+    n: int
+    """Common pairs, or common tasks."""
+    n_tasks: int
+    p_pairs: float | None = None
+    """Of accuracies: by a paired t-test over pairs, as the papers print it; pairs of one task are not independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionAgreement:
+    """All judges compared with the labels of one criterion."""
+
+    criterion: str | None
+    """None: the labels have no criterion."""
+    labels: LabelCounts
+    judges: tuple[JudgeAgreement, ...]
+    comparisons: tuple[JudgeComparison, ...]
+    ceiling: Ceiling
+    signature: str
+    """The signature of the agreement; the scores of each judge have their own."""
+    notes: tuple[str, ...] = ()
+
+    def judge(self, name: str) -> JudgeAgreement:
+        return {judge.name: judge for judge in self.judges}[name]
+
+    @property
+    def by_accuracy(self) -> list[JudgeAgreement]:
+        """The judges, the most accurate first; those without an accuracy last."""
+        return sorted(self.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
+
+    def findings(self) -> Iterator[Said]:
+        judges = [judge for judge in self.by_accuracy if judge.accuracy.accuracy is not None]
+        if not judges:
+            return
+        on: Said = (" on ", Name(self.criterion)) if self.criterion else ()
+        lead, best = judges[0].name, judges[0].accuracy
+        ends = "" if best.low is None or best.high is None else f" ({best.low:.3f} to {best.high:.3f})"
+        share = f": on {best.accuracy:.3f}{ends} of {best.used:,} pairs with a clear human preference"
+        undecided: set[str] = set()
+        for row in self.comparisons:
+            if row.statistic == "accuracy" and (row.p_holm is None or row.p_holm >= SIGNIFICANT):
+                undecided |= {row.first, row.second} if lead in {row.first, row.second} else set()
+        order = [judge.name for judge in judges[1:] if judge.name in undecided]
+        less: Said = (", not shown to exceed ", *named(order)) if order else ()
+        yield (Name(lead), " agrees most with people", *on, share, *less, ".")
+        chance = [row.name for row in judges if row.accuracy.low is not None and row.accuracy.low <= CHANCE]
+        if chance:
+            yield (*named(chance, 6), f" {'is' if len(chance) == 1 else 'are'} not shown to be better than chance.")
+        people = self.ceiling.accuracy
+        if people is None or people.value is None:
+            return
+        above = [judge.name for judge in judges if (judge.accuracy.accuracy or 0.0) > people.value]
+        begin = f"One person agrees with the others on {people.value:.3f} of pairs"
+        if not above:
+            yield (f"{begin}; no judge is above that.",)
+            return
+        yield (
+            f"{begin}; ",
+            *named(above),
+            f" {'is' if len(above) == 1 else 'are'} above that. A judge can be: it is compared with what most people ",
+            "prefer, and one person differs from most people more often than a steady judge does.",
+        )
+
+    # --- tables
+
+    def tables(self, level: float) -> list[ReportTable]:
+        return [
+            self.judge_table(level),
+            *[self.correlation_table(level)] * any(judge.correlations for judge in self.judges),
+            self.ceiling_table(level),
+            *[self.comparison_table(level)] * bool(self.comparisons),
+        ]
+
+    @property
+    def _on(self) -> str:
+        return "" if self.criterion is None else f" on {self.criterion}"
+
+    def judge_table(self, level: float) -> ReportTable:
+        columns = (
+            Column("judge", "judge", "name"),
+            Column("accuracy", "accuracy", "number"),
+            Column("low high", f"{level * 100:g}% interval", "interval", "", 3),
+            Column("by_task", "by task", "number", "-"),
+            *[Column("each_order", "each order", "number", "-")]
+            * any(judge.accuracy.each_order is not None for judge in self.judges),
+            Column("used", "pairs", "figure"),
+            Column("missing asked", "missing", "fraction", "-"),
+            Column("tied", "ties", "figure", "-"),
+            Column("n_tasks", "tasks", "figure", wide=True),
+            Column("kind", "kind", wide=True),
+        )
+        labels = self.labels
+        title = (
+            f"Agreement with people{self._on}: {labels.decided} of {labels.pairs} pairs decided "
+            f"({labels.tied} tied), {labels.raters} rater{'s' * (labels.raters != 1)}"
+        )
+        rows = tuple({**write(one.accuracy), "judge": one.name, "kind": one.kind} for one in self.by_accuracy)
+        signatures = dict.fromkeys([self.signature, *(judge.signature for judge in self.judges)])
+        return ReportTable(title, columns, rows, " || ".join(signatures), self.notes)
+
+    def correlation_table(self, level: float) -> ReportTable:
+        columns = [Column("judge", "judge", "name"), Column("over", "over")]
+        for key, heading in COEFFICIENTS.values():
+            columns += [
+                Column(key, heading, "number", "-", 3),
+                Column(f"{key}_low {key}_high", f"{level * 100:g}%", "interval", "", 2, between="…"),
+            ]
+        columns += [
+            Column("p", "Spearman's p", "probability", "-", wide=True),
+            Column("n asked", "Spearman's n", "fraction", wide=True),
+            Column("undefined", "undefined", "figure", wide=True),
+            Column("note", "note", absent="", wide=True),
+        ]
+        rows: list[dict[str, Cell]] = []
+        for judge in self.judges:
+            for over, shown in OVER.items():
+                row: dict[str, Cell] = {"judge": judge.name}
+                for one in judge.correlations:
+                    if one.over == over:
+                        row |= write(one) if one.coefficient == "spearman" else {}
+                        row |= _ends(one.coefficient, one)
+                rows.append({**row, "over": shown})
+        title = (
+            f"Rank correlations with the raters' medians{self._on}: mean over tasks, over all responses, over agents' "
+            "means"
+        )
+        return ReportTable(title, tuple(columns), tuple(rows), self.signature)
+
+    def ceiling_table(self, level: float) -> ReportTable:
+        interval = f"{level * 100:g}% interval"
+        columns = (
+            Column("people", "people", "name"),
+            Column("accuracy", "accuracy", "number"),
+            Column("accuracy_low accuracy_high", interval, "interval", "", 3),
+            Column("pairs", "pairs", "figure"),
+            Column("spearman", "Spearman", "number", "-"),
+            Column("spearman_low spearman_high", interval, "interval", "", 3),
+        )
+        ceiling = self.ceiling
+        alpha = ceiling.alpha
+        if alpha is None:
+            return ReportTable(f"Human ceiling{self._on}: {ceiling.note}", columns, (), self.signature)
+        notes = [ceiling.note] if ceiling.note else []
+        people: list[tuple[str, Ceiling | RaterAgreement]] = [(EVERYBODY, ceiling)]
+        rows = [
+            {
+                "people": name,
+                **_ends("accuracy", one.accuracy),
+                **_ends("spearman", one.spearman),
+                "pairs": None if one.accuracy is None else one.accuracy.n,
+            }
+            for name, one in (*people, *((rater.rater, rater) for rater in ceiling.raters))
+        ]
+        what = "responses" if ceiling.source == "ratings" else "pairs"
+        shown = "not defined" if alpha.alpha is None else f"{alpha.alpha:.3f}"
+        ends = "" if alpha.low is None else f" ({alpha.low:.3f} … {alpha.high:.3f})"
+        title = (
+            f"Human ceiling{self._on}: Krippendorff's alpha ({alpha.measurement}) {shown}{ends}, "
+            f"{alpha.n_values} {ceiling.source} of {alpha.n_units} {what}"
+        )
+        for labels, mean in ceiling.within.items():
+            if mean.value is not None:
+                ends = "" if mean.low is None else f" ({mean.low:.3f} … {mean.high:.3f})"
+                said = f"alpha of {labels} within tasks, without the largest and the smallest label"
+                notes.append(f"{said}: {mean.value:.4f}, mean over {mean.n} tasks{ends}")
+        return ReportTable(title, columns, tuple(rows), self.signature, tuple(notes))
+
+    def comparison_table(self, level: float) -> ReportTable:
+        """One row per pair of judges and statistic; if there are many, only pairs with the most accurate judge."""
+        shown, only = self.comparisons, ""
+        if len(shown) > MANY:
+            first = self.by_accuracy[0].name
+            only = f"; only {first}, the most accurate; see JSON for all"
+            shown = tuple(one for one in shown if first in {one.first, one.second})
+        columns = (
+            Column("statistic", "of"),
+            Column("first", "first", "name"),
+            Column("second", "second", "name"),
+            Column("difference", "diff", "signed", "-"),
+            Column("low high", f"{level * 100:g}% interval", "interval", "", 3, between="…"),
+            Column("p", "p", "probability", "-"),
+            Column("p_holm", "Holm", "probability", "-"),
+            Column("p_pairs", "t over pairs", "probability", "-", wide=True),
+            Column("n", "n", "figure"),
+        )
+        title = f"First minus second, on what both judged{self._on}{only}"
+        return ReportTable(title, columns, tuple(map(write, shown)), self.signature)
+
+
+def _ends(name: str, found: Estimate | None) -> dict[str, Cell]:
+    return {} if found is None else {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Agreement:
+    """How far metrics, reviewers and external scores agree with people."""
+
+    study: str
+    fingerprint: str
+    convention: Convention
+    level: float
+    complete: bool
+    """Whether no calls are left for another run of the same command."""
+    criteria: tuple[CriterionAgreement, ...]
+    """One per criterion of the labels, or only the requested one."""
+    evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
+    """The evaluation of the computed metrics."""
+    KEYS = ("study", "fingerprint", "convention", "level", "signature", "complete", "criteria")
+
+    def __repr__(self) -> str:
+        names = ", ".join(judge.name for judge in self.criteria[0].judges)
+        return f"<Agreement of {names} with people on {self.study!r}>"
+
+    @property
+    def signature(self) -> str:
+        return " || ".join(one.signature for one in self.criteria)
+
+    def criterion(self, name: str | None = None) -> CriterionAgreement:
+        return self.criteria[0] if name is None else {one.criterion: one for one in self.criteria}[name]
+
+    def findings(self) -> Iterator[Said]:
+        for one in self.criteria:
+            yield from one.findings()
+
+    def tables(self) -> list[ReportTable]:
+        return [table for one in self.criteria for table in one.tables(self.level)]
+
+
+# --- comparing with people -------------------------------------------------------------------------------------------
 
 
 async def agree(
@@ -99,19 +412,10 @@ async def agree(
     evaluation = await evaluate_study(study, options) if options.metrics else None
     judges = [*(judge.levelled() for judge in metric_judges(evaluation, study, only_asked=True)), *judges]
     check_unlike(judges)
-    found = tuple(
-        _on_criterion(study, judges, name, convention=convention, margin=margin, measurement=measurement, draws=draws)
-        for name in chosen
-    )
-    return Agreement(
-        study=study.name,
-        fingerprint=study.fingerprint,
-        convention=convention,
-        level=options.level,
-        complete=evaluation is None or evaluation.complete,
-        criteria=found,
-        evaluation=evaluation,
-    )
+    how: dict[str, Any] = {"convention": convention, "margin": margin, "measurement": measurement, "draws": draws}
+    complete = evaluation is None or evaluation.complete
+    found = tuple(_on_criterion(study, judges, name, **how) for name in chosen)
+    return Agreement(study.name, study.fingerprint, convention, options.level, complete, found, evaluation)
 
 
 def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
@@ -126,9 +430,6 @@ def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
             f"Criteria: {', '.join(known) or 'none'}"
         )
     return [criterion]
-
-
-# --- on one criterion ----------------------------------------------------------------------------------------------
 
 
 def _on_criterion(
@@ -148,15 +449,11 @@ def _on_criterion(
     margin = usual_margin(preferences, convention=convention) if margin is None else margin
     labels = pair_labels(ratings, preferences, least_margin=margin, **names)
     earned = [judge.credits(labels, convention) for judge in judges]
-    correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = []
+    correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = [((), np.zeros(0))] * len(judges)
     if ratings:
         tables = [judge.response_scores.score for judge in judges]
         correlated = correlations(tables, rating_table(ratings, **names).value, convention=convention, draws=draws)
-    found = tuple(
-        JudgeAgreement(judge.name, judge.kind, share, correlated[i][0] if correlated else (), judge.signature)
-        for i, (judge, share) in enumerate(zip(judges, accuracies(earned, **draws), strict=True))
-    )
-    by_task = np.stack([one for _, one in correlated], axis=1) if correlated else None
+    by_task = np.stack([one for _, one in correlated], axis=1) if ratings else None
     ceiling = human_ceiling(ratings, preferences, measurement=measurement, draws=draws, **names)
     paper = convention != "default"
     hashed = [(one.task, one.rater, criterion, one.agent, one.score) for one in ratings]
@@ -188,7 +485,10 @@ def _on_criterion(
             contradicted=labels.n_contradicted,
             margin=labels.margin,
         ),
-        judges=found,
+        judges=tuple(
+            JudgeAgreement(judge.name, judge.kind, share, found, judge.signature)
+            for judge, share, (found, _) in zip(judges, accuracies(earned, **draws), correlated, strict=True)
+        ),
         comparisons=tuple(_comparisons(earned, by_task, draws)),
         ceiling=ceiling,
         notes=tuple(_notes(labels, earned, rated=bool(ratings), paper=paper)),
@@ -238,27 +538,26 @@ def correlations(
     """
     there = ~np.isnan(ratings)
     rated, labelled = there.sum(axis=1) > 1, there.any(axis=1)
-    by_task = [
-        np.stack([rank_correlations(table[rated], ratings[rated], c) for c in ORDER], axis=1) for table in scores
-    ]
+    by_task = [_coefficients(table[rated], ratings[rated]).T for table in scores]
     undefined = [np.isnan(values).sum(axis=0).tolist() for values in by_task]
     if convention != "default":
         by_task = [np.nan_to_num(values, nan=0.0) for values in by_task]
-    every = task_intervals(np.concatenate(by_task, axis=1), **draws)
+    every = iter(task_intervals(np.concatenate(by_task, axis=1), **draws))
+    task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
     found = []
-    for i, (table, values) in enumerate(zip(scores, by_task, strict=True)):
+    for table, values, lost in zip(scores, by_task, undefined, strict=True):
         parts = []
-        for c, one, lost in zip(ORDER, every[i * len(ORDER) :], undefined[i], strict=False):
+        for (key, _), count in zip(COEFFICIENTS.values(), lost, strict=True):
+            one = next(every)
             low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (one.low, one.high))
             note = "not defined on any task" if one.value is None else one.note
-            numbers = one.value, low, high, len(values), one.n, lost, one.n
-            parts.append(Correlation(NAMES[c], "tasks", *numbers, one.method, note))
+            one = replace(one, low=low, high=high, note=note, n_tasks=one.n)
+            parts.append(Correlation(**asdict(one), coefficient=key, over="tasks", asked=len(values), undefined=count))
         # over all responses, whatever their task: levels of tasks count too
-        task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
         both = ~np.isnan(table) & there
         pooled = pooled_correlations(table.ravel(), ratings.ravel(), task, **draws)
         parts += _over("responses", pooled, int(there.sum()), int(both.sum()))
-        agents = over_agents(np.stack([table, ratings])[:, labelled], _coefficients, draws)
+        agents = over_agents(np.stack([table, ratings])[:, labelled], _levelled_coefficients, draws)
         parts += _over("agents", agents, int(there.any(axis=0).sum()), int(both.any(axis=0).sum()))
         first = np.full(len(ratings), np.nan)
         first[rated] = values[:, 0]
@@ -268,10 +567,10 @@ def correlations(
 
 def _over(over: Over, found: Sequence[Estimate], asked: int, used: int) -> Iterator[Correlation]:
     """``asked``: responses or agents with ratings; ``used``: those that have scores as well."""
-    for c, one in zip(ORDER, found, strict=True):
-        p = spearman_p(one.value, used) if c == "spearman" else None
-        numbers = one.value, one.low, one.high, asked, used, 0, one.n
-        yield Correlation(NAMES[c], over, *numbers, one.method, one.note, p)
+    for (key, _), one in zip(COEFFICIENTS.values(), found, strict=True):
+        p = spearman_p(one.value, used) if key == "spearman" else None
+        whole = replace(one, n=used, n_tasks=one.n)
+        yield Correlation(**asdict(whole), coefficient=key, over=over, asked=asked, p=p)
 
 
 def spearman_p(value: float | None, n: int) -> float | None:
@@ -284,6 +583,10 @@ def spearman_p(value: float | None, n: int) -> float | None:
 
 
 def _coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
-    """[coefficients, draws] of the agents' means over drawn tasks."""
-    first, second = levelled(first), levelled(second)
-    return np.stack([rank_correlations(first, second, coefficient) for coefficient in ORDER])
+    """[coefficients, rows] of two tables."""
+    return np.stack([rank_correlations(first, second, coefficient) for coefficient in COEFFICIENTS])
+
+
+def _levelled_coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Of the agents' means over drawn tasks."""
+    return _coefficients(levelled(first), levelled(second))

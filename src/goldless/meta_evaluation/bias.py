@@ -1,8 +1,6 @@
 """Bias: what a reviewer, a panel or a metric favours besides quality, with intervals over tasks.
 
-All judges are looked at in one form, a frame of votes: who is better of the two responses ``low`` and ``high`` to a
-task, by whom (1: low, 0: high, 0.5: neither, null: missing). Rows exist where a vote was requested. A measure is the
-mean of a value over some of these rows; docs/bias.md defines each.
+A measure is the mean of a value over some rows of one frame of votes (``pairwise``); docs/bias.md defines each.
 
 *Position*: share of pairs whose verdict changes with the order, 1 - Pc of Auto-PRE; share of decided verdicts for the
 response shown first. *Length* and *format*: how often the one with more of it wins, over pairs that people tied, over
@@ -16,10 +14,9 @@ find two agents tied or prefer the second, the share of verdicts for the first.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -27,10 +24,8 @@ import polars as pl
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
-from goldless.meta_evaluation.bias_report import NO_SPREAD, Bias, BiasReport, BiasRow, Coverage, JudgeKind, Unavailable
 from goldless.meta_evaluation.judges import (
-    PANEL,
-    Judge,
+    Kind,
     agent_names,
     draws_of,
     judgement_arrays,
@@ -40,24 +35,247 @@ from goldless.meta_evaluation.judges import (
     response_scores,
     reviewer_judges,
 )
-from goldless.meta_evaluation.text_features import Feature, text_features, within_correlation
-from goldless.metrics.chair import TIED, voting_weights
-from goldless.metrics.judgement_table import NEITHER, PairJudgements, ResponseRatings, check_convention
+from goldless.meta_evaluation.pairwise import PAIR, Orders, comparisons, people_votes, toward, verdicts, votes
+from goldless.meta_evaluation.text_features import NO_SPREAD, Feature, text_features, within_correlation
+from goldless.metrics.chair import voting_weights
+from goldless.metrics.judgement_table import NEITHER, PairJudgements, check_convention
+from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import Name, Said
+from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_evidence import People, recorded_review, reviewer_family, what_people_said
+from goldless.runs.review_outcome import Review
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Estimate, task_intervals, task_shares
+from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals, task_shares
 from goldless.studies import Study
 
-Orders = Literal["each", "together"]
-"""``each``: the two orders of a pair are separate verdicts. ``together``: one vote on both."""
+Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
+JudgeKind = Kind | Literal["people", "reviewers"]
+STAR = "*: with at least ten tasks, the interval excludes the value of no bias"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiasRow(Estimate):
+    """One number about one judge; its interval is from resampling tasks."""
+
+    bias: Bias
+    judge: str
+    kind: JudgeKind
+    measure: str
+    """What the value is, in words."""
+    neutral: float | None
+    """The value of a judge without this bias; None: not known, for example because better responses may be longer."""
+    asked: int
+    """Number of pairs, verdicts or responses that the measure is about."""
+    n_tasks: int = 0
+    ties: int = 0
+    """Number of those used that found neither better."""
+    about: str | None = None
+    """The agents it is about, if given."""
+    pair: tuple[str, str] | None = None
+    """For a preference gap: the two reviewers."""
+    KEYS = (
+        *("bias", "judge", "kind", "measure", "about", "value", "low", "high", "neutral", "shown", "asked", "used:n"),
+        *("missing", "ties", "n_tasks", "level", "method", "note", "pair"),
+    )
+
+    @property
+    def used(self) -> int:
+        return self.n
+
+    @property
+    def missing(self) -> int:
+        """Requested but not used: unparsable, refused, or without a score."""
+        return self.asked - self.n
+
+    @property
+    def shown(self) -> bool | None:
+        """Whether the interval excludes the neutral value.
+
+        None: there is no interval or no neutral value, or there are fewer than ten tasks, too few to trust it.
+        """
+        if self.neutral is None or self.low is None or self.high is None or self.n_tasks < FEW_TASKS:
+            return None
+        return not self.low <= self.neutral <= self.high
+
+
+COLUMNS = tuple(key.partition(":")[0] for key in BiasRow.KEYS if key != "pair")
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """What could not be measured, and why."""
+
+    bias: Bias
+    reason: str
+    judges: tuple[str, ...] = ()
+    """The judges concerned; empty: all."""
+
+
 Found = Iterator[BiasRow | Unavailable]
-PAIR = ("task", "low", "high")
-"""The number of the task, and of the two agents, the lower one first."""
-SHOW = ("value", "low", "high", "n_tasks", "level", "method")
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what was requested from a judge is present."""
+
+    judge: str
+    kind: JudgeKind
+    of: str
+    """What is counted: judgements, or responses scored."""
+    asked: int
+    used: int
+    KEYS = ("*", "missing")
+
+    @property
+    def missing(self) -> int:
+        """Unparsable, refused, failed or without a score."""
+        return self.asked - self.used
+
+
+@dataclass(frozen=True, slots=True)
+class BiasReport:
+    """The biases of reviewers, their panel and metrics on one study."""
+
+    study: str
+    fingerprint: str
+    scale: str
+    convention: str
+    orders: str
+    level: float
+    reviewers: tuple[str, ...]
+    weights: Mapping[str, float]
+    """Weights of the panel's vote; empty: there is no panel."""
+    metrics: tuple[str, ...]
+    labels: Mapping[str, int]
+    """Labelled pairs: all, decided, tied; empty: no labels."""
+    coverage: tuple[Coverage, ...]
+    rows: tuple[BiasRow, ...]
+    unavailable: tuple[Unavailable, ...]
+    notes: tuple[str, ...]
+    complete: bool
+    """Whether no calls are left for another run of the same command."""
+    signature: str
+    review_signature: str | None = None
+    """Of the reviewers' judgements; None: there are none."""
+    metric_signatures: Mapping[str, str] = field(default_factory=dict)
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    open: int = field(default=0, metadata=HERE_ONLY)
+    """Number of pieces of evidence missing for a temporary cause: run again."""
+
+    def of(self, bias: Bias) -> tuple[BiasRow, ...]:
+        """The rows of one bias."""
+        return tuple(row for row in self.rows if row.bias == bias)
+
+    def row(self, bias: Bias, judge: str, measure: str, about: str | None = None) -> BiasRow:
+        """One number; raises ``KeyError`` if there is none."""
+        for row in self.of(bias):
+            if (row.judge, row.measure) == (judge, measure) and about in {None, row.about}:
+                return row
+        raise KeyError((bias, judge, measure, about))
+
+    @property
+    def gaps(self) -> dict[tuple[str, str], BiasRow]:
+        """The preference gaps, by both orders of every pair of reviewers."""
+        rows = [(row.pair, row) for row in self.of("self-preference") if row.pair is not None]
+        return {pair: row for (one, other), row in rows for pair in ((one, other), (other, one))}
+
+    def findings(self) -> Iterator[Said]:
+        kind = "reviewer" if any(row.kind == "reviewer" for row in self.rows) else "metric"
+        judges = {row.judge for row in self.rows if row.kind == kind}
+        tested = [row for row in self.rows if row.judge in judges and None not in (row.neutral, row.value)]
+        if not tested:
+            yield ("No bias could be tested.",)
+            return
+        yield (f"{len({row.judge for row in tested if row.shown})} of {len(judges)} {kind}s show a bias.",)
+        parts: list[str | Name] = []
+        for bias in dict.fromkeys(row.bias for row in tested):
+            rows = [row for row in tested if row.bias == bias]
+            shown = [row for row in rows if row.shown]
+            whose = len({row.judge for row in rows})
+            parts += ["; "] * bool(parts)
+            if shown:
+                worst = max(shown, key=lambda row: abs((row.value or 0.0) - (row.neutral or 0.0)))
+                parts += [f"{bias}: {len({row.judge for row in shown})} of {whose}, most ", Name(worst.judge)]
+                parts.append(f" ({worst.measure} {worst.value:.3f}, unbiased {worst.neutral:g})")
+            else:
+                parts.append(f"{bias}: none of {whose}")
+        yield (*parts, ".")
+
+    def to_csv(self) -> str:
+        made = {name: f"{self.signature} {own}" for name, own in self.metric_signatures.items()}
+        rows = tuple({**write(row), "signature": made.get(row.judge, self.signature)} for row in self.rows)
+        return ReportTable("", tuple(Column(name, name) for name in (*COLUMNS, "signature")), rows).to_csv()
+
+    def tables(self) -> list[ReportTable]:
+        columns = (
+            Column("judge", "judge", "name"),
+            Column("of", ""),
+            *(Column(name, name, "figure") for name in ("asked", "used", "missing")),
+        )
+        signed = " || ".join(filter(None, [self.signature, self.review_signature, *self.metric_signatures.values()]))
+        tables = [ReportTable("Coverage", columns, tuple(map(write, self.coverage)), signed)]
+        for bias in get_args(Bias):
+            tables += self.measure_tables(self.of(bias))
+        if len(self.gaps) > 2:
+            tables.append(self.gap_table())
+        return [*tables, self.unavailable_table()] if self.unavailable else tables
+
+    def unavailable_table(self) -> ReportTable:
+        columns = (Column("bias", "bias"), Column("judges", "judges", absent="all"), Column("reason", "reason"))
+        rows = tuple({**write(one), "judges": ", ".join(one.judges) or None} for one in self.unavailable)
+        return ReportTable("Not measured", columns, rows)
+
+    def gap_table(self) -> ReportTable:
+        """One row and one column per reviewer; a star: the interval excludes 0."""
+        names = {name: f"with {name}" for name, _ in self.gaps}
+        rows: dict[str, dict[str, Cell]] = {name: {"PG": name} for name in names}
+        for (one, other), row in self.gaps.items():
+            rows[one][names[other]] = None if row.value is None else f"{row.value:+.4f}{'*' * bool(row.shown)}"
+        columns = (Column("PG", "PG", "name"), *(Column(key, name, "figure") for name, key in names.items()))
+        title = "Preference gaps as a matrix"
+        return ReportTable(title, columns, tuple(rows.values()), self.signature, _star(self.gaps.values()))
+
+    def measure_tables(self, rows: Iterable[BiasRow]) -> list[ReportTable]:
+        """The rows of one bias, one table per measure."""
+        groups: dict[tuple[str, str | None], list[BiasRow]] = {}
+        for row in rows:
+            groups.setdefault((row.measure, row.about if row.bias == "favour rate" else None), []).append(row)
+        return [self._table(group, about) for (_, about), group in groups.items()]
+
+    def _table(self, rows: Sequence[BiasRow], about: str | None) -> ReportTable:
+        """One measure; ``about``: what all its rows are about."""
+        named = about is None and any(row.about for row in rows)
+        bias, neutral = rows[0].bias.capitalize(), rows[0].neutral
+        signed = neutral == 0.0
+        columns = (
+            Column("judge", "judge", "name"),
+            *[Column("about", "family", "name", "")] * named,
+            Column("value", "value", "signed" if signed else "number", "missing"),
+            Column("low high", f"{self.level * 100:g}% interval", "signed interval" if signed else "interval", "-"),
+            Column("used", "n", "figure"),
+            Column("missing asked", "missing", "fraction"),
+            Column("ties", "ties", "figure"),
+            Column("n_tasks", "tasks", "figure"),
+            Column("remark", "", absent=""),
+        )
+        values = tuple(
+            {**write(row), "remark": " ".join(filter(None, ["*" * bool(row.shown), row.note])) or None} for row in rows
+        )
+        title = f"{bias}{'' if about is None else f' of {about}'}: {rows[0].measure}"
+        if neutral is not None:
+            title += f" (no bias: {neutral:g})"
+        return ReportTable(title, columns, values, self.signature, _star(rows))
+
+
+def _star(rows: Iterable[BiasRow]) -> tuple[str, ...]:
+    return (STAR,) if any(row.shown for row in rows) else ()
+
+
+# --- who is asked ----------------------------------------------------------------------------------------------------
 
 
 async def find_bias(
@@ -88,38 +306,66 @@ async def find_bias(
     # what a reviewer makes of its own kind is what is looked for
     reviewing = replace(options, own_family=True, families={})
     people = what_people_said(study, reviewing)
-    reviewed = await _reviewed(study, reviewing)
-    if not options.metrics and not len(reviewed.rows):
+    rows, reviewers, reason, review = await _judgements(study, reviewing)
+    if not options.metrics and not len(rows):
         raise MetricError(
-            f"nothing to test for bias: {reviewed.reason}, and no metric was given. Name metrics with --metric, "
+            f"nothing to test for bias: {reason}, and no metric was given. Name metrics with --metric, "
             "reviewers with --reviewers, or another --scale"
         )
-    known = [*agents, *reviewed.reviewers]
+    known = [*agents, *reviewers]
     if strange := [name for name in options.families if name not in known]:
         said = (f"--family {name!r}: no agent or reviewer with this name{nearest(name, known)}" for name in strange)
         raise UserError("\n".join(said))
     evaluation = None
     if options.metrics:
-        spent = sum(row.cost_usd or 0.0 for row in reviewed.spending)
+        spent = sum(row.cost_usd or 0.0 for row in (review.spending if review is not None else ()))
         left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
         evaluation = await evaluate_study(study, replace(options, budget_usd=left))
-    return _Search(study, options, people, reviewed, evaluation, weights, orders, pairs).report()
+    asked: dict[str, Any] = {"rows": rows, "reviewers": reviewers, "reason": reason, "evaluation": evaluation}
+    search = _Search(study, options, people, **asked, weights=weights, orders=orders)
+    parts = [search.position(), *map(search.feature, text_features(study)), search.gaps(), search.families()]
+    found = [one for part in (*parts, search.favours(pairs)) for one in part]
+    paid = [one for one in (review, evaluation) if one is not None]
+    outcomes = {} if evaluation is None else evaluation.outcomes
+    labels = people.labels
+    counted = {} if labels is None else {"pairs": labels.n_pairs, "decided": labels.n_decided, "tied": labels.n_ties}
+    return BiasReport(
+        study=study.name,
+        fingerprint=study.fingerprint,
+        scale=options.scale,
+        convention=options.convention,
+        orders=orders,
+        level=options.level,
+        reviewers=reviewers,
+        weights=search.panel,
+        metrics=tuple(outcomes),
+        labels=counted,
+        coverage=tuple(search.coverage()),
+        rows=tuple(one for one in found if isinstance(one, BiasRow)),
+        unavailable=tuple(one for one in found if isinstance(one, Unavailable)),
+        notes=tuple(search.notes()),
+        complete=not any(one.open for one in paid),
+        signature=str(Signature("bias", search.settings())),
+        review_signature=None if review is None else review.signature,
+        metric_signatures={name: outcome.signature for name, outcome in outcomes.items()},
+        spending=tuple(row for one in paid for row in one.spending),
+        open=sum(one.open for one in paid),
+    )
 
 
 def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of agents, each ``FIRST:SECOND`` or two names; names can contain colons."""
     found, problems = [], []
     for one in given:
-        pair = one
-        if isinstance(pair, str):
-            parts = pair.split(":")
+        splits = [one] if isinstance(one, tuple) else []
+        if isinstance(one, str):
+            parts = one.split(":")
             splits = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
-            if not splits:
-                problems.append(f"--favours must be two agents as FIRST:SECOND, got {one!r}")
-                continue
-            pair = next((pair for pair in splits if set(pair) <= set(agents)), splits[0])
-        strange = next((name for name in pair if name not in agents), None)
-        if strange is not None:
+        pair = next((pair for pair in splits if set(pair) <= set(agents)), next(iter(splits), None))
+        strange = next((name for name in pair or () if name not in agents), None)
+        if pair is None:
+            problems.append(f"--favours must be two agents as FIRST:SECOND, got {one!r}")
+        elif strange is not None:
             listed = f"{nearest(strange, agents) or '.'} Agents: {', '.join(agents)}"
             problems.append(f"--favours {one!r}: no agent {strange!r}{listed}")
         elif pair[0] == pair[1]:
@@ -131,28 +377,17 @@ def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) 
     return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reviewed:
-    """Judgements of reviewers, and what they cost in this run."""
+async def _judgements(study: Study, options: Options) -> tuple[pl.DataFrame, tuple[str, ...], str, Review | None]:
+    """The judgements of the reviewers, their names, why there would be none, and the review of those that are asked.
 
-    rows: pl.DataFrame
-    reviewers: tuple[str, ...] = ()
-    reason: str = ""
-    """Why there are no judgements."""
-    spending: tuple[Spending, ...] = ()
-    signature: str | None = None
-    open: int = 0
-    """Number of judgements missing for a temporary cause."""
-
-
-async def _reviewed(study: Study, options: Options) -> _Reviewed:
-    """The recorded judgements of the given reviewers (default: all); other names are models, which are asked."""
+    The given reviewers (default: all) are recorded ones; other names are models, which are asked.
+    """
     recorded = recorded_scales(study)
     known = recorded.get(options.scale, [])
     given: Any = options.reviewers
     if not given and not known:
         others = f" (there are some on {', '.join(recorded)})" if recorded else ""
-        return _Reviewed(empty(JUDGEMENTS), reason=f"no judgements on the scale {options.scale}{others}")
+        return empty(JUDGEMENTS), (), f"no judgements on the scale {options.scale}{others}", None
     listed = [] if isinstance(given, Mapping) else list(given)
     names = [one for one in listed if options.recorded or one in known]
     asked = given if isinstance(given, Mapping) else [one for one in listed if one not in names]
@@ -165,185 +400,46 @@ async def _reviewed(study: Study, options: Options) -> _Reviewed:
         tables.append(review.judgements)
     # names are of the categories of their study, or plain text where there are none
     rows = pl.concat([table.cast(pl.Schema(JUDGEMENTS)) for table in tables])
-    reviewers = tuple(dict.fromkeys([*names, *rows["reviewer"]]))
-    reason = "there are no judgements by the reviewers"
-    if review is None:
-        return _Reviewed(rows, reviewers, reason)
-    return _Reviewed(rows, reviewers, reason, review.spending, review.signature, review.open)
-
-
-# --- the frames ------------------------------------------------------------------------------------------------------
-
-
-def _toward(vote: str) -> pl.Expr:
-    """The vote for high instead of low where ``turned`` is true."""
-    return pl.when("turned").then(1 - pl.col(vote)).otherwise(pl.col(vote))
-
-
-def _one_vote(verdicts: pl.DataFrame, lean: pl.Expr) -> pl.DataFrame:
-    """Each judge's mean over the orders of a pair, null where one of them is missing."""
-    mean = pl.when(pl.col("lean").null_count() == 0).then(lean.mean()).alias("lean")
-    return verdicts.group_by("judge", *PAIR, maintain_order=True).agg(mean)
-
-
-SIGN = pl.when(pl.col("lean").abs() <= TIED).then(0.0).otherwise(pl.col("lean").sign()).alias("lean")
-
-
-def _panel_verdicts(verdicts: pl.DataFrame, weights: Mapping[str, float], by: Sequence[str]) -> pl.DataFrame:
-    """The sign of the weighted vote of the reviewers, as a value, by pair, or by pair and order."""
-    weight = pl.col("judge").replace_strict(weights, return_dtype=pl.Float64)
-    voted = verdicts.filter(pl.col("judge").is_in(list(weights))).with_columns(weight=weight)
-    total = pl.col("weight").filter(pl.col("lean").is_not_null()).sum()
-    margin = (pl.col("weight") * pl.col("lean")).sum() / total
-    found = voted.group_by(*by, maintain_order=True).agg(pl.when(total > 0).then(margin).alias("lean"))
-    return found.with_columns(SIGN, judge=pl.lit(PANEL)).sort(*PAIR, maintain_order=True)
-
-
-def _votes(leans: pl.DataFrame, kind: JudgeKind) -> pl.DataFrame:
-    """Leans, from -1 to 1, as votes, from 0 to 1."""
-    return leans.select("judge", pl.lit(kind).alias("kind"), *PAIR, vote=(pl.col("lean") + 1) / 2)
-
-
-def _scored_votes(judge: Judge) -> pl.DataFrame:
-    """The votes of a judge that scores: the higher score is better."""
-    table = judge.response_scores
-    task, agent = np.nonzero(table.asked > 0)
-    rows = pl.DataFrame({"task": task, "agent": agent, "score": table.score[task, agent]}, nan_to_null=True)
-    pairs = rows.join(rows, on="task", suffix="_high", maintain_order="left_right")
-    pairs = pairs.filter(pl.col("agent") < pl.col("agent_high"))
-    lean = (pl.col("score") - pl.col("score_high")).sign()
-    if judge.convention != "default":
-        lean = lean.fill_null(0.0)
-    name = pl.lit(judge.name).alias("judge")
-    return _votes(pairs.select(name, "task", low="agent", high="agent_high", lean=lean), judge.kind)
-
-
-def _without_flat_interval(share: Estimate) -> Estimate:
-    """An interval without width says nothing: all tasks give the same value."""
-    if share.low is not None and share.low != share.high:
-        return share
-    return replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
+    return rows, tuple(dict.fromkeys([*names, *rows["reviewer"]])), "there are no judgements by the reviewers", review
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
 class _Search:
-    """Everything that is known, and how it is counted."""
+    """All votes, and how they are counted."""
 
-    study: Study
-    options: Options
-    said: People
-    reviewed: _Reviewed
-    evaluation: Evaluation | None
-    weights: Mapping[str, float] | None
-    orders: Orders
-    favours: Sequence[tuple[str, str]]
+    def __init__(
+        self,
+        study: Study,
+        options: Options,
+        people: People,
+        *,
+        rows: pl.DataFrame,
+        reviewers: tuple[str, ...],
+        reason: str,
+        evaluation: Evaluation | None,
+        weights: Mapping[str, float] | None,
+        orders: Orders,
+    ) -> None:
+        self.study, self.options, self.said, self.rows, self.reason = study, options, people, rows, reason
+        self.evaluation, self.weights, self.orders = evaluation, weights, orders
+        self.reviewers, self.agents, self.draws = reviewers, agent_names(study), draws_of(options)
+        self.table, judges = None, metric_judges(evaluation, study)
+        self.panel: dict[str, float] = {}
+        if len(rows):
+            pairwise = find_judge(options.scale).pairwise
+            self.table = judgement_arrays(study, rows, reviewers, pairwise=pairwise)
+            judges = [*reviewer_judges(self.table, weights=weights, convention=options.convention), *judges]
+            if weights is not None or len(reviewers) > 1:
+                self.panel = voting_weights(self.table.reviewers, weights)
+        self.scored = [judge for judge in judges if judge.compared is None]
+        self.votes = pl.concat(map(votes, judges))
+        self.verdicts = pl.concat(verdicts(judge, orders) for judge in judges)
+        self.people = None if people.labels is None else people_votes(people.labels)
+        self.labels = None if self.people is None else self.people.select(*PAIR, said="vote")
 
-    @cached_property
-    def agents(self) -> tuple[str, ...]:
-        return agent_names(self.study)
-
-    @cached_property
-    def table(self) -> PairJudgements | ResponseRatings | None:
-        reviewed = self.reviewed
-        pairwise = find_judge(self.options.scale).pairwise
-        known = len(reviewed.rows) > 0
-        return judgement_arrays(self.study, reviewed.rows, reviewed.reviewers, pairwise=pairwise) if known else None
-
-    @cached_property
-    def panel(self) -> dict[str, float]:
-        """Weights of the panel's vote; empty: there is no panel."""
-        if self.table is None:
-            return {}
-        if self.weights is not None:
-            return voting_weights(self.table.reviewers, self.weights)
-        return dict.fromkeys(self.table.reviewers, 1.0) if len(self.table.reviewers) > 1 else {}
-
-    @cached_property
-    def scored(self) -> list[Judge]:
-        """The judges that score single responses."""
-        metrics = metric_judges(self.evaluation, self.study)
-        if not isinstance(self.table, ResponseRatings):
-            return metrics
-        return [*reviewer_judges(self.table, weights=self.weights, convention=self.options.convention), *metrics]
-
-    @cached_property
-    def people(self) -> pl.DataFrame | None:
-        """What people say of each labelled pair."""
-        labels = self.said.labels
-        if labels is None:
-            return None
-        return pl.DataFrame({**{name: getattr(labels, name) for name in PAIR}, "said": (labels.sign + 1) / 2})
-
-    @cached_property
-    def alone(self) -> pl.DataFrame:
-        """Every comparison: judge, task, low, high, order (0: low is shown first), value and lean (-1 to 1)."""
-        table = self.table
-        assert isinstance(table, PairJudgements)
-        who, pair, order = np.nonzero(table.asked)
-        names = np.array(table.reviewers, dtype=object)[who].tolist()
-        return pl.DataFrame(
-            {
-                "judge": pl.Series(names, dtype=pl.String),
-                **{name: getattr(table, name)[pair] for name in PAIR},
-                "order": order,
-                "value": table.value[who, pair, order],
-                "lean": 2 * table.filled(self.options.convention)[who, pair, order] - 1,
-            },
-            nan_to_null=True,
-        )
-
-    @cached_property
-    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """One vote of every judge on each pair, and the verdicts that the favour rate counts."""
-        votes, verdicts = [], []
-        if isinstance(self.table, PairJudgements):
-            together = _one_vote(self.alone, pl.col("lean"))
-            counted = self.alone if self.orders == "each" else together
-            votes.append(_votes(_one_vote(self.alone, pl.col("lean").sign()), "reviewer"))
-            verdicts.append(_votes(counted.with_columns(SIGN), "reviewer"))
-            if self.panel:
-                by = ("order", *PAIR) if self.orders == "each" else PAIR
-                votes.append(_votes(_panel_verdicts(together, self.panel, PAIR), "panel"))
-                verdicts.append(_votes(_panel_verdicts(counted, self.panel, by), "panel"))
-        scored = list(map(_scored_votes, self.scored))
-        return pl.concat([*votes, *scored]), pl.concat([*verdicts, *scored])
-
-    def report(self) -> BiasReport:
-        options, reviewed, evaluation, labels = self.options, self.reviewed, self.evaluation, self.said.labels
-        outcomes = {} if evaluation is None else evaluation.outcomes
-        features = text_features(self.study)
-        parts = [self._position(), *map(self._feature, features), self._self_preference(), self._family_preference()]
-        found = [one for part in (*parts, self._favours()) for one in part]
-        left = reviewed.open + (0 if evaluation is None else evaluation.open)
-        return BiasReport(
-            study=self.study.name,
-            fingerprint=self.study.fingerprint,
-            scale=options.scale,
-            convention=options.convention,
-            orders=self.orders,
-            level=options.level,
-            reviewers=reviewed.reviewers,
-            weights=self.panel,
-            metrics=tuple(outcomes),
-            labels={}
-            if labels is None
-            else {"pairs": labels.n_pairs, "decided": labels.n_decided, "tied": labels.n_ties},
-            coverage=tuple(self._coverage()),
-            rows=tuple(one for one in found if isinstance(one, BiasRow)),
-            unavailable=tuple(one for one in found if isinstance(one, Unavailable)),
-            notes=tuple(self._notes()),
-            complete=not left,
-            signature=str(Signature("bias", self._settings())),
-            review_signature=reviewed.signature,
-            metric_signatures={name: outcome.signature for name, outcome in outcomes.items()},
-            spending=(*reviewed.spending, *(() if evaluation is None else evaluation.spending)),
-            open=left,
-        )
-
-    def _coverage(self) -> Iterator[Coverage]:
+    def coverage(self) -> Iterator[Coverage]:
         """How many of the judgements and scores are present, whatever the convention."""
         if self.table is not None:
             for row, name in enumerate(self.table.reviewers):
@@ -353,27 +449,27 @@ class _Search:
             scores = response_scores(outcome).values()
             yield Coverage(name, "metric", "responses", len(scores), sum(score is not None for score in scores))
 
-    def _notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         evaluation, labels = self.evaluation, self.said.labels
         if evaluation is not None and evaluation.raters is not None:
             yield f"{evaluation.raters.metric} does not score responses, so it has no bias of these kinds"
         if labels is not None and labels.n_contradicted:
             yield f"ratings and preferences contradict each other on {labels.n_contradicted} pairs; ratings decide"
         if self.weights is not None and self.table is None:
-            yield f"the weights of {', '.join(self.weights)} were not used: {self.reviewed.reason}"
+            yield f"the weights of {', '.join(self.weights)} were not used: {self.reason}"
 
-    def _settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, str]:
         """What the signature says."""
         options, labels = self.options, self.said.labels
         asked: dict[str, str] = {}
         if self.table is not None:
             asked = {
                 "scale": find_judge(options.scale).name,
-                "reviewers": ",".join(self.reviewed.reviewers),
+                "reviewers": ",".join(self.reviewers),
                 "panel": ",".join(f"{name}={weight:.4g}" for name, weight in self.panel.items()) or "none",
                 "orders": self.orders,
                 "convention": options.convention,
-                "evidence": judgements_hash(self.reviewed.rows),
+                "evidence": judgements_hash(self.rows),
             }
         families = ",".join(f"{name}={family}" for name, family in options.families.items())
         return {
@@ -395,7 +491,7 @@ class _Search:
         """The mean of the values that are not missing, with an interval by tasks."""
         used = items.drop_nulls("value")
         values = used["value"].cast(pl.Float64).to_numpy()
-        (share,) = task_shares(values[None], used["task"].to_numpy(), lowest=lowest, **draws_of(self.options))
+        (share,) = task_shares(values[None], used["task"].to_numpy(), lowest=lowest, **self.draws)
         return _without_flat_interval(share)
 
     def _mean_of_shares(self, shares: Sequence[pl.DataFrame], lowest: float = 0.0) -> Estimate:
@@ -417,7 +513,7 @@ class _Search:
             sums = np.bincount(task, weights=one["value"].to_numpy(), minlength=len(places))
             share = float(sums.sum() / count.sum())
             linear += (share + (sums - share * count) * len(places) / count.sum()) / len(shares)
-        (found,) = task_intervals(linear[:, None], **draws_of(self.options))
+        (found,) = task_intervals(linear[:, None], **self.draws)
         found = _without_flat_interval(replace(found, n=n, n_tasks=len(places)))
         if found.low is None or found.high is None:
             return found
@@ -425,91 +521,88 @@ class _Search:
 
     def _rows(
         self,
-        bias: Bias,
-        measure: str,
         items: pl.DataFrame,
         *,
-        neutral: float | None,
         lowest: float = 0.0,
         without_ties: bool = False,
-        about: str | None = None,
+        balanced: bool = False,
+        **said: Any,
     ) -> Iterator[BiasRow]:
-        """The mean of each judge's values. ``items``: judge, kind, task, vote (0.5 is a tie) and value."""
-        for judge, every in items.group_by("judge", "kind", maintain_order=True):
+        """The mean of each judge's values. ``items``: judge, kind, task, vote (0.5 is a tie) and value.
+
+        ``balanced``: the mean of the shares where people prefer one side and where they prefer the other.
+        """
+        for (judge, kind), every in items.group_by("judge", "kind", maintain_order=True):
             ties = int((every["vote"] == NEITHER).sum())
             own = every.filter(pl.col("vote").ne_missing(NEITHER)) if without_ties else every
             note = f"ties left out: {ties}" if without_ties and ties else None
-            how: dict[str, Any] = {"neutral": neutral, "asked": len(own), "ties": ties, "note": note, "about": about}
-            yield row_of(self._share(own, lowest), bias, measure, judge, **how)
+            sides = [own.filter(pl.col("said") == side) for side in (1, 0)] if balanced else []
+            share = _noted(self._mean_of_shares(sides) if balanced else self._share(own, lowest), note)
+            yield BiasRow(**asdict(share) | {"judge": judge, "kind": kind, "asked": len(own), "ties": ties} | said)
 
     # --- which was shown first
 
-    def _position(self) -> Found:
-        if self.table is None:
-            yield Unavailable("position", self.reviewed.reason)
+    def position(self) -> Found:
+        table = self.table
+        if not isinstance(table, PairJudgements):
+            alone = "ratings are of one response at a time, so there is no order"
+            yield Unavailable("position", self.reason if table is None else alone)
             return
-        if isinstance(self.table, ResponseRatings):
-            yield Unavailable("position", "ratings are of one response at a time, so there is no order")
-            return
-        pair = ("judge", *PAIR)
-        both = self.alone.filter(pl.len().over(pair) == 2).with_columns(kind=pl.lit("reviewer"))
+        pair = ("judge", "kind", *PAIR)
+        both = comparisons(table, self.options.convention).filter(pl.len().over(pair) == 2)
         heard = set(both["judge"])
-        if silent := tuple(name for name in self.table.reviewers if name not in heard):
+        if silent := tuple(name for name in table.reviewers if name not in heard):
             yield Unavailable("position", "judgements are in one order only. Ask for both orders of every pair", silent)
         sign, present = pl.col("lean").sign(), pl.col("value").null_count() == 0
         tied = (pl.col("value") == NEITHER).any()
         changes = pl.when(sign.first() != sign.last()).then(1.0).otherwise(0.0)
         if self.options.convention != "default":
             changes = pl.when((sign == 0).any()).then(NEITHER).otherwise(changes)
-        pairs = both.group_by("kind", *pair, maintain_order=True).agg(
+        pairs = both.group_by(pair, maintain_order=True).agg(
             value=pl.when(pl.col("lean").null_count() == 0).then(changes), vote=pl.when(present & tied).then(NEITHER)
         )
-        yield from self._rows("position", "flips when the order is swapped", pairs, neutral=None)
+        said: dict[str, Any] = {"bias": "position", "measure": "flips when the order is swapped", "neutral": None}
+        yield from self._rows(pairs, **said)
         for_first = pl.when(pl.col("order") == 0).then(pl.col("value")).otherwise(1 - pl.col("value"))
         shown = both.with_columns(vote=pl.when(present.over(pair)).then(((for_first - NEITHER).sign() + 1) / 2))
-        shown = shown.with_columns(value="vote")
-        yield from self._rows("position", "decided for the one shown first", shown, neutral=NEITHER, without_ties=True)
+        said |= {"measure": "decided for the one shown first", "neutral": NEITHER}
+        yield from self._rows(shown.with_columns(value="vote"), without_ties=True, **said)
 
     # --- which has more of a feature
 
-    def _feature(self, feature: Feature) -> Found:
+    def feature(self, feature: Feature) -> Found:
         """Every judge's preference for the feature."""
-        long = feature.values
+        bias, long = feature.bias, feature.values
         pairs = long.join(long, on="task", suffix="_high").filter(
             pl.col("agent") < pl.col("agent_high"), pl.col("x") != pl.col("x_high")
         )
         pairs = pairs.select("task", low="agent", high="agent_high", turned=pl.col("x") < pl.col("x_high"))
         if not len(pairs):
-            yield Unavailable(feature.bias, f"no two responses to a task differ in {feature.scale}")
+            yield Unavailable(bias, f"no two responses to a task differ in {feature.scale}")
             return
-        items = self.frames[0].join(pairs, on=PAIR, maintain_order="left").with_columns(value=_toward("vote"))
+        items = self._beside(self.votes, pairs).with_columns(value=toward("vote"))
         wins = f"{feature.more} wins"
-        if self.people is None:
-            reason = "no labels, so only the raw rate is shown; better responses may have more of it"
-            yield Unavailable(feature.bias, reason)
+        if self.labels is None:
+            yield Unavailable(bias, "no labels, so only the raw rate is shown; better responses may have more of it")
         else:
-            labelled = items.join(self.people, on=PAIR, maintain_order="left").with_columns(said=_toward("said"))
+            labelled = self._beside(items, self.labels).with_columns(said=toward("said"))
             tied = labelled.filter(pl.col("said") == NEITHER)
-            yield from self._rows(feature.bias, f"{wins}, tied by people", tied, neutral=NEITHER)
+            yield from self._rows(tied, bias=bias, measure=f"{wins}, tied by people", neutral=NEITHER)
             if not len(tied):
-                reason = f"no judged pair with different {feature.scale} is tied by people"
-                yield Unavailable(feature.bias, reason)
-            for judge, own in labelled.filter(pl.col("said") != NEITHER).group_by("judge", "kind", maintain_order=True):
-                share = self._mean_of_shares([own.filter(pl.col("said") == side) for side in (1, 0)])
-                ties = int((own["vote"] == NEITHER).sum())
-                how: dict[str, Any] = {"neutral": NEITHER, "asked": len(own), "ties": ties}
-                yield row_of(share, feature.bias, f"{wins}, adjusted", judge, **how)
+                yield Unavailable(bias, f"no judged pair with different {feature.scale} is tied by people")
+            decided = labelled.filter(pl.col("said") != NEITHER)
+            said: dict[str, Any] = {"bias": bias, "measure": f"{wins}, adjusted", "neutral": NEITHER}
+            yield from self._rows(decided, balanced=True, **said)
         ratings = None if self.said.ratings is None else self.said.ratings.value
         given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
         for one in self.scored:
-            share, asked = within_correlation(one.response_scores.score, long, ratings, draws=draws_of(self.options))
-            measure = f"correlation with {feature.scale}, {given}"
-            yield row_of(share, feature.bias, measure, (one.name, one.kind), neutral=neutral, asked=asked)
+            share, asked = within_correlation(one.response_scores.score, long, ratings, draws=self.draws)
+            said = {"judge": one.name, "kind": one.kind, "neutral": neutral, "asked": asked}
+            yield BiasRow(**asdict(share), bias=bias, measure=f"correlation with {feature.scale}, {given}", **said)
         if self.people is not None:
-            people = self.people.join(pairs, on=PAIR, maintain_order="left").rename({"said": "vote"})
-            people = people.with_columns(value=_toward("vote"), judge=pl.lit("people"), kind=pl.lit("people"))
-            items = pl.concat([items, people.select(items.columns)])
-        yield from self._rows(feature.bias, f"{wins}, all pairs", items, neutral=None)
+            people = self._beside(self.people, pairs).with_columns(value=toward("vote"))
+            items = pl.concat([items, people])
+        yield from self._rows(items, bias=bias, measure=f"{wins}, all pairs", neutral=None)
 
     # --- one's own, and one's own kind
 
@@ -518,28 +611,33 @@ class _Search:
         places = self.agents.index(first), self.agents.index(second)
         return frame.filter(low=min(places), high=max(places)).with_columns(turned=pl.lit(places[0] > places[1]))
 
-    def _self_preference(self) -> Found:
+    @staticmethod
+    def _beside(frame: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+        """The rows of pairs that are in both frames."""
+        return frame.join(other, on=PAIR, suffix="_other", maintain_order="left")
+
+    def gaps(self) -> Found:
         """The preference gap of every two reviewers that are also agents, and their mean."""
         bias: Bias = "self-preference"
         if self.table is None:
-            yield Unavailable(bias, self.reviewed.reason)
+            yield Unavailable(bias, self.reason)
             return
-        own = [name for name in self.table.reviewers if name in self.agents]
-        if others := tuple(name for name in self.table.reviewers if name not in self.agents):
+        own = [name for name in self.reviewers if name in self.agents]
+        if others := tuple(name for name in self.reviewers if name not in self.agents):
             yield Unavailable(bias, "no agent with the same name", others)
+        said: dict[str, Any] = {"bias": bias, "measure": "preference gap", "kind": "reviewers", "neutral": 0.0}
         gaps: list[tuple[BiasRow, pl.DataFrame]] = []
         silent = []
         for one, other in itertools.combinations(own, 2):
-            votes = self._between(self.frames[0].filter(kind="reviewer"), one, other).with_columns(vote=_toward("vote"))
-            mine, theirs = (votes.filter(judge=name) for name in (one, other))
-            both = mine.join(theirs, on=PAIR, suffix="_other", maintain_order="left")
+            pairs = self._between(self.votes.filter(kind="reviewer"), one, other).with_columns(vote=toward("vote"))
+            both = self._beside(*(pairs.filter(judge=name) for name in (one, other)))
             gap = both.select("task", value=pl.col("vote") - pl.col("vote_other"))
             if not len(gap):
                 silent.append(f"{one}, {other}")
                 continue
             share = self._share(gap, lowest=-1.0)
-            how: dict[str, Any] = {"neutral": 0.0, "asked": len(gap), "pair": (one, other)}
-            gaps.append((row_of(share, bias, "preference gap", (f"{one}, {other}", "reviewers"), **how), gap))
+            row = BiasRow(**asdict(share), **said, judge=f"{one}, {other}", asked=len(gap), pair=(one, other))
+            gaps.append((row, gap))
         if silent:
             yield Unavailable(bias, "no pair that both reviewers judged", tuple(silent))
         elif not gaps:
@@ -550,42 +648,39 @@ class _Search:
             note = f"{sum(value > 0 for value, _ in known)} of {len(known)} gaps above 0"
             if len(known) < len(gaps):
                 note += f"; {len(gaps) - len(known)} not defined"
-            how = {"neutral": 0.0, "asked": sum(row.asked for row, _ in gaps), "note": note}
-            share = self._mean_of_shares([gap for _, gap in known], lowest=-1.0)
-            yield row_of(share, bias, "preference gap", ("mean of all", "reviewers"), **how)
+            share = _noted(self._mean_of_shares([gap for _, gap in known], lowest=-1.0), note)
+            yield BiasRow(**asdict(share), **said, judge="mean of all", asked=sum(row.asked for row, _ in gaps))
 
-    def _family_preference(self) -> Found:
+    def families(self) -> Found:
         """How each reviewer judges its own family's responses, compared with other reviewers and people."""
         bias: Bias = "family preference"
         if self.table is None:
-            yield Unavailable(bias, self.reviewed.reason)
+            yield Unavailable(bias, self.reason)
             return
         given = self.options.families
         of_agents = {one.agent: given.get(one.agent) or one.family or one.agent for one in self.study.agents}
-        of_reviewers = {name: reviewer_family(name, None, given, of_agents) for name in self.table.reviewers}
+        of_reviewers = {name: reviewer_family(name, None, given, of_agents) for name in self.reviewers}
         by_number = dict(enumerate(of_agents.values()))
         family = pl.col("judge").replace_strict(of_reviewers)
-        votes = self.frames[0].filter(kind="reviewer")
-        votes = votes.with_columns(
+        every = self.votes.filter(kind="reviewer").with_columns(
             of_low=pl.col("low").replace_strict(by_number) == family,
             turned=pl.col("high").replace_strict(by_number) == family,
         )
-        others = votes.filter(~pl.col("of_low"), ~pl.col("turned")).drop_nulls("vote")
+        others = every.filter(~pl.col("of_low"), ~pl.col("turned")).drop_nulls("vote")
         others = others.group_by(PAIR).agg(said=pl.col("vote").mean())
-        mine = votes.filter(pl.col("of_low") != pl.col("turned")).with_columns(value=_toward("vote"))
-        compared = {"other reviewers": others} | ({} if self.people is None else {"people": self.people})
+        mine = every.filter(pl.col("of_low") != pl.col("turned")).with_columns(value=toward("vote"))
+        compared = {"other reviewers": others} | ({} if self.labels is None else {"people": self.labels})
         alone = []
         for (name,), own in mine.group_by("judge", maintain_order=True):
-            about = of_reviewers[str(name)]
-            yield from self._rows(bias, "own family wins", own, neutral=None, about=about)
-            for whose, said in compared.items():
-                beside = own.join(said, on=PAIR, maintain_order="left")
-                alone += [str(name)] * (said is others and not len(beside))
-                less = beside.with_columns(value=pl.col("value") - _toward("said"), vote=pl.lit(None, pl.Float64))
-                measure = f"own family wins, less {whose}"
-                yield from self._rows(bias, measure, less, neutral=0.0, lowest=-1.0, about=about)
-        heard = set(mine["judge"])
-        if lacking := tuple(name for name in self.table.reviewers if name not in heard):
+            said: dict[str, Any] = {"bias": bias, "about": of_reviewers[str(name)]}
+            yield from self._rows(own, measure="own family wins", neutral=None, **said)
+            for whose, heard in compared.items():
+                beside = self._beside(own, heard)
+                alone += [str(name)] * (heard is others and not len(beside))
+                less = beside.with_columns(value=pl.col("value") - toward("said"), vote=pl.lit(None, pl.Float64))
+                yield from self._rows(less, lowest=-1.0, measure=f"own family wins, less {whose}", neutral=0.0, **said)
+        speaking = set(mine["judge"])
+        if lacking := tuple(name for name in self.reviewers if name not in speaking):
             reason = "no judged pair of an agent of its family and another. Set families in the agents table or with "
             yield Unavailable(bias, f"{reason}--family", lacking)
         if alone:
@@ -595,21 +690,19 @@ class _Search:
 
     # --- a named agent
 
-    def _favours(self) -> Found:
+    def favours(self, pairs: Sequence[tuple[str, str]]) -> Found:
         """Rate and accuracy of every judge for the first agent of each given pair, compared with the second."""
         bias: Bias = "favour rate"
-        if not self.favours or self.people is None:
-            none = "no two agents were given (--favours FIRST:SECOND)" if not self.favours else "no labels"
-            yield Unavailable(bias, none)
+        if not pairs or self.labels is None:
+            yield Unavailable(bias, "no labels" if pairs else "no two agents were given (--favours FIRST:SECOND)")
             return
-        verdicts = self.frames[1]
-        for first, second in self.favours:
+        for first, second in pairs:
             about = f"{first} over {second}"
-            human = self._between(self.people, first, second).with_columns(said=_toward("said"))
+            human = self._between(self.labels, first, second).with_columns(said=toward("said"))
             if not len(human.filter(pl.col("said") <= NEITHER)):
                 yield Unavailable(bias, f"{about}: people always prefer {first}, or there are no labels")
                 continue
-            items = verdicts.join(human, on=PAIR, maintain_order="left").with_columns(vote=_toward("vote"))
+            items = self._beside(self.verdicts, human).with_columns(vote=toward("vote"))
             unfavoured = items.filter(pl.col("said") <= NEITHER)
             heard = set(unfavoured["judge"])
             decided = items.filter(pl.col("said") != NEITHER, pl.col("judge").is_in(list(heard)))
@@ -619,23 +712,18 @@ class _Search:
                 ("favours the first though people do not", unfavoured.with_columns(value=favours)),
                 ("accuracy on pairs people decided", decided.with_columns(value=earned)),
             ):
-                yield from self._rows(bias, measure, rows, neutral=None, about=about)
-            if silent := tuple(name for name in dict.fromkeys(verdicts["judge"]) if name not in heard):
+                yield from self._rows(rows, bias=bias, measure=measure, neutral=None, about=about)
+            if silent := tuple(name for name in dict.fromkeys(self.verdicts["judge"]) if name not in heard):
                 yield Unavailable(bias, f"{about}: not judged where people see a tie or prefer {second}", silent)
 
 
-def row_of(
-    share: Estimate,
-    bias: Bias,
-    measure: str,
-    judge: tuple[Any, ...],
-    *,
-    asked: int,
-    note: str | None = None,
-    **said: Any,
-) -> BiasRow:
-    """A share as a row; ``judge``: its name and kind."""
-    shown: dict[str, Any] = {name: getattr(share, name) for name in SHOW}
-    notes = "; ".join(one for one in (share.note, note) if one) or None
-    named = {"bias": bias, "judge": judge[0], "kind": judge[1], "measure": measure, "note": notes}
-    return BiasRow(asked=asked, used=share.n, **named, **shown, **said)
+def _noted(share: Estimate, note: str | None) -> Estimate:
+    """The estimate with one more note."""
+    return replace(share, note="; ".join(filter(None, (share.note, note))) or None)
+
+
+def _without_flat_interval(share: Estimate) -> Estimate:
+    """An interval without width says nothing: all tasks give the same value."""
+    if share.low is not None and share.low != share.high:
+        return share
+    return replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)

@@ -7,25 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtr
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.meta_evaluation.agreement import label_criteria
-from goldless.meta_evaluation.calibration_results import (
-    CalibratedAgent,
-    CalibratedComparison,
-    Calibration,
-    JudgeShare,
-    NextLabel,
-)
 from goldless.meta_evaluation.judges import (
     Given,
     Judge,
@@ -39,7 +31,11 @@ from goldless.meta_evaluation.judges import (
     run_scores,
     scoring_judge,
 )
+from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import Name, Said
+from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.reports.run_folder import SCORES, RunFolder
+from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
@@ -70,6 +66,189 @@ BY_CHANGE = (
     "difference (half that of the labelled tasks with the most similar proxies, half that of all), as root mean square "
     "over the undecided comparisons, each in units of its own spread. Label the responses of all agents to these tasks."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedAgent:
+    """An agent's mean label over all tasks, estimated from labels and proxies."""
+
+    agent: str
+    mean: float
+    low: float
+    high: float
+    labelled: int
+    """Tasks with labels."""
+    unlabelled: int
+    labels_worth: float
+    """How many labelled tasks would give the same variance without proxies."""
+    label_mean: float
+    """Mean of the labels alone, of the tasks drawn at random."""
+    missing: int
+    """Responses for which a proxy has no score; the agent's mean of that proxy is used."""
+    weights: Mapping[str, float]
+    """λ of each proxy."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedComparison:
+    """Two agents on the people's scale, on the tasks that both answered."""
+
+    first: str
+    second: str
+    difference: float
+    """Mean of first minus second, from the differences on each task."""
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    """Corrected for all comparisons; below 0.05 the difference is decided."""
+    labelled: int
+    unlabelled: int
+    more_labels: int | None
+    """Further tasks to label until it is decided, if the difference stays as it is; None: all are not enough."""
+    tasks_needed: int | None
+    """Tasks, all labelled, that would decide it; None: no number of them."""
+    decided: bool
+    KEYS = ("*", "verdict")
+
+    @property
+    def verdict(self) -> str:
+        if self.decided:
+            return f"{self.first if self.difference > 0 else self.second} is better"
+        if self.more_labels is not None:
+            return f"undecided: about {self.more_labels} more labelled tasks"
+        if self.tasks_needed is None:
+            return "undecided: no difference"
+        return f"undecided: about {self.tasks_needed:,} tasks, all labelled"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeShare:
+    """An agent's share of good responses by one binary judge, corrected for the judge's errors."""
+
+    agent: str
+    judge: str
+    share: float | None
+    """None: not defined, ``note`` says why."""
+    low: float | None
+    high: float | None
+    judged: float | None
+    """The share that the judge passes, on unlabelled tasks."""
+    sensitivity: float | None
+    specificity: float | None
+    good: int
+    """Labelled good responses."""
+    bad: int
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextLabel:
+    """A task to label next."""
+
+    task: str
+    chance: float
+    """Its chance to be drawn, needed to use its labels."""
+    expected_change: float | None
+    """How far its labels are expected to move the undecided differences; None: drawn at random, before any label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Agents on the people's scale."""
+
+    study: str
+    fingerprint: str
+    criterion: str | None
+    level: float
+    proxies: tuple[str, ...] = ()
+    labelled: int = 0
+    """Labelled tasks, each for all of its agents."""
+    tasks: int = 0
+    agents: tuple[CalibratedAgent, ...] = ()
+    comparisons: tuple[CalibratedComparison, ...] = ()
+    shares: tuple[JudgeShare, ...] = ()
+    next_labels: tuple[NextLabel, ...] = ()
+    rule: str | None = None
+    """How the next labels were chosen; None: none were requested."""
+    notes: tuple[str, ...] = ()
+    signature: str = ""
+    evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
+    """The metrics computed as proxies."""
+
+    def findings(self) -> Iterator[Said]:
+        if self.agents:
+            best = max(self.agents, key=lambda agent: agent.mean)
+            ends = f"{best.low:.3f} to {best.high:.3f}"
+            yield Name(best.agent), f" has the highest mean label: {best.mean:.3f} ({ends})."
+
+    def tables(self) -> list[ReportTable]:
+        found = [self._agent_table()] if self.agents else []
+        found += [self._comparison_table()] if self.comparisons else []
+        found += [self._share_table()] if self.shares else []
+        return [*found, *([self._next_table()] if self.next_labels else [])]
+
+    def to_markdown(self) -> str:
+        return "\n".join([*(table.to_markdown() for table in self.tables()), *(f"- {note}" for note in self.notes), ""])
+
+    def _agent_table(self) -> ReportTable:
+        columns = (
+            Column("agent", "agent", "name"),
+            Column("mean", "mean", "number", decimals=2),
+            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2),
+            Column("label_mean", "labels alone", "number", decimals=2),
+            Column("labelled", "labelled tasks", "count"),
+            Column("labels_worth", "worth", "number", decimals=1),
+            Column("unlabelled", "unlabelled", "count"),
+            Column("missing", "missing", "count", wide=True),
+            Column("weights", "weights", wide=True),
+        )
+        rows: list[dict[str, Cell]] = []
+        for one in sorted(self.agents, key=lambda agent: -agent.mean):
+            weights = ", ".join(f"{name} {weight:.3g}" for name, weight in one.weights.items())
+            rows.append({**write(one), "weights": weights})
+        by = ", ".join(self.proxies)
+        of = "" if self.criterion is None else f", {self.criterion}"
+        return ReportTable(f"Agents on the people's scale{of}, with {by}", columns, tuple(rows), self.signature)
+
+    def _comparison_table(self) -> ReportTable:
+        columns = (
+            Column("first", "first", "name"),
+            Column("second", "second", "name"),
+            Column("difference", "difference", "signed", decimals=2),
+            Column("low high", f"{self.level * 100:g}%", "signed interval", decimals=2),
+            Column("p_holm", "p", "probability"),
+            Column("verdict", "decision"),
+        )
+        rows = tuple(map(write, self.comparisons))
+        return ReportTable("Which agent do people prefer?", columns, rows, self.signature)
+
+    def _share_table(self) -> ReportTable:
+        columns = (
+            Column("agent", "agent", "name"),
+            Column("judge", "judge", "name"),
+            Column("judged", "passed", "number", decimals=2),
+            Column("share", "corrected", "number", decimals=2, reason="note"),
+            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2),
+            Column("sensitivity", "sensitivity", "number", decimals=2),
+            Column("specificity", "specificity", "number", decimals=2),
+            Column("good", "good", "count"),
+            Column("bad", "bad", "count"),
+        )
+        rows = tuple(map(write, self.shares))
+        return ReportTable("Share of good responses, corrected for the judge's errors", columns, rows, self.signature)
+
+    def _next_table(self) -> ReportTable:
+        columns = (
+            Column("task", "task", "name"),
+            *([Column("expected_change", "expected change", "number", decimals=4)] if self.agents else []),
+            Column("chance", "chance", "number", decimals=3),
+        )
+        rows = tuple(map(write, self.next_labels))
+        return ReportTable(f"Label these {len(rows)} tasks next", columns, rows, notes=(self.rule or "",))
+
+
+# --- calibrating -----------------------------------------------------------------------------------------------------
 
 
 async def calibrate(
@@ -372,10 +551,7 @@ def judge_shares(data: LabelledData) -> list[JudgeShare]:
                 bad=len(bad),
                 level=data.level,
             )
-            passed, hits, misses = (
-                float(part.mean()) if one.value is not None else None for part in (rest, good, 1 - bad)
-            )
-            rates = (passed, hits, misses)
+            rates = [None if one.value is None else float(part.mean()) for part in (rest, good, 1 - bad)]
             found.append(JudgeShare(agent, judge, one.value, one.low, one.high, *rates, len(good), len(bad), one.note))
     return found
 
@@ -407,14 +583,11 @@ def _notes(data: LabelledData, *, without: Sequence[str]) -> list[str]:
 
 def _welch_p(first: FloatArray, second: FloatArray) -> float | None:
     """Two-sided p of equal means; None: too few values, or no spread."""
-    if min(len(first), len(second)) < 2:
+    from scipy.stats import ttest_ind  # noqa: PLC0415 - it takes most of a second to import
+
+    if min(len(first), len(second)) < 2 or not first.var() + second.var():
         return None
-    parts = [(side.var(ddof=1) / len(side), len(side) - 1) for side in (first, second)]
-    variance = sum(part for part, _ in parts)
-    if variance <= 0:
-        return None
-    degrees = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    return float(2 * stdtr(degrees, -abs(first.mean() - second.mean()) / np.sqrt(variance)))
+    return float(ttest_ind(first, second, equal_var=False).pvalue)
 
 
 # --- the next labels -------------------------------------------------------------------------------------------------

@@ -167,14 +167,10 @@ class CostReport:
         rows = [row.scaled for row in self.rows if row.scaled is not None]
         if not rows:
             return None
-        asked = [row.scaled for row in self.rows if row.source != "no model"]
-        return ScaledCost(
-            self.tasks,
-            calls=sum(row.calls for row in rows),
-            tokens=sum(row.tokens for row in rows),
-            usd=_sum(None if row.scaled is None else row.scaled.usd for row in self.rows),
-            seconds=_sum(None if scaled is None else scaled.seconds for scaled in asked),
-        )
+        usd = [None if row.scaled is None else row.scaled.usd for row in self.rows]
+        seconds = [None if row.scaled is None else row.scaled.seconds for row in self.rows if row.source != "no model"]
+        calls, tokens = sum(row.calls for row in rows), sum(row.tokens for row in rows)
+        return ScaledCost(self.tasks, calls, tokens, usd=_sum(usd), seconds=_sum(seconds))
 
     def findings(self) -> Iterator[Said]:
         """None: the tables say it all."""
@@ -229,11 +225,10 @@ class CostReport:
         return ReportTable("Reviewers' judgements", columns, tuple(map(write, self.reviewers)))
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def _sum(values: Sequence[float | None]) -> float | None:
     """The sum; None: one of the values is not known."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 async def find_costs(
@@ -254,67 +249,45 @@ async def find_costs(
     paces = {identity.short: pace for identity, pace in known}
     found = [row for folder in runs for row in _spent(study, Path(folder), options, paces)]
     covered = {name for row in found for name in row.metrics}
-    left = [name for name in dict.fromkeys(options.metrics) if name not in covered]
     notes: list[str] = []
-    if left:
-        planned, said = await _planned(study, replace(options, metrics=tuple(left)))
+    if left := tuple(name for name in dict.fromkeys(options.metrics) if name not in covered):
+        planned, notes = await _planned(study, replace(options, metrics=left))
         found += planned
-        notes += said
-    for name, cost in (reviewers or {}).items():
-        found.append(
-            Cost(
-                metrics=(f"review[{options.scale}]",),
-                part=name,
-                model=name,
-                source="estimated",
-                calls=cost.judgements,
-                tokens=round(cost.tokens),
-                usd=cost.usd,
-                growth=_reviewing(options.scale, options),
-                even=cost.tokens_from == "given",
-            )
-        )
+    judged = {} if reviewers is None else reviewers
+    for name, cost in judged.items():
+        row = Cost(metrics=(f"review[{options.scale}]",), part=name, model=name, source="estimated", usd=cost.usd)
+        growth, even = _growth(name, options, row.metrics[0]), cost.tokens_from == "given"
+        found.append(replace(row, calls=cost.judgements, tokens=round(cost.tokens), growth=growth, even=even))
     n_tasks = study.n_tasks_with_peers
     spread = {pairs: _spread(study, options, pairs=pairs) for pairs in (False, True)}
     rows = tuple(replace(row, scaled=_scaled(row, n_tasks, tasks, spread["agents²" in row.growth])) for row in found)
-    return CostReport(
-        study=study.name,
-        n_tasks=n_tasks,
-        n_agents=len(study.agents),
-        tasks=tasks,
-        level=options.level,
-        rows=rows,
-        notes=(*notes, *_notes(rows)),
-        reviewers=tuple((reviewers or {}).values()),
-    )
+    notes += _notes(rows)
+    counts = n_tasks, len(study.agents), tasks
+    return CostReport(study.name, *counts, options.level, rows, tuple(notes), tuple(judged.values()))
 
 
-def _notes(rows: Sequence[Cost]) -> list[str]:
+def _notes(rows: Sequence[Cost]) -> Iterator[str]:
     """What a reader of the tables must know."""
-    notes = [
-        f"calls of {part} grow with {growth}"
-        for growth in dict.fromkeys(row.growth for row in rows if row.growth)
-        for part in [", ".join(dict.fromkeys(row.part for row in rows if row.growth == growth))]
-    ]
+    for growth in dict.fromkeys(row.growth for row in rows if row.growth):
+        whose = ", ".join(dict.fromkeys(row.part for row in rows if row.growth == growth))
+        yield f"calls of {whose} grow with {growth}"
+    spent = [row for row in rows if row.source == "spent"]
     if any(row.reused for row in rows):
-        notes.append(
-            "reused: from the journal, paid for before; costs on more tasks assume that every call is made again"
-        )
+        yield "reused: from the journal, paid for before; costs on more tasks assume that every call is made again"
     if any(row.unkept_calls for row in rows):
-        notes.append("calls without a reply to keep, such as probes, are not counted on more tasks")
-    if any(row.source == "spent" and len(row.metrics) > 1 for row in rows):
-        notes.append("metrics of one run share evidence, so their spending is given together")
+        yield "calls without a reply to keep, such as probes, are not counted on more tasks"
+    if any(len(row.metrics) > 1 for row in spent):
+        yield "metrics of one run share evidence, so their spending is given together"
     if any(row.scaled is not None and row.scaled.tokens_low is not None for row in rows):
-        notes.append("intervals: Student's t or bootstrap over tasks, of the length of what is read on a task")
-    if any(row.source == "spent" and row.seconds is not None for row in rows):
-        notes.append("time: the run's calls at the speed that the journal recorded for the model")
-    return notes
+        yield "intervals: Student's t or bootstrap over tasks, of the length of what is read on a task"
+    if any(row.seconds is not None for row in spent):
+        yield "time: the run's calls at the speed that the journal recorded for the model"
 
 
 # --- what runs have spent ------------------------------------------------------------------------------------------
 
 
-def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, CallPace]) -> list[Cost]:
+def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, CallPace]) -> Iterator[Cost]:
     """The spending of a run or review, or of both, by model."""
     run = RunFolder(folder)
     board, review, noted = (run.required(name) for name in ("leaderboard", "review", "made_by"))
@@ -324,43 +297,33 @@ def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Cal
             "Write one with goldless score --out or goldless review --out"
         )
     made = {verb: one.spending for verb, one in run.made_by.made.items()}
-    rows: list[Cost] = []
+    sources: list[tuple[Sequence[Spending], tuple[str, ...], dict[str, str]]] = []
     if run.leaderboard is not None and "score" in made:
         models = {part: identity.short for part, identity in run.leaderboard.models.items()}
-        rows += _spent_rows(made["score"], tuple(run.leaderboard.metrics), models, options, paces)
+        sources.append((made["score"], tuple(run.leaderboard.metrics), models))
     if run.review is not None and "review" in made:
         models = {reviewer.name: reviewer.model or "" for reviewer in run.review.reviewers}
-        rows += _spent_rows(made["review"], (f"review[{run.review.scale}]",), models, options, paces)
-    if not rows:
+        sources.append((made["review"], (f"review[{run.review.scale}]",), models))
+    if not sources:
         raise UserError(f"{folder}: {MADE_BY} cannot be read as that of a run or review. Run it again")
     if any(one is not None and one.fingerprint != study.fingerprint for one in (run.leaderboard, run.review)):
         raise UserError(
             f"{folder} is a run of another study ({run.study_name}), or of this one before it was changed. Give runs "
             f"of {study.name}, or leave it out to plan the cost"
         )
-    return [replace(row, run=str(folder)) for row in rows]
-
-
-def _spent_rows(
-    spending: Sequence[Spending],
-    metrics: tuple[str, ...],
-    parts: Mapping[str, str],
-    options: Options,
-    paces: Mapping[str, CallPace],
-) -> list[Cost]:
-    """``parts``: the models by their role."""
-    rows = []
-    for row in spending:
-        played = [part for part, model in parts.items() if model == row.model]
-        tokens = row.usage.input_tokens + row.usage.output_tokens
-        kept = row.kept_usage or row.usage
-        pace = paces.get(row.model)
-        rows.append(
-            Cost(
+    for spending, metrics, models in sources:
+        if not spending:
+            yield Cost(metrics=metrics, part="", model="", source="no model", run=str(folder))
+        for row in spending:
+            played = [part for part, model in models.items() if model == row.model]
+            tokens = row.usage.input_tokens + row.usage.output_tokens
+            kept, pace = row.kept_usage or row.usage, paces.get(row.model)
+            yield Cost(
                 metrics=metrics,
                 part=", ".join(played) or "model",
                 model=row.model,
                 source="spent",
+                run=str(folder),
                 calls=row.calls,
                 reused=row.reused,
                 tokens=tokens,
@@ -372,55 +335,41 @@ def _spent_rows(
                 fixed=played == ["critic"] and options.budget_calls is not None,
                 pace=pace,
             )
-        )
-    return rows or [Cost(metrics=metrics, part="", model="", source="no model")]
 
 
 # --- what is planned -----------------------------------------------------------------------------------------------
 
 
-async def _planned(study: Study, options: Options) -> tuple[list[Cost], tuple[str, ...]]:
+async def _planned(study: Study, options: Options) -> tuple[list[Cost], list[str]]:
     """The plan of each metric alone, as if the journal were empty, and notes on it."""
     with tempfile.TemporaryDirectory() as aside:
         plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
-    rows: dict[str, list[Cost]] = {metric.name: [] for metric in options.chosen_metrics()}
-    for row in plan.rows:
-        name = row.metric or ""
-        rows[name].append(
-            Cost(
-                metrics=(name,),
-                part=row.part,
-                model=row.model,
-                source="planned",
-                calls=row.calls,
-                tokens=row.tokens,
-                usd=row.cost_usd,
-                seconds=row.seconds,
-                growth=_growth(row.part, options, name),
-                fixed=row.part == "critic" and options.budget_calls is not None,
-            )
-        )
-    notes = list(plan.notes)
-    if sum(map(bool, rows.values())) > 1:
-        notes.append(
-            "planned metrics are counted separately; in one run, calls that they share are made once (goldless plan)"
-        )
-    for name, asked in rows.items():
-        if not asked:  # what a custom metric asks cannot be seen
-            custom = name.startswith(YOUR_OWN)
+    found: list[Cost] = []
+    asking = 0
+    for metric in options.chosen_metrics():
+        own = [row for row in plan.rows if row.metric == metric.name]
+        asking += bool(own)
+        for row in own:
+            cost = Cost(metrics=(metric.name,), part=row.part, model=row.model, source="planned", calls=row.calls)
+            growth = _growth(row.part, options, metric.name)
+            fixed = row.part == "critic" and options.budget_calls is not None
+            paid: dict[str, Any] = {"tokens": row.tokens, "usd": row.cost_usd, "seconds": row.seconds}
+            found.append(replace(cost, **paid, growth=growth, fixed=fixed))
+        if not own:  # what a custom metric asks cannot be seen
+            custom = metric.name.startswith(YOUR_OWN)
             how: dict[str, Any] = {"source": "not known", "usd": None} if custom else {"source": "no model"}
-            asked.append(Cost(metrics=(name,), part="", model="", **how))
-    return [cost for asked in rows.values() for cost in asked], tuple(notes)
-
-
-def _reviewing(scale: str, options: Options) -> str:
-    if not find_judge(scale).pairwise:
-        return "tasks times agents"
-    return f"tasks times agents² (every pair {'in both orders' if options.orders == 'both' else 'once'})"
+            found.append(Cost(metrics=(metric.name,), part="", model="", **how))
+    several = "planned metrics are counted separately; in one run, calls that they share are made once (goldless plan)"
+    return found, [*plan.notes, *[several] * (asking > 1)]
 
 
 def _growth(part: str, options: Options, metric: str) -> str:
     """How the calls of a part grow with tasks and agents, in words."""
+    scale = metric.removeprefix("review[").removesuffix("]")
+    if metric != scale and part != "synopsis writer":
+        order = "in both orders" if options.orders == "both" else "once"
+        pairwise = find_judge(scale).pairwise
+        return f"tasks times agents² (every pair {order})" if pairwise else "tasks times agents"
     chosen = options.peer_sample is not None or options.peers is not None
     pairs = "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
     if part == "scorer" or part.startswith("juror "):
@@ -428,10 +377,7 @@ def _growth(part: str, options: Options, metric: str) -> str:
     if part == "critic":
         limited = options.budget_calls is not None
         return "nothing: the budget limits the calls" if limited else f"{pairs} times (1 + shuffles)"
-    if part.startswith("rewriter"):
-        return "tasks times agents (each response once)"
-    scale = metric.removeprefix("review[").removesuffix("]")
-    return _reviewing(scale, options) if metric.startswith("review[") and part != "synopsis writer" else "tasks"
+    return "tasks times agents (each response once)" if part.startswith("rewriter") else "tasks"
 
 
 def reviewer_costs(
@@ -446,47 +392,31 @@ def reviewer_costs(
     Tokens are those given, else a quarter of the question's characters and one for the verdict. ``prices``: by
     reviewer, overriding the price table.
     """
-    named = named_reviewers(options.reviewers)
-    strange = [name for name in prices or {} if name not in named]
-    if strange:
+    named, own_prices = named_reviewers(options.reviewers), prices or {}
+    if strange := [name for name in own_prices if name not in named]:
         raise UserError(
             f"a price is given for {', '.join(map(repr, strange))}, which is not a reviewer"
             f"{nearest(strange[0], named) or '.'} Reviewers: {', '.join(named)}"
         )
     if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
         raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000, or leave it out")
-    texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}
     found = {}
-    price_from: PriceFrom
     for name, given in named.items():
         identity = _identity(given)
         asked = _questions(study, options, name, identity)
-        written = float(len(asked))
+        judgements = len(asked)
         if tokens_a_judgement is None:
-            described = options.descriptions.get(name, options.task_description)
-            read = 0.0
-            for question in asked:
-                shown = texts[question.task, question.first], texts.get((question.task, question.second or ""))
-                prompt = study.task(question.task).prompt
-                messages = options.chosen_scale.messages(*shown, prompt=prompt, task_description=described)
-                read += sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
+            read, written = float(sum(_tokens(study, options, name, one) for one in asked)), float(judgements)
         else:
-            read = max(0.0, tokens_a_judgement * len(asked) - written)
-            written = min(written, tokens_a_judgement * len(asked))
-        price: Price | None
-        if name in (prices or {}):
-            price, price_from = (prices or {})[name], "given"
-        elif identity is None:
-            price, price_from = Price(0.0, 0.0), "on this machine"
-        elif (price := price_of(identity)) is not None:
-            price_from = "on this machine" if is_local(identity) else "price table"
-        else:
-            price, price_from = options.price, "unknown" if options.price is None else "given"
+            written = min(1.0, tokens_a_judgement) * judgements
+            read = tokens_a_judgement * judgements - written
+        given_price: tuple[Price, PriceFrom] | None = (own_prices[name], "given") if name in own_prices else None
+        price, price_from = given_price or _price(identity, options)
         found[name] = ReviewerCost(
             reviewer=name,
-            judgements=len(asked),
+            judgements=judgements,
             tokens=read + written,
-            tokens_a_judgement=(read + written) / len(asked) if asked else 0.0,
+            tokens_a_judgement=(read + written) / judgements if judgements else 0.0,
             tokens_from="estimated" if tokens_a_judgement is None else "given",
             input_usd_per_million=None if price is None else price.input_usd,
             output_usd_per_million=None if price is None else price.output_usd,
@@ -508,13 +438,22 @@ def _questions(study: Study, options: Options, name: str, identity: ModelIdentit
     return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
 
 
+def _tokens(study: Study, options: Options, name: str, question: ReviewQuestion) -> int:
+    """The tokens of a question, by its characters."""
+    agents = [agent for agent in (question.first, question.second) if agent is not None]
+    shown = [found.text for agent in agents if (found := study.response(question.task, agent)) is not None]
+    described = options.descriptions.get(name, options.task_description)
+    prompt = study.task(question.task).prompt
+    messages = options.chosen_scale.messages(*shown, prompt=prompt, task_description=described)
+    return sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
+
+
 def _identity(given: Any) -> ModelIdentity | None:
     """A reviewer's identity, as far as its specification gives it; None: a model on this machine.
 
     Nothing is loaded or called, and no key is needed. Unknown specifications are refused, as in a review.
     """
-    told = unopened_identity(given) if isinstance(given, str) else None
-    if told is not None:
+    if isinstance(given, str) and (told := unopened_identity(given)) is not None:
         return told
     model = open_model(given, use="chat") if isinstance(given, str) else given
     try:
@@ -522,6 +461,14 @@ def _identity(given: Any) -> ModelIdentity | None:
     except CapabilityError:
         return None  # says who it is only once it is loaded, so it is on this machine
     return identity
+
+
+def _price(identity: ModelIdentity | None, options: Options) -> tuple[Price | None, PriceFrom]:
+    if identity is None or is_local(identity):
+        return Price(0.0, 0.0), "on this machine"
+    if (price := price_of(identity)) is not None:
+        return price, "price table"
+    return options.price, "unknown" if options.price is None else "given"
 
 
 def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
@@ -545,31 +492,27 @@ def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
 
 
 def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | None) -> ScaledCost | None:
-    """The row on another number of tasks; None: there is nothing to reckon from."""
+    """The row on another number of tasks, replies from the journal asked for anew; None: nothing to reckon from.
+
+    A reply from the journal costs what this run's calls cost or, where it made none, the model's others.
+    """
     if row.source == "no model":
         return ScaledCost(tasks, calls=0.0, tokens=0.0, usd=0.0)
-    whole = None if row.source == "not known" else _asked_anew(row)
-    if not n_tasks or whole is None:
+    kept, tokens, pace = row.calls - row.unkept_calls, row.tokens - row.unkept_tokens, row.pace
+    if not n_tasks or row.source == "not known" or (row.source == "spent" and not kept and pace is None):
         return None
-    found = replace(whole, tasks=tasks).times(1.0 if row.fixed else tasks / n_tasks)
+    if row.source == "spent" and not kept and pace is not None:
+        known = ScaledCost(tasks, pace.calls, pace.tokens, usd=pace.usd, seconds=pace.seconds)
+    else:
+        usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
+        seconds = None if row.seconds is None else row.seconds * kept / max(1, row.calls)
+        known = ScaledCost(tasks, kept, tokens, usd=usd, seconds=seconds)
+    whole = known.times((kept + row.reused) / max(1, known.calls))
+    found = whole.times(1.0 if row.fixed else tasks / n_tasks)
     if spread is None or row.fixed or row.even:
         return found
     low, high = (found.times(share) for share in spread)
     return replace(found, tokens_low=low.tokens, tokens_high=high.tokens, usd_low=low.usd, usd_high=high.usd)
-
-
-def _asked_anew(row: Cost) -> ScaledCost | None:
-    """The row with replies from the journal counted as new calls, like this run's calls or the model's others."""
-    kept, tokens, pace = row.calls - row.unkept_calls, row.tokens - row.unkept_tokens, row.pace
-    if row.source != "spent" or kept:
-        usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
-        seconds = None if row.seconds is None else row.seconds * kept / max(1, row.calls)
-        known = ScaledCost(0, kept, tokens, usd=usd, seconds=seconds)
-    elif pace is not None:
-        known = ScaledCost(0, pace.calls, pace.tokens, usd=pace.usd, seconds=pace.seconds)
-    else:
-        return None
-    return known.times((kept + row.reused) / max(1, known.calls))
 
 
 def _spread(study: Study, options: Options, *, pairs: bool) -> tuple[float, float] | None:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from goldless.meta_evaluation.agreement_results import Agreement
-from goldless.meta_evaluation.bias_report import STAR, BiasReport
-from goldless.meta_evaluation.calibration_results import Calibration
+from goldless.meta_evaluation.agreement import Agreement
+from goldless.meta_evaluation.bias import STAR, BiasReport
+from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
-from goldless.meta_evaluation.rating_card import CrashTest
+from goldless.meta_evaluation.crash_test import CrashTest
 from goldless.reports.findings import Said, in_text
 from goldless.reports.html import blocks
 from goldless.reports.html.blocks import Block, Bullets, Figure, Fold, Term, remarks, result_table, section, words

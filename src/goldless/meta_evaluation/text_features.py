@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.meta_evaluation.bias_report import NO_SPREAD
 from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 from goldless.studies import Study
 
+NO_SPREAD = "no interval: all tasks give the same value"
 ROUNDING = 1e-12
 """A sum of squares below this share of the squares themselves is rounding."""
 

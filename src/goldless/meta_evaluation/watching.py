@@ -8,28 +8,28 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import Field, TypeAdapter, ValidationError
 
 from goldless._version import __version__
 from goldless.errors import MetricError, UserError
 from goldless.files import alone, write_text
 from goldless.meta_evaluation.judges import read_table
-from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.document import HERE_ONLY, read, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES
 from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
+from goldless.statistics.bootstrap import check_seed
 from goldless.statistics.change_evidence import Values, change_evidence
 from goldless.statistics.deciding import check_alpha
 from goldless.studies import Study
@@ -43,7 +43,7 @@ GUARD = 2
 KEPT = ("rewrites", "synopses")
 """Recorded tables that are not what the watched model says."""
 WATCH, OCCASIONS = "watch.json", "occasions.jsonl"
-Numbers = dict[str, list[Annotated[float, Field(allow_inf_nan=False)]]]
+Numbers = Mapping[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ class Watched:
     fingerprint: str
     judge: Mapping[str, str]
     """How the anchors are asked: the model as given, the metric or scale, the wording."""
-    alpha: Annotated[float, Field(gt=0, lt=1)]
-    seed: Annotated[int, Field(ge=0)]
+    alpha: float
+    seed: int
     id: str
     """A random name, which keeps the calls of this watch apart in the journal."""
     goldless: str = __version__
@@ -162,19 +162,15 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
     if not (folder / WATCH).is_file():
         return None, []
     try:
-        known = TypeAdapter(Watched).validate_json((folder / WATCH).read_bytes())
+        known = read(Watched, json.loads((folder / WATCH).read_bytes()))
+        check_alpha(known.alpha)
+        check_seed(known.seed)
         path = folder / OCCASIONS
         lines = path.read_bytes().splitlines() if path.is_file() else []
-        occasion = TypeAdapter(Occasion)
-        return known, [occasion.validate_json(line) for line in lines if line.strip()]
-    except (OSError, ValidationError) as error:
-        said = str(error)
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            said = f"{'.'.join(map(str, first['loc'])) or 'a line'}: {first['msg']}"
-        raise UserError(
-            f"{folder}: the watch cannot be read ({said}). Restore it, or watch in another folder"
-        ) from error
+        return known, [read(Occasion, json.loads(line)) for line in lines if line.strip()]
+    except (OSError, ValueError, UserError) as error:
+        said = f"{folder}: the watch cannot be read ({error}). Restore it, or watch in another folder"
+        raise UserError(said) from error
 
 
 def add_occasion(folder: Path, known: Sequence[Occasion], new: Occasion) -> None:
@@ -183,7 +179,7 @@ def add_occasion(folder: Path, known: Sequence[Occasion], new: Occasion) -> None
         _, there = read_watch(folder)
         if len(there) != len(known):
             raise UserError(f"{folder}: another command added occasion {len(there)} in the meantime. Run one at a time")
-        lines = [json.dumps(asdict(one), ensure_ascii=False, allow_nan=False) + "\n" for one in (*there, new)]
+        lines = [json.dumps(write(one), ensure_ascii=False, allow_nan=False) + "\n" for one in (*there, new)]
         write_text(folder / OCCASIONS, "".join(lines))
 
 
@@ -201,7 +197,7 @@ def _check_same(folder: Path, known: Watched, given: Watched) -> None:
 # --- the system's stream ---------------------------------------------------------------------------------------------
 
 
-def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[dict[str, list[float]], str]:
+def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[Numbers, str]:
     """The scores of a file or run folder by response, and its hash. A file given before is refused."""
     path = path / SCORES if path.is_dir() else path
     if not is_table(path):
@@ -221,7 +217,7 @@ def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[dict[str, list[
             check.add("no scores. The columns are score and, where they recur, task and agent")
     item = pl.concat_str("task", "agent", separator=" / ", ignore_nulls=True).alias("item")
     found = rows.group_by(item, maintain_order=True).agg("score")
-    return dict(found.iter_rows()), content
+    return {name: tuple(scores) for name, scores in found.iter_rows()}, content
 
 
 def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
@@ -274,7 +270,7 @@ async def watch(
         with alone(folder):
             if any(folder.iterdir()):
                 raise UserError(f"{folder} has other files. Give a new folder to a watch")
-            write_text(folder / WATCH, json.dumps(asdict(given), ensure_ascii=False, indent=2) + "\n")
+            write_text(folder / WATCH, json.dumps(write(given), ensure_ascii=False, indent=2) + "\n")
         known = given
     _check_same(folder, known, given)
     scores, stream_hash = ({}, None) if stream is None else _read_stream(Path(stream), occasions)
@@ -296,7 +292,7 @@ async def watch(
         )
     values = {item: [one.get(item) for one in given_values] for item in given_values[0]}
     missing = sum(value is None for one in given_values for value in one.values())
-    heard = {item: [value for value in some if value is not None] for item, some in values.items()}
+    heard = {item: tuple(value for value in some if value is not None) for item, some in values.items()}
     kept = {item: some for item, some in heard.items() if some}
     if not kept:
         raise MetricError(
@@ -391,14 +387,14 @@ async def _ask(anchors: Study, options: Options, judge: Mapping[str, str]) -> As
 
 
 def _report(folder: Path, known: Watched, occasions: Sequence[Occasion], guard: int) -> WatchReport:
-    starts = [place for place, one in enumerate(occasions) if one.restart]
-    since = list(occasions[starts[-1] :]) if starts else list(occasions)
+    start = max((place for place, one in enumerate(occasions) if one.restart), default=0)
+    since = occasions[start:]
     streams, among = _stream_values(since)
-    both = (
-        _process("judge (anchors)", known, since, [one.anchors for one in since], seed=known.seed),
-        _process("system (stream)", known, since, streams, seed=known.seed + 1),
-    )
-    rows = [row for row in both if row is not None]
+    anchors = [one.anchors for one in since]
+    rows = [
+        *_process("judge (anchors)", known, since, anchors, seed=known.seed),
+        *_process("system (stream)", known, since, streams, seed=known.seed + 1),
+    ]
     who, verdict = _who(rows, len(occasions), guard)
     notes = []
     if len(rows) > 1:
@@ -422,17 +418,17 @@ def _report(folder: Path, known: Watched, occasions: Sequence[Occasion], guard: 
 
 def _process(
     name: str, known: Watched, occasions: Sequence[Occasion], values: Sequence[Values], *, seed: int
-) -> WatchedProcess | None:
+) -> Iterator[WatchedProcess]:
     there = [place for place, one in enumerate(values) if any(one.values())]
     if not there:
-        return None
+        return
     found = change_evidence(values, alpha=known.alpha, seed=seed)
     alarm = next((place for place, one in enumerate(found) if one.alarm), None)
     first, last = (
         float(np.mean([np.mean(some) for some in values[place].values() if len(some)]))
         for place in (there[0], there[-1])
     )
-    return WatchedProcess(
+    yield WatchedProcess(
         process=name,
         occasions=len(there),
         items=len({item for one in values for item in one}),

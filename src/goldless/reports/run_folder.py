@@ -302,10 +302,10 @@ class RunFolder:
 
 
 OTHERS = {
-    "crash_test": "goldless.meta_evaluation.rating_card:CrashTest",
-    "agreement": "goldless.meta_evaluation.agreement_results:Agreement",
-    "calibration": "goldless.meta_evaluation.calibration_results:Calibration",
-    "bias": "goldless.meta_evaluation.bias_report:BiasReport",
+    "crash_test": "goldless.meta_evaluation.crash_test:CrashTest",
+    "agreement": "goldless.meta_evaluation.agreement:Agreement",
+    "calibration": "goldless.meta_evaluation.calibration:Calibration",
+    "bias": "goldless.meta_evaluation.bias:BiasReport",
     "cost": "goldless.meta_evaluation.cost:CostReport",
     "consistency": "goldless.meta_evaluation.consistency:Consistency",
 }

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypedDict, Unpack
+from typing import ClassVar, Literal, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
@@ -166,7 +166,7 @@ class Estimate:
     """The method of the interval; None: there is none."""
     n_tasks: int = field(default=0, metadata={"json": "if any"})
     """Of a share: the tasks that its judgements are on."""
-    KEYS = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
+    KEYS: ClassVar[tuple[str, ...]] = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
 
 
 def task_intervals(

@@ -19,7 +19,6 @@ import anyio
 
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.perturbations import changes
-from goldless.meta_evaluation.perturbations.changes import PLACEHOLDER, heading_at_line_start
 from goldless.meta_evaluation.perturbations.perturbation import (
     MOST_TOKENS,
     TEXTS,
@@ -30,6 +29,7 @@ from goldless.meta_evaluation.perturbations.perturbation import (
     Perturbation,
     Setting,
     absent,
+    of_response,
     of_text,
     rewritten,
     written,
@@ -43,22 +43,16 @@ BOILERPLATE = TEXTS["collusion"]["ours"]
 """A text that fits any task and says nothing about it."""
 
 
-def _completing(instruction: str) -> Apply:
+async def _complete(instruction: str, setting: Setting, response: Response) -> Made:
     """Every second sentence replaced by an empty one; a response without gaps stays."""
-
-    def apply(setting: Setting) -> Change:
-        async def complete(response: Response) -> Made:
-            gapped = changes.mark_every_second(response.text)
-            if gapped == response.text:
-                return gapped
-            made = await written(setting.writer, instruction, gapped, what="completion")
-            if isinstance(made, str) and PLACEHOLDER in made:
-                return CallFailure("bad_reply", f"the writer left {made.count(PLACEHOLDER)} gaps {PLACEHOLDER!r}")
-            return made
-
-        return complete
-
-    return apply
+    gapped = changes.mark_every_second(response.text)
+    if gapped == response.text:
+        return gapped
+    made = await written(setting.writer, instruction, gapped, what="completion")
+    if isinstance(made, str) and changes.PLACEHOLDER in made:
+        left = made.count(changes.PLACEHOLDER)
+        return CallFailure("bad_reply", f"the writer left {left} gaps {changes.PLACEHOLDER!r}")
+    return made
 
 
 def constant(text: str) -> Apply:
@@ -98,7 +92,7 @@ def _of_another_task(setting: Setting) -> Change:
     return other
 
 
-def _of_synopsis(instruction: str, column: str | None = None) -> Apply:
+def _of_synopsis(words: str, column: str | None = None) -> Apply:
     """A response made of a synopsis, one a task whoever's place it takes; None: the column that the form names."""
 
     def apply(setting: Setting) -> Change:
@@ -119,10 +113,8 @@ def _of_synopsis(instruction: str, column: str | None = None) -> Apply:
                 if synopsis is None:
                     return absent(f"task {task} has no synopsis {name!r}", "no_synopsis")
                 if task not in made:
-                    what = "response to the synopsis"
-                    made[task] = await written(
-                        setting.writer, instruction, synopsis, what=what, most_tokens=MOST_TOKENS
-                    )
+                    said, what = TEXTS["synopsis-only"][words], "response to the synopsis"
+                    made[task] = await written(setting.writer, said, synopsis, what=what, most_tokens=MOST_TOKENS)
             return made[task]
 
         return write
@@ -130,65 +122,19 @@ def _of_synopsis(instruction: str, column: str | None = None) -> Apply:
     return apply
 
 
-def _copy_prompt(setting: Setting) -> Change:
-    tasks = setting.study.task
-    return lambda response: tasks(response.task).prompt or absent(f"task {response.task} has no prompt")
+def _copy_prompt(setting: Setting, response: Response) -> Made:
+    return setting.study.task(response.task).prompt or absent(f"task {response.task} has no prompt")
 
 
-DELETION = Perturbation(
-    *("deletion", "degradation", "GEM D.1.1", "every second sentence deleted, headings kept"),
-    of_text(changes.delete_every_second),
-).with_form(
-    "paper",
-    of_text(changes.delete_as_published),
-    source="GEM D.1.1, as its authors ran it",
-    description="every second sentence deleted; every . ? ! and line break ends one",
-)
-COMPLETION = Perturbation(
-    *("completion", "degradation", "GEM D.1.2, our wording"),
-    "every second sentence deleted, the gaps filled by a writer without adding content",
-    _completing(TEXTS["completion"]["ours"]),
+def _rewriting(name: str, what: str, words: str = "ours", **how: str) -> Apply:
+    return rewritten(TEXTS[name][words], what, **how)
+
+
+GAPS = {words: of_response(partial(_complete, said)) for words, said in TEXTS["completion"].items()}
+DECEPTIVE = Perturbation(
+    *("deceptive", "degradation", "this project", "rewritten by a writer to be fluent and wrong"),
+    _rewriting("deceptive", "deceptive version"),
     needs_writer=True,
-).with_form(
-    "peer-review",
-    _completing(TEXTS["completion"]["peer-review"]),
-    source="GEM D.1.2",
-    description="the same with the paper's prompt",
-)
-SYNOPSIS_ONLY = Perturbation(
-    *("synopsis-only", "degradation", "GEM D.1.3, our wording"),
-    "a response that a writer wrote from the abstract alone",
-    _of_synopsis(TEXTS["synopsis-only"]["ours"]),
-    needs_writer=True,
-)
-SYNOPSIS_ONLY = SYNOPSIS_ONLY.with_form(
-    "peer-review",
-    _of_synopsis(TEXTS["synopsis-only"]["peer-review"], "abstract"),
-    source="GEM D.1.3",
-    description="a review written from the abstract alone, with the paper's prompt",
-).with_form("COLUMN", SYNOPSIS_ONLY.apply, description="written from another synopsis of the task")
-SHUFFLED_TASK = Perturbation(
-    *("shuffled-task", "degradation", "GEM and TVD-MI, their shuffled pairs"),
-    "the same agent's response to another task",
-    _of_another_task,
-)
-NULL = (
-    Perturbation(
-        *("null", "degradation", "TVD-MI A.2, our wording", "a constant without information"),
-        constant(TEXTS["null"]["ours"]),
-    )
-    .with_form(
-        "peer-review",
-        constant(TEXTS["null"]["peer-review"]),
-        source="TVD-MI A.2, agent 6",
-        description="the constant review of the paper",
-    )
-    .with_form(
-        "TEXT",
-        lambda setting: lambda _: setting.form or "",
-        source="this project",
-        description="a custom constant text",
-    )
 )
 COLLUSION = Perturbation(
     *("collusion", "degradation", "this project", "the same empty text from all agents, on every task"),
@@ -196,124 +142,126 @@ COLLUSION = Perturbation(
     scope="everybody",
 )
 PROMPT_COPY = Perturbation(
-    "prompt-copy", "degradation", "this project", "the task's prompt, word for word", _copy_prompt
+    *("prompt-copy", "degradation", "this project", "the task's prompt, word for word"), of_response(_copy_prompt)
 )
-DECEPTIVE = Perturbation(
-    *("deceptive", "degradation", "this project", "rewritten by a writer to be fluent and wrong"),
-    rewritten(TEXTS["deceptive"]["ours"], "deceptive version"),
-    needs_writer=True,
+DEGRADATIONS = (
+    Perturbation(
+        *("deletion", "degradation", "GEM D.1.1", "every second sentence deleted, headings kept"),
+        of_text(changes.delete_every_second),
+    ).with_form(
+        *("paper", of_text(changes.delete_as_published), "GEM D.1.1, as its authors ran it"),
+        "every second sentence deleted; every . ? ! and line break ends one",
+    ),
+    Perturbation(
+        *("completion", "degradation", "GEM D.1.2, our wording"),
+        "every second sentence deleted, the gaps filled by a writer without adding content",
+        GAPS["ours"],
+        needs_writer=True,
+    ).with_form("peer-review", GAPS["peer-review"], "GEM D.1.2", "the same with the paper's prompt"),
+    Perturbation(
+        *("synopsis-only", "degradation", "GEM D.1.3, our wording"),
+        "a response that a writer wrote from the abstract alone",
+        _of_synopsis("ours"),
+        needs_writer=True,
+    )
+    .with_form(
+        *("peer-review", _of_synopsis("peer-review", "abstract"), "GEM D.1.3"),
+        "a review written from the abstract alone, with the paper's prompt",
+    )
+    .with_form("COLUMN", _of_synopsis("ours"), None, "written from another synopsis of the task"),
+    Perturbation(
+        *("shuffled-task", "degradation", "GEM and TVD-MI, their shuffled pairs"),
+        "the same agent's response to another task",
+        _of_another_task,
+    ),
+    Perturbation(
+        *("null", "degradation", "TVD-MI A.2, our wording", "a constant without information"),
+        constant(TEXTS["null"]["ours"]),
+    )
+    .with_form(
+        *("peer-review", constant(TEXTS["null"]["peer-review"]), "TVD-MI A.2, agent 6"),
+        "the constant review of the paper",
+    )
+    .with_form("TEXT", of_response(lambda s, _: s.form or ""), "this project", "a custom constant text"),
 )
-DEGRADATIONS = (DELETION, COMPLETION, SYNOPSIS_ONLY, SHUFFLED_TASK, NULL)
 
 # --- manipulations ---------------------------------------------------------------------------------------------------
 
 PADDING, VERDICTS = TEXTS["padding"]["ours"], TEXTS["verdict-injection"]
 LINE_TOKENS = 256
 """Room for a summary of one line."""
-STRENGTHS = heading_at_line_start(["Strength And Weaknesses"])
-
-
-def _with_summaries(setting: Setting) -> Change:
-    """The review with the paper's full text; without a section to summarise, no summary is requested."""
-
-    async def elongated(response: Response) -> Made:
-        if STRENGTHS.search(response.text) is None:
-            return changes.elongate_review(response.text)
-        lines = {}
-        for points in ("strengths", "weaknesses"):
-            ask, what = TEXTS["elongation"]["two-points"].format(points=points), f"summary of the {points}"
-            made = await written(setting.writer, ask, response.text, what=what, most_tokens=LINE_TOKENS)
-            if isinstance(made, CallFailure):
-                return made
-            lines[points] = " ".join(made.split()).rstrip(".")
-        return changes.elongate_review(response.text, **lines)
-
-    return elongated
-
-
-def _copy_peer(setting: Setting) -> Change:
-    def copy(response: Response) -> Made:
-        there = {one.agent: one.text for one in setting.study.responses(response.task) if one.agent != response.agent}
-        peers = [peer for peer in setting.peers.get((response.task, response.agent), ()) if peer in there]
-        name = next(iter(peers or there), None)
-        return (
-            absent(f"task {response.task} has no other response") if name is None else changes.swap_words(there[name])
-        )
-
-    return copy
-
-
+STRENGTHS = changes.heading_at_line_start(["Strength And Weaknesses"])
 LANGUAGE = "German"
+
+
+async def _with_summaries(setting: Setting, response: Response) -> Made:
+    """The review with the paper's full text; without a section to summarise, no summary is requested."""
+    lines = {}
+    for points in ("strengths", "weaknesses") if STRENGTHS.search(response.text) else ():
+        ask, what = TEXTS["elongation"]["two-points"].format(points=points), f"summary of the {points}"
+        made = await written(setting.writer, ask, response.text, what=what, most_tokens=LINE_TOKENS)
+        if isinstance(made, CallFailure):
+            return made
+        lines[points] = " ".join(made.split()).rstrip(".")
+    return changes.elongate_review(response.text, **lines)
+
+
+def _copy_peer(setting: Setting, response: Response) -> Made:
+    there = {one.agent: one.text for one in setting.study.responses(response.task) if one.agent != response.agent}
+    peers = [peer for peer in setting.peers.get((response.task, response.agent), ()) if peer in there]
+    name = next(iter(peers or there), None)
+    return absent(f"task {response.task} has no other response") if name is None else changes.swap_words(there[name])
+
+
+def _tagged(setting: Setting, response: Response) -> Made:
+    return changes.add_tag(response.text, seed=setting.seed)
+
+
+def _in_house_style(setting: Setting, response: Response) -> Made:
+    return changes.add_tag(f"{changes.reformat(response.text)}\n\n{PADDING}", seed=setting.seed)
 
 
 def _of_everybody(name: str, description: str, apply: Apply) -> Perturbation:
     """A manipulation of all responses alike, which also comes as one of the candidate alone: ``NAME[candidate]``."""
-    source = "the idea of the recorded attacks on TVD-MI"
-    everybody = Perturbation(
-        name, "manipulation", source, f"{description}; for all responses", apply, scope="everybody"
-    )
-    return everybody.with_form(
-        "candidate", apply, scope="candidate", description=f"{description}; for the candidate only"
-    )
+    source, every = "the idea of the recorded attacks on TVD-MI", f"{description}; for all responses"
+    found = Perturbation(name, "manipulation", source, every, apply, scope="everybody")
+    return found.with_form("candidate", apply, None, f"{description}; for the candidate only", scope="candidate")
 
 
-def _followed_by(form: str, text: str) -> str:
-    return f"{text}\n\n{VERDICTS[form]}"
-
-
-def _tagged(setting: Setting) -> Change:
-    return lambda response: changes.add_tag(response.text, seed=setting.seed)
-
-
-def _in_house_style(setting: Setting) -> Change:
-    return lambda response: changes.add_tag(f"{changes.reformat(response.text)}\n\n{PADDING}", seed=setting.seed)
-
-
-REPHRASE = Perturbation(
-    *("rephrase", "manipulation", "GEM D.2.1, our wording", "rewritten in other words by a writer"),
-    rewritten(TEXTS["rephrase"]["ours"], "rephrasing"),
-    needs_writer=True,
-).with_form(
-    "peer-review",
-    rewritten(TEXTS["rephrase"]["peer-review"], "rephrasing"),
-    source="GEM D.2.1",
-    description="the same with the paper's prompt",
-)
-ELONGATION = (
-    Perturbation(
-        *("elongation", "manipulation", "GEM D.2.2, our words", "filler before every section or paragraph"),
-        of_text(changes.elongate),
-    )
-    .with_form(
-        "peer-review",
-        of_text(changes.elongate_review),
-        source="GEM D.2.2, without the summaries",
-        description="the paper's fixed sentences before each of the four sections of a review",
-    )
-    .with_form(
-        "peer-review-summaries",
-        _with_summaries,
-        source="GEM D.2.2",
-        description="the same with a writer's two one-line summaries",
-        needs_writer=True,
-    )
-)
 VERDICT_INJECTION = Perturbation(
     *("verdict-injection", "manipulation", "this project"),
     "followed by text that a judge might read as a verdict, in all forms",
     of_text(lambda text: "\n\n".join([text, *VERDICTS.values()])),
 )
 for _form in VERDICTS:
-    VERDICT_INJECTION = VERDICT_INJECTION.with_form(
-        _form, of_text(partial(_followed_by, _form)), description="the same in one form"
-    )
+    _followed = of_text(partial("{1}\n\n{0}".format, VERDICTS[_form]))
+    VERDICT_INJECTION = VERDICT_INJECTION.with_form(_form, _followed, None, "the same in one form")
 MANIPULATIONS = (
-    REPHRASE,
-    ELONGATION,
+    Perturbation(
+        *("rephrase", "manipulation", "GEM D.2.1, our wording", "rewritten in other words by a writer"),
+        _rewriting("rephrase", "rephrasing"),
+        needs_writer=True,
+    ).with_form(
+        *("peer-review", _rewriting("rephrase", "rephrasing", "peer-review"), "GEM D.2.1"),
+        "the same with the paper's prompt",
+    ),
+    Perturbation(
+        *("elongation", "manipulation", "GEM D.2.2, our words", "filler before every section or paragraph"),
+        of_text(changes.elongate),
+    )
+    .with_form(
+        *("peer-review", of_text(changes.elongate_review), "GEM D.2.2, without the summaries"),
+        "the paper's fixed sentences before each of the four sections of a review",
+    )
+    .with_form(
+        *("peer-review-summaries", of_response(_with_summaries), "GEM D.2.2"),
+        "the same with a writer's two one-line summaries",
+        needs_writer=True,
+    ),
     _of_everybody("case-flip", "upper and lower case swapped", of_text(changes.flip_case)),
     _of_everybody("format", "the same words as Markdown bullets, bold and headings", of_text(changes.reformat)),
     _of_everybody("padding", "the same filler at the end", of_text(lambda text: f"{text}\n\n{PADDING}")),
-    _of_everybody("pattern", "the same meaningless tag at both ends", _tagged),
+    _of_everybody("pattern", "the same meaningless tag at both ends", of_response(_tagged)),
     Perturbation(
         *("repetition", "manipulation", "this project", "everything said twice"),
         of_text(lambda text: f"{text}\n\n{text}"),
@@ -326,21 +274,20 @@ MANIPULATIONS = (
 )
 NEAR_COPY = Perturbation(
     *("near-copy", "manipulation", "this project", "a peer's response with some neighboring words swapped"),
-    _copy_peer,
+    of_response(_copy_peer),
     by_default=False,  # whatever rewards agreement with peers rewards a copy of one; the audit finds those
 )
 STYLE_OF_ALL = Perturbation(
     *("style-of-all", "manipulation", "this project"),
     "one house style for all agents: a tag, Markdown and the same closing words",
-    _in_house_style,
+    of_response(_in_house_style),
     scope="everybody",
 )
 TRANSLATION = Perturbation(
     *("translation", "manipulation", "this project", f"translated into {LANGUAGE} by a writer"),
-    rewritten(TEXTS["translation"]["ours"], "translation", language=LANGUAGE),
+    _rewriting("translation", "translation", language=LANGUAGE),
     needs_writer=True,
-)
-TRANSLATION = TRANSLATION.with_form("LANGUAGE", TRANSLATION.apply, description="translated into another language")
+).with_form("LANGUAGE", _rewriting("translation", "translation"), None, "translated into another language")
 
 # --- strategies ------------------------------------------------------------------------------------------------------
 
@@ -354,36 +301,31 @@ DESCRIPTIONS: Mapping[str, tuple[Kind, str]] = {
 """Agents 2 to 6 of the paper, in their order."""
 
 
-def _answering(notes: str, response: str) -> Apply:
-    """Answers a task from its prompt, or from its abstract if it has no prompt."""
+async def _answer(said: Mapping[str, str], setting: Setting, asked: Response) -> Made:
+    """An answer to a task from notes on its prompt, or on its abstract if it has no prompt."""
+    task = setting.study.task(asked.task)
+    made: Made | None = task.prompt or task.synopses.get("abstract")
+    if made is None:
+        return absent(f"task {task.task} has neither a prompt nor an abstract", "no_synopsis")
+    for step in ("notes", "response"):
+        if isinstance(made, str):
+            made = await written(setting.writer, said[step], made, what=step, most_tokens=MOST_TOKENS)
+    return made
 
-    def apply(setting: Setting) -> Change:
-        async def answer(asked: Response) -> Made:
-            task = setting.study.task(asked.task)
-            material = task.prompt or task.synopses.get("abstract")
-            if material is None:
-                return absent(f"task {task.task} has neither a prompt nor an abstract", "no_synopsis")
-            taken = await written(setting.writer, notes, material, what="notes", most_tokens=MOST_TOKENS)
-            if isinstance(taken, CallFailure):
-                return taken
-            return await written(setting.writer, response, taken, what="response", most_tokens=MOST_TOKENS)
 
-        return answer
-
-    return apply
+def _strategy(name: str, form: str, words: str, source: str) -> Perturbation:
+    kind, description = DESCRIPTIONS[name]
+    full = f"{name}{form}"
+    if name == "null":
+        return Perturbation(full, kind, source, description, constant(TEXTS["null"][words]))
+    apply = of_response(partial(_answer, TEXTS["strategies"][name][words]))
+    return Perturbation(full, kind, source, description, apply, needs_writer=True)
 
 
 STRATEGIES: Mapping[str, Perturbation] = {
-    f"{name}{form}": Perturbation(
-        f"{name}{form}",
-        kind,
-        source,
-        description,
-        constant(TEXTS["null"][words]) if name == "null" else _answering(**TEXTS["strategies"][name][words]),
-        needs_writer=name != "null",
-    )
-    for name, (kind, description) in DESCRIPTIONS.items()
-    for form, source, words in (("", "TVD-MI A.2, our wording", "ours"), ("[peer-review]", "TVD-MI A.2", "peer-review"))
+    f"{name}{form}": _strategy(name, form, words, source)
+    for name in DESCRIPTIONS
+    for form, words, source in (("", "ours", "TVD-MI A.2, our wording"), ("[peer-review]", "peer-review", "TVD-MI A.2"))
 }
 """Strategies by name; ``[peer-review]``: with the paper's prompts."""
 

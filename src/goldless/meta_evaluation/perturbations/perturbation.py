@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
@@ -96,8 +97,11 @@ class Perturbation:
     def is_strategy(self) -> bool:
         return self.kind in {"good faith", "problematic"}
 
-    def with_form(self, word: str, apply: Apply, **differing: Any) -> Perturbation:
-        """A copy with one more form, ``NAME[WORD]``, applied by ``apply`` and with the given changes."""
+    def with_form(
+        self, word: str, apply: Apply, source: str | None = None, description: str | None = None, **differing: Any
+    ) -> Perturbation:
+        """A copy with one more form, ``NAME[WORD]``, applied by ``apply``; None: as in the plain form."""
+        differing |= {"source": source or self.source, "description": description or self.description}
         form = replace(self, name=f"{self.name}[{word}]", apply=apply, forms=(), **differing)
         return replace(self, forms=(*self.forms, form))
 
@@ -107,14 +111,18 @@ def of_text(change: Callable[[str], str]) -> Apply:
     return lambda _: lambda response: change(response.text)
 
 
+def of_response(change: Callable[[Setting, Response], Made | Awaitable[Made]]) -> Apply:
+    """How a function of the setting and one response is applied."""
+    return lambda setting: lambda response: change(setting, response)
+
+
 def rewritten(instruction: str, what: str, *, language: str = "") -> Apply:
     """How a writer's new version of the text is made; ``language``: instead of {language}, where no form names one."""
-
-    def apply(setting: Setting) -> Change:
-        said = instruction.replace("{language}", setting.form or language)
-        return lambda response: written(setting.writer, said, response.text, what=what)
-
-    return apply
+    return of_response(
+        lambda setting, response: written(
+            setting.writer, instruction.replace("{language}", setting.form or language), response.text, what=what
+        )
+    )
 
 
 async def written(
@@ -224,28 +232,21 @@ async def perturb_all(
     ``writer``: a model or its name, opened only if one is needed; ``to``: what it is to do, for a message.
     """
     found: dict[str, list[PerturbedText]] = {}
-    for one in perturbations:
-        if not one.needs_writer:
-            found[one.name] = await perturb(study, one, responses=responses(one), seed=options.seed, peers=peers)
-    needing = [one for one in perturbations if one.needs_writer]
-    if not needing:
-        return found, ()
-    parts = [Part("writer", writer, "chat")]
-    async with open_journal(options.journal) as journal, open_models(parts, options, journal) as models:
-        model = models["writer"]
-        refuse_without_chat(model, to)
-        for one in needing:
-            found[one.name] = await perturb(
-                study,
-                one,
-                responses=responses(one),
-                seed=options.seed,
-                writer=model.chat,
-                at_once=model.at_once(CALLS_AT_ONCE),
-                peers=peers,
-                tell=partial(_tell, options, model, one.name),
-            )
-        return {one.name: found[one.name] for one in perturbations}, (model.spending,)
+    async with AsyncExitStack() as stack:
+        model: OpenModel | None = None
+        if any(one.needs_writer for one in perturbations):
+            journal = await stack.enter_async_context(open_journal(options.journal))
+            parts = [Part("writer", writer, "chat")]
+            model = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]
+            refuse_without_chat(model, to)
+        for one in sorted(perturbations, key=lambda one: one.needs_writer):
+            asking: dict[str, Any] = {}
+            if model is not None and one.needs_writer:
+                tell = partial(_tell, options, model, one.name)
+                asking = {"writer": model.chat, "at_once": model.at_once(CALLS_AT_ONCE), "tell": tell}
+            given: dict[str, Any] = {"responses": responses(one), "seed": options.seed, "peers": peers}
+            found[one.name] = await perturb(study, one, **given, **asking)
+        return {one.name: found[one.name] for one in perturbations}, () if model is None else (model.spending,)
 
 
 def _tell(options: Options, model: OpenModel, stage: str, done: int, total: int) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import anyio
 import pytest
 
-from goldless.judging.asking import VerdictQuestion, find_verdicts
-from goldless.models.interface import Capabilities, ChatReply, Message, ModelIdentity
+from goldless.judging.asking import Question, find_verdicts
+from goldless.judging.critic import SAME_SOURCE
+from goldless.models.interface import Capabilities, ChatReply, ModelIdentity
 
 
-def questions(*beginnings: str) -> dict[int, VerdictQuestion]:
-    asked = {"role": "critic", "read": lambda _: "a verdict", "restated": "", "allowed": "", "most_tokens": 1}
-    return {
-        i: VerdictQuestion(
-            **asked, messages=lambda _, i=i: (Message("user", str(i)),), task="task", begins_with=beginning
-        )
+def questions(*beginnings: str) -> list[Question]:
+    return [
+        Question(scale=SAME_SOURCE, first=beginning, second=f"number {i}", task="task", begins_with=beginning)
         for i, beginning in enumerate(beginnings)
-    }
+    ]
 
 
 class Slow:
@@ -30,7 +30,7 @@ class Slow:
         self._answered: set[int] = set()
 
     async def chat(self, request):
-        i = int(request.messages[0].content)
+        i = int(re.search(r"number (\d+)", request.messages[1].content)[1])
         self.answered_before[i] = set(self._answered)
         await anyio.sleep(0.01)
         self._answered.add(i)
@@ -41,7 +41,7 @@ class Slow:
 async def test_a_server_that_keeps_prefixes_has_each_beginning_before_the_others_are_sent():
     model, asked = Slow(keeps_prefixes=True), questions("a", "a", "a", "b", "b", "c")
     found = await find_verdicts(model, "labels", asked, 256)
-    assert set(found) == set(range(6))
+    assert [one.value for one in found] == [1.0] * 6
     before = model.answered_before
     assert before[0] == set()  # alone: it computes the instructions
     assert before[3] == before[5] == {0}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import UserError
-from goldless.judging.asking import fence
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, find_critic_prompt
+from goldless.judging.scales import fence
 
 BOTH = pytest.mark.parametrize("prompt", [SAME_SOURCE, THREE_LEVEL], ids=lambda prompt: prompt.name)
 
@@ -111,7 +111,7 @@ def test_an_unknown_prompt_is_refused_with_the_known_ones():
     ],
 )
 def test_a_bracketed_verdict_is_the_last_pair_of_double_brackets(reply, label):
-    assert THREE_LEVEL.read(reply) == label
+    assert THREE_LEVEL.reader.find(reply) == (None if label is None else THREE_LEVEL.labels[label])
 
 
 @pytest.mark.parametrize(
@@ -139,4 +139,4 @@ def test_a_bracketed_verdict_is_the_last_pair_of_double_brackets(reply, label):
     ],
 )
 def test_a_bare_verdict_begins_the_reply_and_is_the_only_one_in_it(reply, label):
-    assert SAME_SOURCE.read(reply) == label
+    assert SAME_SOURCE.reader.find(reply) == (None if label is None else SAME_SOURCE.labels[label])

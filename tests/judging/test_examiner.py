@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.judging.judges import EXAMINERS, LM_EXAMINER, LM_EXAMINER_CRITERIA
+from goldless.judging.judges import EXAMINERS
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
+
+LM_EXAMINER, LM_EXAMINER_CRITERIA, _ = EXAMINERS
 
 SCORES = "<scores>\nUnderstanding: 8\nCoverage: 6/10\n3. **Substantiation**: 7.5\nConstructiveness: 4\n</scores>"
 

@@ -26,9 +26,10 @@ from scipy import sparse
 
 from goldless.concurrency import side_by_side
 from goldless.errors import UserError
-from goldless.judging.asking import Texts, fence
+from goldless.judging.asking import Texts
 from goldless.judging.exams.items import ExamAnswer, ExamPair, both_orders, check_agents, drawn_names, exam_answers
 from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
+from goldless.judging.scales import fence
 from goldless.models.interface import ChatRequest, Message, Writer
 from goldless.records import CallFailure
 

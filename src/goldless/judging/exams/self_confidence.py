@@ -15,7 +15,6 @@ ones the hard set. Both sets are on the same tasks, so that only the agents make
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,6 +30,7 @@ from goldless.judging.exams.items import (
     exam_answers,
     pair_of,
 )
+from goldless.judging.replies import OnlyLabelReader
 from goldless.judging.reviewing import ROLE, Prompts, ReviewQuestion, ReviewStage
 from goldless.judging.scales import PAIRWISE, Scale
 from goldless.models.interface import Model
@@ -38,8 +38,8 @@ from goldless.records import CallFailure
 
 NO_PROBABILITIES = CallFailure("bad_reply", "the reply has no probabilities of one and two")
 
-LABELS = ("null", "low", "medium", "high", "expert")
-"""From the lowest confidence, 1, to the highest, 5."""
+LABELS = {"null": 1.0, "low": 2.0, "medium": 3.0, "high": 4.0, "expert": 5.0}
+"""The words for a reviewer's confidence."""
 
 Sit = Callable[[ReviewStage, Sequence[ReviewQuestion]], Awaitable[list[ExamAnswer]]]
 """Asks a stage questions."""
@@ -124,30 +124,6 @@ def ranked_sets(
 # --- what is asked, and how the reply is read -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ConfidenceReader:
-    """Labels of confidence: one of them as a whole word, and no other.
-
-    It is at the beginning, ended by punctuation, the end of the line or the word "confidence", or right after words
-    such as "my confidence is". So "not high", "highly" and "low to medium" are not labels.
-    """
-
-    labels: tuple[str, ...]
-
-    def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The number of the label, from 1; None if there is none, or more than one."""
-        either = "|".join(map(re.escape, self.labels))
-        whole = rf"(?<![\w\-])({either})(?!\w|[-'\u2019]\w)"
-        if len({label.casefold() for label in re.findall(whole, text, re.IGNORECASE)}) != 1:
-            return None
-        ended = r"(?=[\W_]*$|[^\S\n]*(?:[^\w\s]|_|\n)|\s+confidence\b)"
-        noun = r"\b(?:confidence|level|label|answer|output)(?:\s+(?:level|label))?"
-        found = re.search(rf"{noun}(?:\s+is|\s*[:=])[\W_]*{whole}{ended}", text, re.IGNORECASE)
-        if found is None and not marked:
-            found = re.match(rf"[\W_]*{whole}{ended}", text, re.IGNORECASE)
-        return None if found is None else self.labels.index(found[1].casefold()) + 1.0
-
-
 BY_PROBABILITY = replace(
     PAIRWISE,
     name="confidence-prompt1",
@@ -160,10 +136,9 @@ BY_LABEL = replace(
     name="confidence-null",
     source=SOURCE,
     lowest=1.0,
-    highest=float(len(LABELS)),
+    highest=5.0,
     labels=LABELS,
-    values=tuple(float(place) for place in range(1, len(LABELS) + 1)),
-    reader=ConfidenceReader(LABELS),
+    reader=OnlyLabelReader(LABELS, confidence=True),
     allowed=f"one of these words: {', '.join(LABELS)}",
     opening="###Task: {description}",
     closing=HOW_SURE.replace("{labels}", ", ".join(LABELS)),

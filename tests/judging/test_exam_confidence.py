@@ -7,7 +7,7 @@ import math
 import pytest
 
 from goldless.errors import CapabilityError, UserError
-from goldless.judging.exams.self_confidence import (
+from goldless.judging.exams import (
     BY_LABEL,
     ConfidenceStage,
     chosen_sets,

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from goldless.errors import UserError
-from goldless.judging.exams.items import (
+from goldless.judging.exams import (
     ExamPair,
     all_pairs,
     both_orders,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from goldless.errors import UserError
-from goldless.judging.exams.pertinence import ChangingStage, PromptSimilarity, nearest_items, sit_pertinence
+from goldless.judging.exams import ChangingStage, PromptSimilarity, nearest_items, sit_pertinence
 from goldless.judging.reviewing import ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.interface import ChatReply

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from goldless.judging.exams.items import all_pairs, both_orders, one_order
+from goldless.judging.exams import all_pairs, both_orders, one_order
 
 ANSWERED = {f"t{i:02}": ["cy", "ann", "bob", "dee"] for i in range(13)}
 PAIRS = all_pairs(ANSWERED)

@@ -48,7 +48,7 @@ PATTERNS = {said: re.compile(pattern, re.IGNORECASE) for said, pattern in FORBID
 PROMPTS = {
     "judging/critic.py": {"SAME_SOURCE", "THREE_LEVEL"},
     "judging/debate.py": {"PUBLIC", "_messages"},
-    "judging/exams/pertinence.py": {"CHANGE"},
+    "judging/exams.py": {"CHANGE"},
     "judging/scales.py": {"MATERIAL"},
     "templates.py": {"GENERAL", "PLAIN"},
 }

@@ -23,7 +23,7 @@ from goldless.errors import GoldlessError, UserError
 from goldless.judging.asking import Verdicts
 from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import DEBATES
-from goldless.judging.exams.items import Orders
+from goldless.judging.exams import Orders
 from goldless.judging.judges import JUDGES
 from goldless.meta_evaluation.perturbations.catalogue import PERTURBATIONS
 from goldless.metrics.catalogue import METRICS

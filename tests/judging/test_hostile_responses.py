@@ -8,11 +8,10 @@ import re
 import pytest
 from hostile_responses import HOSTILE
 
-from goldless.judging.asking import fence
 from goldless.judging.debate import C2, C3, DebateStage
 from goldless.judging.judges import JUDGES
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
-from goldless.judging.scales import Scale
+from goldless.judging.scales import Scale, fence
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.models.turn_signs import without_turn_signs

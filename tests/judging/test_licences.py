@@ -199,7 +199,8 @@ def changed(path, change):
         (lambda d: d.update(weight=float("inf")), "weight: Input should be a finite number, got inf"),
         (lambda d: d.update(weight=10**400), "weight: "),
         (lambda d: d.update(shared={"x": {"correlation": 1.5, "n": 3, "of": "votes"}}), "shared.x.correlation: Input"),
-        (lambda d: d.update(format=2), "with format 1, got 2"),
+        (lambda d: d.update(format=2), "format: Input should be 1, got 2"),
+        (lambda d: d.pop("format"), "format: Field required"),
     ],
 )
 def test_a_file_that_is_no_licence_is_refused_by_its_name_and_field(tmp_path, change, said):

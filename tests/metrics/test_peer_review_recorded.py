@@ -288,3 +288,13 @@ def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_t
         assert (set(agents[:2]), set(agents[-3:])) == (set(people[:2]), set(people[-3:]))
         assert all(row.low < row.score < row.high for row in ranking.agents)
         assert {(row.n_tasks, row.asked, row.used) for row in ranking.agents} == {(100, 600, 600)}
+
+
+@pytest.mark.nightly
+def test_replies_of_one_word_are_read_as_published_and_wordy_ones_within_a_thousandth(default):
+    """With the papers' 0.5 for a missing verdict; they count "None of them" as one."""
+    earned = reviewer_credits(default.pairs, default.labels, convention="paper")
+    found = {name: accuracy_of(earned[name], **FAST).accuracy for name in SINGLE}
+    for name in ("vicuna-7b", "chatglm3-6b", "baichuan2-13b", "chatgpt", "chatglm_pro", "deepseek-r1"):
+        assert round(found[name], 4) == SINGLE[name][0]
+    assert found == pytest.approx({name: stated[0] for name, stated in SINGLE.items()}, abs=0.001)

@@ -12,7 +12,7 @@ from tally import Tally
 
 from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import C2, DebateStage
-from goldless.judging.exams.pertinence import ChangingStage
+from goldless.judging.exams import ChangingStage
 from goldless.judging.judges import JUDGES
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.meta_evaluation.perturbations.perturbation import written

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from goldless.comparison.certificate import EvidenceKey, Judged
-from goldless.comparison.run_scores import ReviewedMetric, Run
+from goldless.comparison.certificate import Judged
+from goldless.comparison.pairing import ReviewedMetric, Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
 from goldless.judging.asking import Verdicts
@@ -30,44 +29,47 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
     """Ask n verdicts of a run a second time and keep the answers with the run; those kept already are not asked."""
     if n < 1:
         raise UserError(f"aa must be at least 1, got {n}")
-    again = judged.answered_again()
-    wanted = {q for unit in judged.sample(n, options.seed) for q in unit if again.get(q) is None}
-    if not wanted:
+    wanted = judged.questions(n, options.seed)
+    if wanted.is_empty():
         return ()
-    by_run = {
-        number: [q for q in judged.asked if q in wanted and q.run == number] for number in range(len(judged.runs))
-    }
-    ask = _ask_reviewers if judged.table == "judgements" else _ask_critic
-    return await ask(judged, {number: asked for number, asked in by_run.items() if asked}, options)
-
-
-# --- a critic --------------------------------------------------------------------------------------------------------
-
-
-async def _ask_critic(
-    judged: Judged, by_run: Mapping[int, Sequence[EvidenceKey]], options: Options
-) -> tuple[Spending, ...]:
-    async with (
-        open_journal(options.journal) as journal,
-        open_models([Part("critic", options.critic, "both")], options, journal) as models,
-    ):
+    critic = judged.table == "verdicts"
+    if critic:
+        parts = [Part("critic", options.critic, "both")]
+    else:
+        named = named_reviewers(options.reviewers)
+        names = wanted["reviewer"].unique(maintain_order=True).to_list()
+        lacking = [name for name in names if name not in named]
+        if lacking:
+            raise UserError(
+                f"--aa asks the run's reviewers again: name {', '.join(lacking)} as in the review, such as "
+                f"--reviewers {lacking[0]}=MODEL"
+            )
+        options = replace(options, reviewers={name: named[name] for name in names}, changer=None)
+        parts = review_parts(options)
+    async with open_journal(options.journal) as journal, open_models(parts, options, journal) as models:
         opened = {name: one.replica(REPLICATE) for name, one in models.items()}
-        critic = opened["critic"]
-        for number, asked in by_run.items():
-            _check_model("--critic", critic.identity, {question.judge for question in asked})
-            run = judged.runs[number]
-            verdicts = _reading(Signature.parse(run.metrics[judged.metric].signature).settings.get("verdicts", ""))
-            texts = {(r.task, r.agent): r.text for _, responses in run.study for r in responses}
-            for prompt in dict.fromkeys(question.way for question in asked):
-                stage = CriticStage(critic.judge, find_critic_prompt(prompt), verdicts)
-                own = [
-                    CriticQuestion(question.task, *map(str, (question.first, question.second, question.other)))
-                    for question in asked
-                    if question.way == prompt
-                ]
-                rows = await stage.judge(own, texts, at_once=critic.at_once(CALLS_AT_ONCE))
-                judged.keep(number, verdicts_frame(rows))
-                options.progress(critic.progress("asking again", len(own), len(asked)))
+        judge, way = ("critic", "prompt") if critic else ("reviewer", "format")
+        for (number, name, asked_in), rows in wanted.group_by("run", judge, way, maintain_order=True):
+            run, asked = judged.sides.runs[int(str(number))], rows.rows(named=True)
+            model = opened["critic" if critic else str(name)]
+            flight = model.at_once(CALLS_AT_ONCE)
+            if critic:
+                _check_model("--critic", model.identity, {str(name)})
+                texts = {(r.task, r.agent): r.text for _, responses in run.study for r in responses}
+                said = Signature.parse(run.metrics[judged.metric].signature).settings.get("verdicts", "")
+                stage = CriticStage(model.judge, find_critic_prompt(str(asked_in)), _reading(said))
+                questions = [CriticQuestion(r["task"], r["first"], r["second"], r["second_task"]) for r in asked]
+                judged.keep(run, verdicts_frame(await stage.judge(questions, texts, at_once=flight)))
+            else:
+                _check_model(f"--reviewers {name}", model.identity, _model_of(run, judged.metric, str(name)))
+                as_asked = _review_options(run, judged, options)
+                collector = ReviewCollector(run.study, as_asked, opened)
+                review = collector.stage(str(name), find_judge(as_asked.scale)).review
+                about = [ReviewQuestion(r["task"], r["first"] or r["agent"], r["second"]) for r in asked]
+                found = await review(about, collector.texts, collector.prompts, at_once=flight)
+                judged.keep(run, judgements_frame(found))
+            told = "asking again" if critic else f"asking {name} again"
+            options.progress(model.progress(told, len(asked), len(asked)))
         return tuple({model.identity.short: model.spending for model in opened.values()}.values())
 
 
@@ -83,44 +85,6 @@ def _check_model(option: str, identity: ModelIdentity, known: set[str]) -> None:
 def _reading(said: str) -> Verdicts:
     """The way verdicts are asked for; ``auto`` reads probabilities where there are any."""
     return "labels" if said.startswith("label") else "auto"
-
-
-# --- reviewers -------------------------------------------------------------------------------------------------------
-
-
-async def _ask_reviewers(
-    judged: Judged, by_run: Mapping[int, Sequence[EvidenceKey]], options: Options
-) -> tuple[Spending, ...]:
-    wanted = dict.fromkeys(question.judge for asked in by_run.values() for question in asked)
-    named = named_reviewers(options.reviewers)
-    lacking = [name for name in wanted if name not in named]
-    if lacking:
-        raise UserError(
-            f"--aa asks the run's reviewers again: name {', '.join(lacking)} as in the review, such as "
-            f"--reviewers {lacking[0]}=MODEL"
-        )
-    options = replace(options, reviewers={name: named[name] for name in wanted}, changer=None)
-    async with (
-        open_journal(options.journal) as journal,
-        open_models(review_parts(options), options, journal) as models,
-    ):
-        opened = {name: one.replica(REPLICATE) for name, one in models.items()}
-        for number, asked in by_run.items():
-            run = judged.runs[number]
-            as_asked = _review_options(run, judged, options)
-            for name in dict.fromkeys(question.judge for question in asked):
-                _check_model(f"--reviewers {name}", opened[name].identity, _model_of(run, judged.metric, name))
-                own = [
-                    ReviewQuestion(question.task, str(question.first or question.other), question.second)
-                    for question in asked
-                    if question.judge == name
-                ]
-                collector = ReviewCollector(run.study, as_asked, opened)
-                stage, flight = collector.stage(name, find_judge(as_asked.scale)), opened[name].at_once(CALLS_AT_ONCE)
-                rows = await stage.review(own, collector.texts, collector.prompts, at_once=flight)
-                judged.keep(number, judgements_frame(rows))
-                options.progress(opened[name].progress(f"asking {name} again", len(own), len(asked)))
-        return tuple({model.identity.short: model.spending for model in opened.values()}.values())
 
 
 def _model_of(run: Run, metric: str, name: str) -> set[str]:

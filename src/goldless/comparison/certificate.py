@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from scipy.special import betaincinv
 
-from goldless.comparison.pairing import Side, Sides, differing_settings
-from goldless.comparison.run_scores import ReviewedMetric, Run, Scored, open_run
-from goldless.errors import GoldlessError, UserError
+from goldless.comparison.pairing import ReviewedMetric, Run, Sides, differing_settings, known_metric
+from goldless.errors import UserError
 from goldless.evidence import OPEN_KINDS, TABLES
 from goldless.files import write_table
-from goldless.judging.judges import find_judge
-from goldless.metrics.catalogue import find_metric
 from goldless.models.canaries import TEXTS
 from goldless.models.catalogue import PROVIDERS
 from goldless.reports.run_folder import RunFolder
@@ -28,155 +25,138 @@ from goldless.signature import Signature
 
 REPEATS = "repeats"
 """The folder of a run with the answers of the second asking, in the tables and columns of the first."""
-NO_VERDICT = "none"
-
-
-class EvidenceKey(NamedTuple):
-    """The number of a run, and what identifies a row of evidence in it."""
-
-    run: int
-    judge: str
-    way: str
-    """The scale, or the critic's prompt."""
-    task: str
-    first: str | None
-    second: str | None
-    other: str | None
-    """The agent that was rated, or the task of a critic's second response."""
-
-
-Answer = float | str | None
-"""A value; ``none``: the judge gave no verdict; None: not asked, or the call failed and can be made again."""
-Unit = tuple[EvidenceKey, ...]
-"""The questions that make one verdict."""
 KEYS = {
     "judgements": ("reviewer", "format", "task", "first", "second", "agent"),
     "verdicts": ("critic", "prompt", "task", "first", "second", "second_task"),
 }
+"""What identifies a row of evidence: the judge, the way it was asked, and what about."""
 AGENTS = {"judgements": ("first", "second", "agent"), "verdicts": ("first", "second")}
-Table = Literal["judgements", "verdicts"]
+
+
+# --- verdicts asked once and twice -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The questions about two agents under a judged metric."""
+    """The questions about two agents under a judged metric, in frames.
+
+    An asking has the columns ``run`` (its number), those of ``KEYS``, ``value`` and ``open``: true if the call failed
+    and can be made again.
+    """
 
     sides: Sides
     metric: str
-    table: Table
+    table: Literal["judgements", "verdicts"]
     scale: str | None = None
     """Of reviewers."""
     rates: bool = False
-    """True if single responses are rated."""
+    """True if single responses are rated; a verdict is then two ratings by one judge, one of each agent."""
     voters: tuple[str, ...] = ()
     """Reviewers that count; empty: all."""
 
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """One run, or that of each agent."""
-        return tuple(dict.fromkeys((self.sides.first.run, self.sides.second.run)))
-
-    def agents(self, number: int) -> tuple[str, ...]:
-        """The agents that are compared in the run of that number, with their samples."""
-        sides: tuple[Side, ...] = (self.sides.first, self.sides.second)
-        mine = (side for side in sides if side.run is self.runs[number])
-        return tuple(name for side in mine for name in side.run.samples[side.agent])
-
     @cached_property
-    def asked(self) -> dict[EvidenceKey, Answer]:
+    def asked(self) -> pl.DataFrame:
         """The first asking: what the runs' scores are computed from."""
-        return self._answers([run.path for run in self.runs])
+        return self._asking([run.path for run in self.sides.runs])
 
-    @cached_property
-    def units(self) -> list[Unit]:
-        """The verdicts on the two agents."""
-        if not self.rates:
-            return [(question,) for question in self.asked]
-        first, second = self.sides.first, self.sides.second
-        numbers = [self.runs.index(side.run) for side in (first, second)]
-        pairs: list[Unit] = []
-        for question in self.asked:
-            if (question.run, question.other) == (numbers[0], first.agent):
-                other = question._replace(run=numbers[1], other=second.agent)
-                if other in self.asked:
-                    pairs.append((question, other))
-        return pairs
-
-    def outcome(self, unit: Unit, answers: Mapping[EvidenceKey, Answer]) -> str | None:
-        """The verdict; None: a question of it has no answer yet."""
-        found = [answers.get(question) for question in unit]
-        if any(answer is None for answer in found):
-            return None
-        values = [answer for answer in found if isinstance(answer, float)]
-        if len(values) < len(found):
-            return NO_VERDICT
-        lean = values[1] - values[0] if self.rates else values[0] - 0.5
-        return "tie" if lean == 0 else "second" if (lean > 0) == self.rates else "first"
-
-    def answered_again(self, folders: Sequence[Path] = ()) -> dict[EvidenceKey, Answer]:
+    def asked_again(self, folders: Sequence[Path] = ()) -> pl.DataFrame:
         """The second asking: of the folders given, one per run, or as kept with each run."""
-        return self._answers(folders or [run.path / REPEATS for run in self.runs])
+        return self._asking(folders or [run.path / REPEATS for run in self.sides.runs])
 
-    def sample(self, n: int, seed: int) -> list[Unit]:
-        """Units drawn without replacement; a larger n only adds to those of a smaller one."""
-        order = np.random.default_rng(seed).permutation(len(self.units))
-        return [self.units[i] for i in order[:n]]
+    def verdicts(self, asking: pl.DataFrame) -> pl.DataFrame:
+        """One row per verdict on the two agents; of ratings, keyed by judge, way and task.
 
-    def keep(self, number: int, rows: pl.DataFrame) -> None:
+        ``outcome``: 1 and -1 for either agent, 0 for neither, 9 where the judge gave no verdict; null: no answer yet.
+        """
+        value = pl.col("value")
+        lean, lost = value - 0.5, pl.col("open")
+        if self.rates:
+            numbers = (self.sides.runs.index(side.run) for side in self.sides)
+            one, other = (
+                asking.filter(run=number, agent=side.agent) for number, side in zip(numbers, self.sides, strict=True)
+            )
+            asking = one.join(other, on=KEYS[self.table][:3], suffix="_other", maintain_order="left")
+            lean, lost = pl.col("value_other") - value, pl.col("open") | pl.col("open_other")
+        said = pl.when(~lost).then(lean.sign().cast(pl.Int8).fill_null(9))
+        return asking.with_columns(outcome=said)
+
+    def both(self, folders: Sequence[Path] = ()) -> pl.DataFrame:
+        """The verdicts that were given twice: ``outcome`` and ``again``."""
+        key = KEYS[self.table][:3] if self.rates else ("run", *KEYS[self.table])
+        again = self.verdicts(self.asked_again(folders)).select(*key, again="outcome")
+        asked = self.verdicts(self.asked).select(*key, "outcome")
+        return asked.join(again, on=key, nulls_equal=True).drop_nulls(["outcome", "again"])
+
+    def questions(self, n: int, seed: int) -> pl.DataFrame:
+        """The questions behind n verdicts that have no second answer yet, in the order they were asked.
+
+        Verdicts are drawn without replacement; a larger n only adds to those of a smaller one.
+        """
+        units, key = self.verdicts(self.asked), ["run", *KEYS[self.table]]
+        drawn = units[np.random.default_rng(seed).permutation(len(units))[:n]]
+        wanted = [drawn.select(key)]
+        if self.rates:
+            wanted.append(
+                drawn.select(*key[1:4], "^.*_other$").rename(lambda name: name.removesuffix("_other")).select(key)
+            )
+        known = self.asked_again().filter(~pl.col("open"))
+        there = self.asked.select(key).join(pl.concat(wanted), on=key, how="semi", nulls_equal=True)
+        return there.join(known, on=key, how="anti", nulls_equal=True)
+
+    def keep(self, run: Run, rows: pl.DataFrame) -> None:
         """Add answers to those kept with a run."""
-        folder = self.runs[number].path / REPEATS
+        folder = run.path / REPEATS
         stored = RunFolder(folder).scan(self.table)
         before = [] if stored is None else [stored.select(*TABLES[self.table]).collect()]
         whole = pl.concat([*before, rows]).unique(KEYS[self.table], keep="last", maintain_order=True)
         folder.mkdir(exist_ok=True)
         write_table(whole.lazy(), folder, self.table)
 
-    def _answers(self, folders: Sequence[Path]) -> dict[EvidenceKey, Answer]:
-        found: dict[EvidenceKey, Answer] = {}
-        for number, folder in enumerate(folders):
-            for row in self._rows(number, folder).iter_rows():
-                *key, value, failure = row
-                lost = None if failure in OPEN_KINDS else NO_VERDICT
-                found[EvidenceKey(number, *key)] = lost if value is None else float(value)
-        return found
+    def _asking(self, folders: Sequence[Path]) -> pl.DataFrame:
+        frames = []
+        for number, (run, folder) in enumerate(zip(self.sides.runs, folders, strict=True)):
+            mine = [name for side in self.sides if side.run is run for name in run.samples[side.agent]]
+            frames.append(self._rows(folder, mine).select(pl.lit(number).alias("run"), pl.all()))
+        return pl.concat(frames)
 
-    def _rows(self, number: int, folder: Path) -> pl.DataFrame:
-        """Key, value and failure of the rows about the agents of a run."""
+    def _rows(self, folder: Path, agents: Sequence[str]) -> pl.DataFrame:
+        """Key, value and whether it is open, of the rows about these agents."""
         key = KEYS[self.table]
         table = RunFolder(folder).scan(self.table)
         if table is None:
-            return pl.DataFrame(schema={**dict.fromkeys(key, pl.String), "value": pl.Float64, "failure": pl.String})
+            return pl.DataFrame(schema={**dict.fromkeys(key, pl.String), "value": pl.Float64, "open": pl.Boolean})
         there = table.collect_schema().names()
         lacking = [name for name in (*key[:3], "value") if name not in there]
         if lacking:
             raise UserError(f"{folder}: the table {self.table} has no column {', '.join(lacking)}")
-        columns = [pl.col(name) if name in there else pl.lit(None, pl.String).alias(name) for name in (*key, "failure")]
-        about = pl.any_horizontal(
-            pl.col(name).is_in(list(self.agents(number))) for name in AGENTS[self.table] if name in there
-        )
-        rows = table.with_columns(columns).filter(about.fill_null(value=False))
+        texts = [
+            (pl.col(name).cast(pl.String) if name in there else pl.lit(None, pl.String)).alias(name)
+            for name in (*key, "failure")
+        ]
+        about = pl.any_horizontal(pl.col(name).is_in(list(agents)) for name in AGENTS[self.table])
+        rows = table.with_columns(*texts, pl.col("value").cast(pl.Float64)).filter(about.fill_null(value=False))
         if self.scale is not None:
             rows = rows.filter(pl.col("format") == self.scale)
         if self.voters:
             rows = rows.filter(pl.col("reviewer").is_in(list(self.voters)))
-        return rows.select(
-            *(pl.col(name).cast(pl.String) for name in key), pl.col("value").cast(pl.Float64), "failure"
-        ).collect()
+        lost = pl.col("value").is_null() & pl.col("failure").is_in(list(OPEN_KINDS)).fill_null(value=False)
+        return rows.select(*key, "value", lost.alias("open")).unique(key, keep="last", maintain_order=True).collect()
 
 
 def find_judged(sides: Sides, metric: str) -> Judged | None:
     """The verdicts behind a metric of the runs; None: it is not computed from verdicts."""
-    scored: Scored = sides.first.run.metrics[metric]
+    scored = sides.first.run.metrics[metric]
     if isinstance(scored, ReviewedMetric):
-        scale = scored.review.scale
-        return Judged(sides, metric, "judgements", scale, not find_judge(scale).pairwise, tuple(scored.weights))
-    try:
-        needs = find_metric(metric).needs
-    except GoldlessError:
+        return Judged(sides, metric, "judgements", scored.review.scale, not scored.meets, tuple(scored.weights))
+    known = known_metric(metric)
+    if known is None:
         return None
-    if needs.judgements is not None:
-        return Judged(sides, metric, "judgements", needs.judgements, rates=True)
-    return Judged(sides, metric, "verdicts") if needs.verdicts is not None else None
+    if known.needs.judgements is not None:
+        return Judged(sides, metric, "judgements", known.needs.judgements, rates=True)
+    return Judged(sides, metric, "verdicts") if known.needs.verdicts is not None else None
+
+
+# --- the certificate -------------------------------------------------------------------------------------------------
 
 
 State = Literal["certified", "refused", "missing", "not needed"]
@@ -235,29 +215,28 @@ def verdicts_needed(flips: int, alpha: float) -> int | None:
 
 def certify(sides: Sides, metric: str, *, alpha: float, repeats: Sequence[Path] = ()) -> Certificate:
     """The certificate from what the runs' folders hold. ``repeats``: folders of the second asking, one per run."""
-    judged = find_judged(sides, metric)
+    judged, known = find_judged(sides, metric), known_metric(metric)
     if repeats:
-        check_repeats(sides, metric, repeats)
+        _check_repeats(sides, metric, repeats)
     if judged is not None:
         exact = _scored_verdicts(judged, alpha) if not repeats else None
         return exact or _asked_twice(judged, alpha, repeats)
-    try:
-        needs = find_metric(metric).needs
-    except GoldlessError:
+    if known is None:
         words = f"{metric} is a custom metric, which goldless cannot ask twice: whether it repeats itself is not known"
         return Certificate("missing", words)
-    if needs.table is not None:
-        return Certificate("missing", f"the table {needs.table} has one answer per question")
-    if needs.logprobs is None:
+    if known.needs.table is not None:
+        return Certificate("missing", f"the table {known.needs.table} has one answer per question")
+    needs = known.needs.logprobs
+    if needs is None:
         return Certificate("not needed", f"{metric} is computed from the texts: the same texts give the same score")
-    rewritten = needs.logprobs.text != "responses" and "rewriter:" in sides.first.run.metrics[metric].signature
-    return _log_probabilities(sides, metric, control=needs.logprobs.control, rewritten=rewritten)
+    rewritten = needs.text != "responses" and "rewriter:" in sides.first.run.metrics[metric].signature
+    return _log_probabilities(sides, metric, control=needs.control, rewritten=rewritten)
 
 
-def check_repeats(sides: Sides, metric: str, folders: Sequence[Path]) -> None:
+def _check_repeats(sides: Sides, metric: str, folders: Sequence[Path]) -> None:
     """Refuse folders that are not a second asking of the same questions, one per run."""
-    for run, folder in zip(dict.fromkeys((sides.first.run, sides.second.run)), folders, strict=True):
-        again = open_run(folder)
+    for run, folder in zip(sides.runs, folders, strict=True):
+        again = Run(folder)
         if folder.resolve() == run.path.resolve():
             raise UserError(f"--second-run must be another run than {run.path}: the same answers twice certify nothing")
         if again.study.fingerprint != run.study.fingerprint:
@@ -273,29 +252,23 @@ def check_repeats(sides: Sides, metric: str, folders: Sequence[Path]) -> None:
             )
 
 
-# --- verdicts --------------------------------------------------------------------------------------------------------
-
-
 def _asked_twice(judged: Judged, alpha: float, repeats: Sequence[Path]) -> Certificate:
-    again = judged.answered_again(repeats)
-    pairs = [(judged.outcome(unit, judged.asked), judged.outcome(unit, again)) for unit in judged.units]
-    both = [(one, two) for one, two in pairs if one is not None and two is not None]
-    if not both:
+    both = judged.both(repeats)
+    asked, flips = len(both), int((both["outcome"] != both["again"]).sum())
+    if not asked:
         words = f"the judge of {judged.metric} was not asked twice. Ask it again with --aa {verdicts_needed(0, alpha)}"
         return Certificate("missing", words)
-    asked, flips = len(both), sum(one != two for one, two in both)
     upper = flip_bound(flips, asked, alpha)
     found = f"{flips} of {asked} verdicts flipped when asked twice (at most {upper:.1%} with confidence {1 - alpha:g})"
     if upper <= alpha:
         return Certificate("certified", found, asked, flips, upper)
-    needed = verdicts_needed(flips, alpha)
-    more = (
-        "Use a steadier judge"
-        if flips / asked > alpha or needed is None
-        else f"Ask {needed} twice with --aa {needed}, or use a steadier judge"
-        if needed <= len(judged.units)
-        else f"{needed} verdicts would be needed, and these tasks have {len(judged.units)}: add tasks"
-    )
+    needed, there = verdicts_needed(flips, alpha), len(judged.verdicts(judged.asked))
+    if flips / asked > alpha or needed is None:
+        more = "Use a steadier judge"
+    elif needed <= there:
+        more = f"Ask {needed} twice with --aa {needed}, or use a steadier judge"
+    else:
+        more = f"{needed} verdicts would be needed, and these tasks have {there}: add tasks"
     return Certificate("refused", f"{found}, which is above alpha {alpha:g}. {more}", asked, flips, upper)
 
 
@@ -309,7 +282,7 @@ def _scored_verdicts(judged: Judged, alpha: float) -> Certificate | None:
     noise = _signed_noise(signature)
     if judged.rates or noise is None or settings.get("verdicts") != "probabilities-scored":
         return None
-    values = np.array([answer for answer in judged.asked.values() if isinstance(answer, float)])
+    values = judged.asked["value"].drop_nulls().to_numpy()
     with np.errstate(divide="ignore"):
         odds = np.log(values) - np.log1p(-values)
     flips, asked = int((np.abs(odds) <= 2 * noise).sum()), len(values)
@@ -321,13 +294,9 @@ def _scored_verdicts(judged: Judged, alpha: float) -> Certificate | None:
     return Certificate("certified" if rate <= alpha else "refused", words, asked, flips, rate, noise)
 
 
-# --- log-probabilities -----------------------------------------------------------------------------------------------
-
-
 def _log_probabilities(sides: Sides, metric: str, *, control: bool, rewritten: bool) -> Certificate:
-    runs = dict.fromkeys((sides.first.run, sides.second.run))
     known, local = [], []
-    for run in runs:
+    for run in sides.runs:
         board = run.leaderboard
         exact = None if board is None or board.canaries is None else board.canaries.noise_nats
         known.append(_signed_noise(run.metrics[metric].signature) if exact is None else exact)

@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from goldless.comparison.pairing import Paired, Sides, common_metrics, find_sides, paired_scores
-from goldless.comparison.run_scores import Run, open_run
-from goldless.errors import GoldlessError, UserError
+from goldless.comparison.pairing import Paired, Run, Sides, known_metric, open_sides, paired_scores
+from goldless.errors import UserError
 from goldless.evidence import TOKENS
-from goldless.metrics.catalogue import find_metric
 from goldless.metrics.information_map import make_information_map
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
@@ -64,34 +62,24 @@ def task_pulls(sides: Sides, paired: Paired, pieces: Pieces) -> tuple[TaskPull, 
     differences = paired.differences
     up = [i for i in np.argsort(-differences, kind="stable")[:SHOWN] if differences[i] > 0]
     down = [i for i in np.argsort(differences, kind="stable")[:SHOWN] if differences[i] < 0]
-    try:
-        needs = find_metric(paired.metric).needs.logprobs
-    except GoldlessError:
-        needs = None
+    known = known_metric(paired.metric)
+    needs = None if known is None else known.needs.logprobs
     # a metric that takes log-probabilities of the responses as they are
     plain = needs is not None and needs.text != "rewrites" and needs.synopsis is None and bool(paired.peer_names)
-    return tuple(
-        TaskPull(
-            task=(task := paired.tasks[i]),
-            difference=float(differences[i]),
-            first=float(paired.first[i]),
-            second=float(paired.second[i]),
-            sentence=_pulled_sentence(sides, paired, pieces, task, up=bool(differences[i] > 0)) if plain else None,
-            first_text=_beginning(sides.first.run, task, sides.first.agent),
-            second_text=_beginning(sides.second.run, task, sides.second.agent),
-        )
-        for i in (*up, *down)
-    )
-
-
-def _beginning(run: Run, task: str, agent: str) -> str:
-    text = " ".join((run.text(task, agent) or "").split())
-    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…"
+    found = []
+    for i in (*up, *down):
+        task = paired.tasks[i]
+        sentence = _pulled_sentence(sides, paired, pieces, task, up=bool(differences[i] > 0)) if plain else None
+        texts = [" ".join((side.run.text(task, side.agent) or "").split()) for side in sides]
+        begun = [text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…" for text in texts]
+        scores = float(differences[i]), float(paired.first[i]), float(paired.second[i])
+        found.append(TaskPull(task, *scores, sentence, *begun))
+    return tuple(found)
 
 
 def _pulled_sentence(sides: Sides, paired: Paired, pieces: Pieces, task: str, *, up: bool) -> PulledSentence | None:
     """The sentence of a common peer that gains most in this direction, by the stored log-probabilities of tokens."""
-    before, after = (_token_nats(side.run, task, side.agent) for side in (sides.first, sides.second))
+    before, after = (_token_nats(side.run, task, side.agent) for side in sides)
     found: list[PulledSentence] = []
     for key in [key for key in after if key in before]:
         peer, scorer, _ = key
@@ -274,43 +262,33 @@ def compare_runs(
 ) -> PairedComparison:
     """Compare two agents of one run folder, or of two: the second minus the first, on common tasks."""
     sides = open_sides(folders, agents)
-    draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
+    paired = [paired_scores(sides, metric) for metric in sides.common_metrics(metrics)]
+    return compared(sides, paired, {"seed": seed, "resamples": resamples, "level": level}, pieces)
+
+
+def compared(sides: Sides, paired: Sequence[Paired], draws: Draws, pieces: Pieces | None) -> PairedComparison:
+    """The comparison of two agents by their paired scores under each metric."""
     split = TokenTexts().pieces if pieces is None else pieces
-    found: list[MetricDifference] = []
-    warnings: list[str] = []
-    for metric in common_metrics(sides, metrics):
-        paired = paired_scores(sides, metric)
-        warnings += paired.warnings
-        found.append(difference(paired, task_pulls(sides, paired, split), draws))
-    first, second = sides.names
-    runs = dict.fromkeys((str(sides.first.run.path), str(sides.second.run.path)))
-    return PairedComparison(first, second, tuple(runs), tuple(found), tuple(dict.fromkeys(warnings)))
-
-
-def open_sides(folders: Sequence[Path | str], agents: Sequence[str]) -> Sides:
-    """The two agents, from one folder or two."""
-    if len(folders) not in {1, 2}:
-        raise UserError(f"one run folder or two must be given, got {len(folders)}")
-    paths = [Path(folder) for folder in folders]
-    if len(paths) == 2 and paths[0].resolve() == paths[1].resolve():
-        raise UserError(
-            f"the two run folders must differ, got {paths[0]} twice. For two agents of one run: --agents A,B"
-        )
-    return find_sides([open_run(path) for path in paths], agents)
+    return PairedComparison(
+        *sides.names,
+        runs=tuple(str(run.path) for run in sides.runs),
+        metrics=tuple(difference(one, task_pulls(sides, one, split), draws) for one in paired),
+        warnings=tuple(dict.fromkeys(line for one in paired for line in one.warnings)),
+    )
 
 
 def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> MetricDifference:
     """The difference of paired scores, with interval, effect size and test."""
-    values = paired.differences
-    level = draws["level"]
-    (interval,) = task_intervals(values[:, None], limits=paired.difference_limits, tails=True, **draws)
-    effect = paired_d(values, level=level)
+    values, level = paired.differences, draws["level"]
     n = len(values)
+    (interval,) = task_intervals(values[:, None], limits=paired.limits, tails=True, **draws)
+    effect = paired_d(values, level=level)
     one = Pairs(np.array([0]), np.array([1]), values[:, None])
     (test,) = compare_pairs(["first", "second"], one, seed=draws["seed"], permutations=draws["resamples"])
-    skewed = test.p is not None and test.p_adjusted is not None and test.p < 1 - level <= test.p_adjusted
+    shown = test.p is not None and test.p < 1 - level
+    skewed = shown and test.p_adjusted is not None and test.p_adjusted >= 1 - level
     more: tuple[int | None, int | None] = (None, None)
-    if test.p is not None and test.p < 1 - level and not skewed:
+    if shown and not skewed:
         more = (0, 0)
     elif n > 1:
         more = more_tasks(n, float(values.mean()), float(values.std(ddof=1)), alpha=1 - level, bound=FIXED_SAMPLE)

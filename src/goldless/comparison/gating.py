@@ -21,11 +21,9 @@ from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.comparison.certificate import Certificate, certify, find_judged
-from goldless.comparison.comparing import MetricDifference, PairedComparison, Pieces, difference, open_sides, task_pulls
-from goldless.comparison.pairing import Paired, Sides, common_metrics, paired_scores
-from goldless.comparison.run_scores import check_agent, open_run
+from goldless.comparison.comparing import MetricDifference, PairedComparison, Pieces, compared
+from goldless.comparison.pairing import Paired, Run, Sides, open_sides, paired_scores
 from goldless.errors import UserError
-from goldless.models.embedded import TokenTexts
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import comparative
 from goldless.reports.formats import code_line, markdown_cell
@@ -125,14 +123,13 @@ async def gate_runs(
         raise UserError(f"--second-run must be given once per run folder, got {len(repeats)} for {len(folders)}")
     allowed = Tolerance.parse(margin, "margin")
     sides = _sides(folders, baseline, candidate)
-    known = common_metrics(sides, () if metric is None else (metric,))
+    known = sides.common_metrics(() if metric is None else (metric,))
     if metric is None:  # a control decides nothing while there is a metric
         known = [name for name in known if comparative(name) != "longer"] or known
     if len(known) > 1:
         raise UserError(f"a gate decides by one metric. Name it with --metric: {', '.join(known)}")
     name = known[0]
-    paired = paired_scores(sides, name)
-    judged = find_judged(sides, name)
+    paired, judged = paired_scores(sides, name), find_judged(sides, name)
     spending: tuple[Spending, ...] = ()
     if aa is not None:
         if judged is None:
@@ -146,23 +143,19 @@ async def gate_runs(
     limit = allowed.of(paired.first)
     if allowed.value > 0 and limit == 0:
         raise UserError(f"margin {allowed}: the baseline's scores do not vary. Give the margin in {paired.unit}")
-    split = TokenTexts().pieces if pieces is None else pieces
-    shown = difference(paired, task_pulls(sides, paired, split), {**draws, "level": options.level})
-    first, second = sides.names
-    runs = tuple(dict.fromkeys((str(sides.first.run.path), str(sides.second.run.path))))
-    found = _decide(paired, limit, alpha, certificate, draws, uncertified=uncertified)
+    comparison = compared(sides, [paired], {**draws, "level": options.level}, pieces)
     return Gate(
-        **found._asdict(),
-        baseline=first,
-        candidate=second,
+        **_decide(paired, limit, alpha, certificate, draws, uncertified=uncertified)._asdict(),
+        baseline=comparison.first,
+        candidate=comparison.second,
         metric=name,
         unit=paired.unit,
         margin=limit,
         margin_given=str(allowed),
         alpha=alpha,
         certificate=certificate,
-        comparison=PairedComparison(first, second, runs, (shown,), paired.warnings),
-        warnings=paired.warnings,
+        comparison=comparison,
+        warnings=comparison.warnings,
         spending=spending,
     )
 
@@ -172,17 +165,17 @@ def _sides(folders: Sequence[Path | str], baseline: str | None, candidate: str |
         if (baseline is None) != (candidate is None):
             raise UserError("with two run folders, give both --baseline and --candidate, or neither")
         return open_sides(folders, () if baseline is None or candidate is None else (baseline, candidate))
-    agents = open_run(folders[0]).agents
+    run = Run(folders[0])
     if baseline is None:
         raise UserError(
             "--baseline is missing: name the agent that the candidate is to replace, or give the run of the baseline "
-            f"first and that of the candidate second. Agents: {', '.join(agents)}"
+            f"first and that of the candidate second. Agents: {', '.join(run.agents)}"
         )
-    others = [agent for agent in agents if agent != baseline]
+    others = [agent for agent in run.agents if agent != baseline]
     if candidate is None and len(others) == 1:
         candidate = others[0]
     if candidate is None:
-        check_agent(open_run(folders[0]), baseline)
+        run.check_agent(baseline)
         raise UserError(f"--candidate is missing: name one of {', '.join(others)}")
     if candidate == baseline:
         raise UserError(f"--candidate must differ from --baseline, got {candidate!r} for both")
@@ -206,7 +199,7 @@ def _decide(
 ) -> _Decided:
     values = paired.differences
     n, fewest = len(values), least_tasks(2 * alpha, AT_LEAST)
-    low, high = one_sided_bounds(values, paired.difference_limits, draws)
+    low, high = one_sided_bounds(values, paired.limits, draws)
     if low is None or high is None or n < fewest:
         reason = f"{n} common task{'s' * (n != 1)} with both scores are too few: a gate needs {fewest}"
         return _Decided("INCONCLUSIVE", reason, low, high, fewest - n, fewest - n)
@@ -225,7 +218,7 @@ def _decide(
         # the lowest score seen, on each task where the candidate has none
         lowest = min(paired.first.min(), paired.second.min(), paired.unanswered.min())
         filled = np.concatenate([values, lowest - paired.unanswered])
-        worst, _ = one_sided_bounds(filled, paired.difference_limits, draws)
+        worst, _ = one_sided_bounds(filled, paired.limits, draws)
         if worst is None or worst - certificate.shift <= -margin:
             reason = (
                 f"the candidate has no score on {lost} of {n + lost} tasks; with the lowest there, {loss} is possible"

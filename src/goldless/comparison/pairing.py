@@ -1,16 +1,28 @@
-"""Two agents on common tasks: which agents, which tasks, and their scores over the same peers."""
+"""Two agents on common tasks: their runs, which agents and tasks, and their scores over the same peers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
-from goldless.arrays import BoolArray, FloatArray
-from goldless.comparison.run_scores import Run, Scored, check_agent
-from goldless.errors import UserError, nearest
-from goldless.metrics.metric import ENOUGH_PEERS, OverPeers
+from goldless.arrays import FloatArray
+from goldless.errors import GoldlessError, UserError, nearest
+from goldless.files import POLARS_FAILED
+from goldless.judging.judges import find_judge
+from goldless.metrics.catalogue import find_metric
+from goldless.metrics.chair import panel_scores, panel_verdicts
+from goldless.metrics.judgement_table import pair_judgements, response_ratings
+from goldless.metrics.metric import ENOUGH_PEERS, Metric, OverPeers
+from goldless.metrics.tvd_mi import Direction, peer_scores
+from goldless.reports.review import ReviewReport
+from goldless.reports.run_folder import SCORES, RunFolder
+from goldless.runs.review_evidence import recorded_review
 from goldless.signature import Signature
 from goldless.statistics.additive import scores_over_tasks
 
@@ -29,81 +41,262 @@ SAID = frozenset(
 )
 """Settings that may differ, but change what a score means somewhat: a warning names both values. All others, such as
 the scorer, the critic's prompt or the reviewers, make another quantity."""
+PAIRS = {**dict.fromkeys(("metric", "task", "agent", "peer"), pl.String()), "score": pl.Float64()}
+"""Columns of the table of pairs that are read."""
 
 
-def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[str]:
-    """Warnings about two signatures of one metric; raises where the scores are not comparable.
-
-    ``names``: of the two runs.
-    """
-    one, two = (Signature.parse(line).parts for line in (first, second))
-    for found in (one, two):
-        if "verdicts" in found:  # how many were read in which way is no setting
-            found["verdicts"] = "probabilities" if "probabilities" in found["verdicts"] else "labels"
-    warned: list[str] = []
-    refused: list[str] = []
-    # recorded evidence does not say everything that the run that made it said
-    recorded = any(found.get("evidence", "").startswith("recorded") for found in (one, two))
-    for key in (key for key in dict.fromkeys((*one, *two)) if not recorded or {key} <= one.keys() & two.keys()):
-        values = [found.get(key, "none") for found in (one, two)]
-        if key in OF_THE_DATA or values[0] == values[1]:
-            continue
-        said = " and ".join(f"{value} in {name}" for value, name in zip(values, names, strict=True))
-        (warned if key in SAID else refused).append(f"{key} is {said}")
-    if refused:
-        raise UserError(
-            f"the runs are not comparable: {'; '.join(refused)}. Compute both with the same metric, model and settings"
-        )
-    return [f"the runs differ: {line}" for line in warned]
+# --- runs and their scores -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Run(RunFolder):
+    """A run folder with texts, and scores or a review; refuses any other."""
+
+    def __init__(self, folder: Path | str) -> None:
+        super().__init__(folder)
+        path = self.path
+        if path.is_file():
+            raise UserError(f"{path} is a file; a run folder is needed. Try goldless score {path} --out runs/first")
+        scored = (path / SCORES).is_file() and self.required("leaderboard") is not None
+        reviewed = self.required("review") is not None
+        texts = any(path.glob("responses.*")) or any((path / "responses").glob("part-*"))
+        if not (scored or reviewed) or not texts:
+            raise UserError(
+                f"{path} is not a run folder with scores or a review. Write one with goldless score STUDY --out "
+                f"{path}, or goldless review STUDY --out {path}"
+            )
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(self.study.tasks)
+
+    @cached_property
+    def samples(self) -> dict[str, list[str]]:
+        """The samples of each agent, in order; of one that has none, itself."""
+        found: dict[str, list[str]] = {}
+        for one in self.study.agents:
+            for name in dict.fromkeys((one.sample_of or one.agent, one.agent)):
+                found.setdefault(name, []).append(one.agent)
+        return found
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Its agents, in order; where an agent has several samples, the agent before its samples."""
+        return tuple(self.samples)
+
+    @cached_property
+    def metrics(self) -> dict[str, Scored]:
+        names = self.boards if (self.path / SCORES).is_file() else ()
+        found: dict[str, Scored] = {name: ScoredMetric(self, name) for name in names}
+        if self.review is not None and self.review.panel.reviewers:
+            name = f"review[{self.review.scale}]"
+            found.setdefault(name, ReviewedMetric(self, name, self.review))
+        return found
+
+    @property
+    def complete(self) -> bool:
+        return all(found is None or found.complete for found in (self.leaderboard, self.review))
+
+    def text(self, task: str, agent: str) -> str | None:
+        """An agent's response to a task; several samples one after the other."""
+        found = [self.study.response(task, one) for one in self.samples[agent]]
+        return "\n\n".join(one.text for one in found if one is not None) or None
+
+    def check_agent(self, agent: str) -> None:
+        if agent not in self.agents:
+            raise UserError(
+                f"unknown agent {agent!r} in {self.name}{nearest(agent, self.agents) or '.'} "
+                f"Agents: {', '.join(self.agents)}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredMetric:
+    """A metric of a score run, read from its tables."""
+
+    run: Run
+    metric: str
+
+    @property
+    def unit(self) -> str:
+        return self.run.boards[self.metric].unit
+
+    @property
+    def signature(self) -> str:
+        return self.run.boards[self.metric].signature
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
+        return getattr(known_metric(self.metric), "bounds", None)
+
+    @cached_property
+    def scores(self) -> pl.DataFrame:
+        """Columns task, agent and score."""
+        return self.run.required_scores().filter(pl.col("metric") == self.metric).drop_nulls("score")
+
+    def with_peers(self, agent: str) -> pl.DataFrame | None:
+        """Columns task, peer and score, in the direction whose means are the scores; None: not stored."""
+        mine = (pl.col("metric") == self.metric) & ((pl.col("agent") == agent) | (pl.col("peer") == agent))
+        typed = [pl.col(name).cast(kind) for name, kind in PAIRS.items()]
+        try:
+            table = self.run.scan("pair_scores")
+            pairs = None if table is None else table.with_columns(typed).filter(mine).collect()
+        except (OSError, *POLARS_FAILED) as error:
+            file, why = self.run.files("pair_scores")[0], str(error).splitlines()[0]
+            raise UserError(f"{file}: cannot be read ({why}). Score the study again") from error
+        if pairs is None or pairs.is_empty():
+            return None
+        direction: Direction = getattr(known_metric(self.metric), "direction", "given")
+        rows = peer_scores(pairs, direction=direction, compared=lambda found: found)
+        return rows.filter(pl.col("agent") == agent).drop_nulls("score")
+
+
+@dataclass(frozen=True, eq=False)
+class ReviewedMetric:
+    """A review: the share of comparisons won by the panel's votes, or its mean rating."""
+
+    run: Run
+    metric: str
+    review: ReviewReport
+
+    @property
+    def unit(self) -> str:
+        return "win rate" if self.meets else "points"
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        scale = find_judge(self.review.scale)
+        return (0.0, 1.0) if self.meets else (scale.lowest, scale.highest)
+
+    @property
+    def signature(self) -> str:
+        return self.review.signature
+
+    @property
+    def meets(self) -> bool:
+        """True if responses were compared in pairs."""
+        return find_judge(self.review.scale).pairwise
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The reviewers that vote, with their weights."""
+        return {one.name: one.weight for one in self.review.reviewers if one.weight is not None}
+
+    @cached_property
+    def _votes(self) -> pl.DataFrame:
+        """The panel's verdict on every pair, from either side: task, agent, peer, score; or task, agent, score."""
+        run, weights, convention = self.run, self.weights, self.review.convention
+        scale = find_judge(self.review.scale)
+        found = recorded_review(run.study, scale=scale, reviewers=list(weights), convention=convention).judgements
+        tasks, agents = np.array(run.tasks), np.array(run.agents)
+        if not self.meets:
+            # z-scores are relative to one run; two runs share the scale's own points
+            table = response_ratings(found, reviewers=list(weights), tasks=run.tasks, agents=run.agents)
+            rated = panel_scores(table, weights=weights, normalisation="raw", convention=convention).score
+            task, agent = np.nonzero(~np.isnan(rated))
+            return pl.DataFrame({"task": tasks[task], "agent": agents[agent], "score": rated[task, agent]})
+        pairs = pair_judgements(found, reviewers=list(weights), tasks=run.tasks, agents=run.agents)
+        panel = panel_verdicts(pairs, weights=weights, convention=convention)
+        sides = ((panel.low, panel.high, panel.verdict), (panel.high, panel.low, 1 - panel.verdict))
+        votes = [
+            pl.DataFrame({"task": tasks[panel.task], "agent": agents[mine], "peer": agents[other], "score": verdict})
+            for mine, other, verdict in sides
+        ]
+        return pl.concat(votes).fill_nan(None).drop_nulls("score")
+
+    @cached_property
+    def scores(self) -> pl.DataFrame:
+        """Columns task, agent and score: the share of its comparisons that an agent won, or its rating."""
+        votes = self._votes
+        return votes.group_by("task", "agent", maintain_order=True).agg(pl.col("score").mean()) if self.meets else votes
+
+    def with_peers(self, agent: str) -> pl.DataFrame | None:
+        """Columns task, peer and score: the panel's verdict against each other agent."""
+        return self._votes.filter(pl.col("agent") == agent) if self.meets else None
+
+
+Scored = ScoredMetric | ReviewedMetric
+"""One metric of a run."""
+
+
+def known_metric(name: str) -> Metric | None:
+    """The metric with this name; None: it is a custom one."""
+    try:
+        return find_metric(name)
+    except GoldlessError:
+        return None
+
+
+# --- which agents ----------------------------------------------------------------------------------------------------
+
+
+class Side(NamedTuple):
     """An agent of a run."""
 
     run: Run
     agent: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """The two that are compared: the first is the one before the change, the second the one after it."""
 
     first: Side
     second: Side
 
     @property
-    def one_run(self) -> bool:
-        return self.first.run is self.second.run
+    def runs(self) -> tuple[Run, ...]:
+        """One run, or that of each agent."""
+        return tuple(dict.fromkeys(side.run for side in self))
 
     @property
     def names(self) -> tuple[str, str]:
         """Names that tell the two apart."""
-        first, second = self.first, self.second
+        first, second = self
         if first.agent != second.agent:
             return first.agent, second.agent
         return f"{first.agent} ({first.run.name})", f"{second.agent} ({second.run.name})"
 
+    def common_metrics(self, names: Sequence[str]) -> list[str]:
+        """The metrics that both runs have, or those named; refuses a name that one lacks."""
+        known = [name for name in self.first.run.metrics if name in self.second.run.metrics]
+        if not known:
+            has = "; ".join(f"{run.name} has {', '.join(run.metrics) or 'none'}" for run in self.runs)
+            raise UserError(f"the runs have no metric in common: {has}. Score both with the same metric")
+        for name in names:
+            if name not in known:
+                lacking = " and ".join(run.name for run in self.runs if name not in run.metrics)
+                raise UserError(
+                    f"no metric {name!r} in {lacking}{nearest(name, known) or '.'} Metrics: {', '.join(known)}"
+                )
+        return list(names or known)
 
-def find_sides(runs: Sequence[Run], agents: Sequence[str]) -> Sides:
-    """The two agents: as named, or the only two that can be meant.
+
+def open_sides(folders: Sequence[Path | str], agents: Sequence[str]) -> Sides:
+    """The two agents, from one folder or two: as named, or the only two that can be meant.
 
     Two runs: one name is meant in both; without names, the agent whose responses changed, or that only one run has.
     """
+    if len(folders) not in {1, 2}:
+        raise UserError(f"one run folder or two must be given, got {len(folders)}")
+    paths = [Path(folder) for folder in folders]
+    if len(paths) == 2 and paths[0].resolve() == paths[1].resolve():
+        raise UserError(
+            f"the two run folders must differ, got {paths[0]} twice. For two agents of one run: --agents A,B"
+        )
+    runs = [Run(path) for path in paths]
     if len(runs) == 1:
         return _of_one_run(runs[0], agents)
-    first, second = runs
     if len(agents) > 2:
         raise UserError(f"--agents must be one or two agents, got {len(agents)}: {', '.join(agents)}")
-    one, two = (agents[0], agents[-1]) if agents else _changed(first, second)
-    check_agent(first, one)
-    check_agent(second, two)
-    return Sides(Side(first, one), Side(second, two))
+    named = (agents[0], agents[-1]) if agents else _changed(*runs)
+    for run, agent in zip(runs, named, strict=True):
+        run.check_agent(agent)
+    return Sides(*map(Side, runs, named))
 
 
 def _of_one_run(run: Run, agents: Sequence[str]) -> Sides:
     for agent in agents:
-        check_agent(run, agent)
+        run.check_agent(agent)
     chosen = tuple(agents) or (run.agents if len(run.agents) == 2 else ())
     if len(chosen) != 2:
         given = f"got {len(agents)}" if agents else f"{run.name} has {len(run.agents)}"
@@ -135,24 +328,7 @@ def _changed(first: Run, second: Run) -> tuple[str, str]:
     raise UserError(f"which agents to compare is unclear: {what}. Name them with --agents A,B")
 
 
-# --- metrics and tasks -----------------------------------------------------------------------------------------------
-
-
-def common_metrics(sides: Sides, names: Sequence[str]) -> list[str]:
-    """The metrics that both runs have, or those named; refuses a name that one lacks."""
-    first, second = sides.first.run, sides.second.run
-    known = [name for name in first.metrics if name in second.metrics]
-    if not known:
-        has = "; ".join(f"{run.name} has {', '.join(run.metrics) or 'none'}" for run in dict.fromkeys((first, second)))
-        raise UserError(f"the runs have no metric in common: {has}. Score both with the same metric")
-    for name in names:
-        if name not in known:
-            lacking = [run.name for run in dict.fromkeys((first, second)) if name not in run.metrics]
-            raise UserError(
-                f"no metric {name!r} in {' and '.join(lacking)}{nearest(name, known) or '.'} "
-                f"Metrics: {', '.join(known)}"
-            )
-    return list(names or known)
+# --- their scores ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,60 +355,78 @@ class Paired:
     signature: str
     warnings: tuple[str, ...]
     limits: tuple[float, float] | None = None
-    """The smallest and the largest score that there can be, where known."""
+    """The smallest and the largest difference that there can be, where known."""
 
     @property
     def differences(self) -> FloatArray:
         return self.second - self.first
 
-    @property
-    def difference_limits(self) -> tuple[float, float] | None:
-        """The smallest and the largest difference that there can be, where known."""
-        return None if self.limits is None else (self.limits[0] - self.limits[1], self.limits[1] - self.limits[0])
-
 
 def paired_scores(sides: Sides, metric: str) -> Paired:
     """The two agents under a metric that both runs have."""
-    both = sides.first, sides.second
-    runs = sides.first.run, sides.second.run
-    scored = runs[0].metrics[metric], runs[1].metrics[metric]
+    first, second = sides
+    scored = first.run.metrics[metric], second.run.metrics[metric]
     warnings: list[str] = []
-    if not sides.one_run:
-        warnings += differing_settings(scored[0].signature, scored[1].signature, (runs[0].name, runs[1].name))
-    tasks = _common_tasks(*runs, warnings)
-    rows = [[number[task] for task in tasks] for number in ({t: i for i, t in enumerate(run.tasks)} for run in runs)]
-    columns = [
-        one.table[mine, side.run.agents.index(side.agent)] for one, side, mine in zip(scored, both, rows, strict=True)
-    ]
-    own = np.stack(columns, axis=1)
-    unanswered = own[np.isnan(own[:, 1]) & ~np.isnan(own[:, 0]), 0]
-    if sides.one_run:
+    if len(sides.runs) == 2:
+        names = first.run.name, second.run.name
+        warnings += differing_settings(scored[0].signature, scored[1].signature, names)
+    own = pl.DataFrame({"task": _common_tasks(first.run, second.run, warnings)}, schema={"task": pl.String})
+    for one, side, column in zip(scored, sides, ("first", "second"), strict=True):
+        mine = one.scores.filter(pl.col("agent") == side.agent).select("task", pl.col("score").alias(column))
+        own = own.join(mine, on="task", how="left", maintain_order="left")
+    if len(sides.runs) == 1:
         levels, peers = _of_the_board(sides, scored[0], own), _over(scored[0])
-        names = tuple(agent for agent in runs[0].agents if agent not in {side.agent for side in both})
+        common = tuple(agent for agent in first.run.agents if agent not in {first.agent, second.agent})
     else:
-        levels, peers, names = _over_peers(sides, scored, tasks, rows, own)
+        levels, peers, common = _over_peers(sides, scored, own)
         if peers == "own":
             warnings.append(
                 f"{metric}: the runs share too few peers with the same responses, so each agent is scored over its "
                 "own. A score over other peers is another quantity: score both agents in one study"
             )
-    if not all(run.complete for run in runs):
+    if not all(run.complete for run in sides.runs):
         warnings.append("a run is incomplete: run its command again to collect what is missing")
-    there: BoolArray = np.asarray(~np.isnan(levels).any(axis=1))
+    there, limits = levels.drop_nulls(["first", "second"]), scored[0].limits
     return Paired(
         metric=metric,
         unit=scored[0].unit,
-        tasks=tuple(task for task, used in zip(tasks, there, strict=True) if used),
-        first=levels[there, 0],
-        second=levels[there, 1],
+        tasks=tuple(there["task"]),
+        first=there["first"].to_numpy(),
+        second=there["second"].to_numpy(),
         peers=peers,
-        peer_names=names,
-        left_out=int((~there).sum()),
-        unanswered=unanswered,
+        peer_names=common,
+        left_out=len(levels) - len(there),
+        unanswered=own.filter(pl.col("second").is_null())["first"].drop_nulls().to_numpy(),
         signature=" || ".join(dict.fromkeys(one.signature for one in scored)),
         warnings=tuple(warnings),
-        limits=scored[0].limits,
+        limits=None if limits is None else (limits[0] - limits[1], limits[1] - limits[0]),
     )
+
+
+def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[str]:
+    """Warnings about two signatures of one metric; raises where the scores are not comparable.
+
+    ``names``: of the two runs.
+    """
+    one, two = (Signature.parse(line).parts for line in (first, second))
+    for found in (one, two):
+        if "verdicts" in found:  # how many were read in which way is no setting
+            found["verdicts"] = "probabilities" if "probabilities" in found["verdicts"] else "labels"
+    warned: list[str] = []
+    refused: list[str] = []
+    # recorded evidence does not say everything that the run that made it said
+    recorded = any(found.get("evidence", "").startswith("recorded") for found in (one, two))
+    for key in (key for key in dict.fromkeys((*one, *two)) if not recorded or {key} <= one.keys() & two.keys()):
+        values = [found.get(key, "none") for found in (one, two)]
+        if key in OF_THE_DATA or values[0] == values[1]:
+            continue
+        said = " and ".join(f"{value} in {name}" for value, name in zip(values, names, strict=True))
+        (warned if key in SAID else refused).append(f"{key} is {said}")
+    if refused:
+        raise UserError(
+            f"the runs are not comparable: {'; '.join(refused)}. Compute both with the same metric, model and settings"
+        )
+    return [f"the runs differ: {line}" for line in warned]
 
 
 def _common_tasks(first: Run, second: Run, warnings: list[str]) -> list[str]:
@@ -250,11 +444,17 @@ def _common_tasks(first: Run, second: Run, warnings: list[str]) -> list[str]:
     return same
 
 
-def _of_the_board(sides: Sides, scored: Scored, own: FloatArray) -> FloatArray:
+def _of_the_board(sides: Sides, scored: Scored, own: pl.DataFrame) -> pl.DataFrame:
     """The two agents of one run, moved so that their means are the scores of its leaderboard."""
-    places = [sides.first.run.agents.index(side.agent) for side in (sides.first, sides.second)]
-    there = ~np.isnan(own).any(axis=1)
-    return own + scores_over_tasks(scored.table)[places] - own[there].mean(axis=0) if there.any() else own
+    there = own.drop_nulls(["first", "second"])
+    if there.is_empty():
+        return own
+    board = scored.scores.pivot("agent", index="task", values="score", aggregate_function="last").drop("task")
+    scores = dict(zip(board.columns, scores_over_tasks(board.to_numpy()).tolist(), strict=True))
+    return own.with_columns(
+        pl.col(column) + (scores[side.agent] - there[column].to_numpy().mean())
+        for side, column in zip(sides, ("first", "second"), strict=True)
+    )
 
 
 def _over(scored: Scored) -> OverPeers | None:
@@ -265,32 +465,33 @@ def _over(scored: Scored) -> OverPeers | None:
 
 
 def _over_peers(
-    sides: Sides, scored: tuple[Scored, Scored], tasks: Sequence[str], rows: list[list[int]], own: FloatArray
-) -> tuple[FloatArray, OverPeers | None, tuple[str, ...]]:
+    sides: Sides, scored: tuple[Scored, Scored], own: pl.DataFrame
+) -> tuple[pl.DataFrame, OverPeers | None, tuple[str, ...]]:
     """Means over the peers that both have; over each agent's own where these are few.
 
     A peer is common on a task where it gave the same response in both runs. Where both runs leave out the closest peer
     of each response, so does the comparison.
     """
-    first, second = scored[0].with_peers(sides.first.agent), scored[1].with_peers(sides.second.agent)
+    first, second = (one.with_peers(side.agent) for one, side in zip(scored, sides, strict=True))
     if first is None or second is None:
         return own, None if first is None and second is None else "own", ()
-    runs = sides.first.run, sides.second.run
-    names = [agent for agent in runs[0].agents if agent in runs[1].agents]
-    columns = [[run.agents.index(agent) for agent in names] for run in runs]
-    found = np.stack([first[np.ix_(rows[0], columns[0])], second[np.ix_(rows[1], columns[1])]])
-    shared: BoolArray = np.asarray(~np.isnan(found).any(axis=0))
-    for i, j in zip(*np.nonzero(shared), strict=True):
-        shared[i, j] = runs[0].text(tasks[i], names[j]) == runs[1].text(tasks[i], names[j])
-    counts = shared.sum(axis=1)
-    sums = np.where(shared, found, 0.0).sum(axis=2).T
-    over: OverPeers = "common"
-    if all(_over(one) == "but-closest" for one in scored):
-        over, many = "but-closest", counts >= ENOUGH_PEERS
-        sums = sums - np.where(many[:, None], np.where(shared, found, -np.inf).max(axis=2, initial=-np.inf).T, 0.0)
-        counts = counts - many
-    if 2 * int((counts > 0).sum()) <= int((~np.isnan(own).any(axis=1)).sum()):
+    before, after = sides.first.run, sides.second.run
+    names = [agent for agent in before.agents if agent in after.agents]
+    shared = first.select("task", "peer", first="score").join(
+        second.select("task", "peer", second="score"), on=["task", "peer"]
+    )
+    shared = shared.filter(pl.col("peer").is_in(names), pl.col("task").is_in(own["task"].to_list()))
+    pairs = shared.select("task", "peer").iter_rows()
+    same = [before.text(task, peer) == after.text(task, peer) for task, peer in pairs]
+    shared = shared.filter(pl.Series(same, dtype=pl.Boolean))
+    over: OverPeers = "but-closest" if all(_over(one) == "but-closest" for one in scored) else "common"
+    dropped = pl.lit(over == "but-closest") & (pl.len() >= ENOUGH_PEERS)
+    means = shared.group_by("task").agg(
+        (pl.col(column).sum() - pl.when(dropped).then(pl.col(column).max()).otherwise(0.0)) / (pl.len() - dropped)
+        for column in ("first", "second")
+    )
+    if 2 * len(means) <= len(own.drop_nulls(["first", "second"])):
         return own, "own", ()
-    common = np.full(own.shape, np.nan)
-    np.divide(sums, counts[:, None], out=common, where=counts[:, None] > 0)
-    return common, over, tuple(name for name, used in zip(names, np.asarray(shared.any(axis=0)), strict=True) if used)
+    met = set(shared["peer"])
+    levels = own.select("task").join(means, on="task", how="left", maintain_order="left")
+    return levels, over, tuple(name for name in names if name in met)

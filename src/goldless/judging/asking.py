@@ -1,22 +1,22 @@
-"""Asking a model a question that has a few allowed verdicts.
+"""Asking a model a question on a scale.
 
 Verdicts are read from the labels' probabilities if the model returns them, or from what it writes. After a reply
-without a verdict the model is asked once more with the allowed verdicts restated; then the verdict is missing.
+without a verdict the model is asked once more with the allowed verdicts restated; then the verdict is missing, never a
+value.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 import anyio
-import numpy as np
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, UserError
+from goldless.judging.scales import Scale
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -43,15 +43,6 @@ CHOICE_TOKENS = 1024
 """Token limit for a choice, with room for a model that thinks first; others are limited to the length of the labels."""
 QUOTED = 80
 """Characters of an unparsable reply that are quoted."""
-
-SHORTEST_FENCE = 12
-"""Characters of a fence; it is longer if a text contains as many in a row."""
-
-NO_LABELS = CallFailure("bad_reply", "the question has no labels to score")
-Found = TypeVar("Found")
-
-
-# --- what can be asked of whom ---------------------------------------------------------------------------------------
 
 
 def reads_by_scoring(capabilities: Capabilities, verdicts: Verdicts) -> bool:
@@ -81,231 +72,241 @@ def find_reading(model: Model, verdicts: Verdicts, *, role: str) -> Reading:
     raise CapabilityError(f"{name} {need}, so it cannot be a {role}. Name a chat model or a scorer")
 
 
-def fence(*texts: str) -> str:
-    """A line that none of the texts contains; the same for the same texts, and for nearly all texts."""
-    longest = max((len(run) for text in texts for run in re.findall("#+", text)), default=0)
-    return "#" * max(SHORTEST_FENCE, longest + 1)
+# --- questions and verdicts ------------------------------------------------------------------------------------------
 
 
-def fenced(heading: str, text: str, line: str) -> str:
-    """A text as material, below its heading and between two lines of the fence."""
-    return f"{heading}\n{line}\n{text}\n{line}"
-
-
-# --- verdicts ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictReply(Generic[Found]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
     """The outcome of one question."""
 
-    verdict: Found | None
+    value: float | None = None
     """None: missing, ``failure`` says why."""
+    label: str | None = None
+    """The label of this value, or the likeliest one."""
     text: str | None = None
     """The model's last reply, if any."""
+    read_from: Literal["probabilities", "label"] | None = None
+    label_logprobs: Mapping[str, float] | None = None
     failure: CallFailure | None = None
-    without_probabilities: bool = False
+    unclear: bool = False
     """True if there was a reply, but without the labels' probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictQuestion(Generic[Found]):
-    """A question with a few allowed verdicts, how it is put and how the verdict is read."""
+class Question:
+    """A question on a scale."""
 
-    role: str
-    """The role of the model, for messages."""
-    messages: Callable[[bool], tuple[Message, ...]]
-    """The messages; True: with an explanation before the verdict."""
-    read: Callable[[ChatReply], Found | CallFailure | None]
-    """The verdict in a reply, why it cannot be used, or None if there is none."""
-    restated: str
-    """The message to a model whose reply had no verdict."""
-    allowed: str
-    """The allowed verdicts, for the failure's message."""
-    most_tokens: int
-    choices: tuple[str, ...] = ()
-    labels: Sequence[str] = ()
-    """The labels as the model should write them, to be scored."""
-    mean: Callable[[Sequence[float]], Found | CallFailure] = lambda _: NO_LABELS
-    """The verdict from log p of each label, in nats."""
+    scale: Scale
+    first: str
+    second: str | None = None
+    prompt: str | None = None
+    description: str = ""
     task: str = ""
-    """The task that it is about."""
     begins_with: str = ""
     """The material that comes first, which other questions may share."""
+    soft_only: bool = False
+    """True if a label without its probability is not a verdict."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts that a reply may repeat."""
+        return tuple(text for text in (self.first, self.second, self.prompt) if text is not None)
+
+    def messages(self, *, explained: bool) -> tuple[Message, ...]:
+        return self.scale.messages(
+            self.first, self.second, prompt=self.prompt, task_description=self.description, explained=explained
+        )
+
+    def read(self, reply: ChatReply) -> Verdict | None:
+        """The verdict in a reply, or None if the reply has none."""
+        scale, given = self.scale, reply.choice_logprobs
+        if scale.labels and given is not None and all(label in given for label in scale.labels):
+            return mean_verdict(scale, [given[label] for label in scale.labels], reply.text)
+        if self.soft_only:
+            said = "the reply has no probabilities of the labels, although they were requested"
+            return Verdict(text=reply.text, failure=CallFailure("bad_reply", said), unclear=given is None)
+        if scale.role == "critic" and reply.finish == "length" and scale.closing_explained:
+            return None  # its verdict comes last: what is there may be a quotation
+        value = scale.labels.get(reply.text)
+        if value is None:
+            value = scale.reader.find(reply.text) if scale.role == "critic" else self.read_text(reply.text)
+        if value is None:
+            return None
+        label = next((label for label, worth in scale.labels.items() if worth == value), None)
+        return Verdict(value=value, label=label, text=reply.text, read_from="label", unclear=given is None)
+
+    def read_text(self, text: str) -> float | None:
+        """The value of the verdict that a reply states in the model's own words."""
+        return self.scale.read_apart(text, self.texts)
+
+
+def mean_verdict(scale: Scale, nats: Sequence[float], text: str | None = None) -> Verdict:
+    """The mean value over the labels' probabilities, from log p of each label, normalised over the labels.
+
+    ``text``: what the model wrote; None: nothing.
+    """
+    top = max(nats)
+    if any(map(math.isnan, nats)) or not math.isfinite(top):
+        said = f"log-probabilities of the labels must be numbers, got {list(nats)}"
+        return Verdict(text=text, failure=CallFailure("bad_reply", said))
+    weights = [math.exp(nat - top) for nat in nats]
+    shares = [weight / sum(weights) for weight in weights]
+    value = sum(share * worth for share, worth in zip(shares, scale.labels.values(), strict=True))
+    total = top + math.log(sum(weights))
+    return Verdict(
+        value=min(scale.highest, max(scale.lowest, value)),
+        label=list(scale.labels)[shares.index(max(shares))],
+        text=text,
+        read_from="probabilities",
+        label_logprobs={label: nat - total for label, nat in zip(scale.labels, nats, strict=True)},
+    )
 
 
 async def find_verdicts(
     model: Model,
     reading: Reading,
-    asked: Mapping[int, VerdictQuestion[Found] | CallFailure],
+    asked: Sequence[Question | CallFailure],
     at_once: int,
-    answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
-) -> dict[int, VerdictReply[Found]]:
+    answered: Callable[[int, Verdict], None] = lambda *_: None,
+) -> list[Verdict]:
     """The outcome of each question; a failure in place of one, whose text is missing, is its outcome.
 
     ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called for every question as
     soon as it has an outcome.
     """
-    found: dict[int, VerdictReply[Found]] = {}
-    for i, one in asked.items():
+    found: dict[int, Verdict] = {}
+    questions = {i: one for i, one in enumerate(asked) if isinstance(one, Question)}
+
+    def end(i: int, verdict: Verdict) -> None:
+        found[i] = verdict
+        answered(i, verdict)
+
+    for i, one in enumerate(asked):
         if isinstance(one, CallFailure):
-            found[i] = VerdictReply(None, None, one)
-            answered(i, found[i])
-    questions = {i: one for i, one in asked.items() if isinstance(one, VerdictQuestion)}
+            end(i, Verdict(failure=one))
     if reading == "probabilities-scored":
-        return found | await _scored(model, questions, at_once, answered)
-    scores = reading == "probabilities-chosen" and model.capabilities.scoring
-    order = _beginnings_first(questions, at_once)
-    awaited = _awaited(questions, order) if model.capabilities.keeps_prefixes else {}
-    sent = {i: anyio.Event() for i in set(awaited.values())}
+        await _score_labels(model, questions, at_once, end)
+    else:
+        await _ask_all(model, reading, questions, at_once, end)
+    if reading == "probabilities-chosen" and model.capabilities.scoring:
+        unclear = {i: one for i, one in questions.items() if found[i].unclear}
 
-    async def one_by_one(i: int) -> None:
-        if i in awaited:
-            await sent[awaited[i]].wait()
-        found[i] = await ask(model, questions[i], explained=reading == "labels", again=not scores)
-        answered(i, found[i])
-        if i in sent:
-            sent[i].set()
+        def mend(i: int, verdict: Verdict) -> None:
+            if verdict.failure is None or found[i].value is None:
+                found[i] = verdict
 
-    await side_by_side(one_by_one, order, at_once)
-    unclear = {i: one for i, one in questions.items() if scores and found[i].without_probabilities}
-    scored = await _scored(model, unclear, at_once) if unclear else {}
-    return found | {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
+        await _score_labels(model, unclear, at_once, mend)
+    return [found[i] for i in range(len(asked))]
 
 
-def _beginnings_first(questions: Mapping[int, VerdictQuestion[Found]], at_once: int) -> list[int]:
-    """The questions by what they begin with, one of each beginning before its others.
+async def _score_labels(
+    model: Model, questions: Mapping[int, Question], at_once: int, end: Callable[[int, Verdict], None]
+) -> None:
+    """Verdicts from log p of every label as the reply to every question, all in one batch."""
+    encoded: dict[int, list[ScoreRequest]] = {}
 
-    So a server that keeps prefixes has computed a beginning when the others come, and still has it.
+    async def encode(i: int) -> None:
+        """One request per label; a text that does not fit is never cut."""
+        scale, messages = questions[i].scale, questions[i].messages(explained=False)
+        try:
+            requests = [await model.encode(messages, scale.spoken(label)) for label in scale.labels]
+        except CallError as error:
+            end(i, Verdict(failure=error.failure))
+            return
+        tokens, longest = max(request.tokens for request in requests), model.context_length
+        if longest is not None and tokens > longest:
+            said = f"{tokens} tokens do not fit the context of {longest}"
+            end(i, Verdict(failure=CallFailure("too_long", said, attempts=0)))
+        else:
+            encoded[i] = requests
+
+    await side_by_side(encode, list(questions), at_once)
+    batch = [(i, request) for i in questions for request in encoded.get(i, ())]
+    replies: dict[int, list[ScoreReply | None]] = {i: [None] * len(requests) for i, requests in encoded.items()}
+    begins = {i: place for place, (i, _) in reversed(list(enumerate(batch)))}
+
+    def deliver(some: Mapping[int, ScoreReply]) -> None:
+        for place, reply in some.items():
+            i = batch[place][0]
+            replies[i][place - begins[i]] = reply
+            if None not in replies[i]:
+                end(i, _from_scores(questions[i].scale, replies[i]))
+
+    if batch:
+        await model.score([request for _, request in batch], deliver)
+
+
+def _from_scores(scale: Scale, replies: Sequence[ScoreReply | None]) -> Verdict:
+    sums = []
+    for reply in replies:
+        if not isinstance(reply, TokenLogprobs):
+            return Verdict(failure=reply)
+        sums.append(reply.total)
+    return mean_verdict(scale, sums)
+
+
+async def _ask_all(
+    model: Model, reading: Reading, questions: Mapping[int, Question], at_once: int, end: Callable[[int, Verdict], None]
+) -> None:
+    """Verdicts from replies, one question of each beginning before its others.
+
+    So a server that keeps prefixes has computed a beginning when the others come, and still has it. There, a question
+    is not sent before the first with the same beginning is answered, and that not before the first of all, which
+    begins with the instructions.
     """
+    chosen = reading == "probabilities-chosen"
+    again = not (chosen and model.capabilities.scoring)
     by_beginning: dict[tuple[str, str], list[int]] = {}
     for i, question in questions.items():
-        by_beginning.setdefault(_beginning(i, question), []).append(i)
+        by_beginning.setdefault((question.task, question.begins_with or str(i)), []).append(i)
     groups, order = list(by_beginning.values()), []
     for start in range(0, len(groups), max(1, at_once)):
         some = groups[start : start + at_once]
         order += [same[0] for same in some] + [i for same in some for i in same[1:]]
-    return order
+    sent: dict[int, anyio.Event] = {}
+    awaited: dict[int, anyio.Event] = {}
+    if model.capabilities.keeps_prefixes:
+        sent = {same[0]: anyio.Event() for same in groups}
+        awaited = {i: sent[order[0] if i == same[0] else same[0]] for same in groups for i in same if i != order[0]}
+
+    async def one_by_one(i: int) -> None:
+        if i in awaited:
+            await awaited[i].wait()
+        end(i, await ask(model, questions[i], chosen=chosen, again=again))
+        if i in sent:
+            sent[i].set()
+
+    await side_by_side(one_by_one, order, at_once)
 
 
-def _awaited(questions: Mapping[int, VerdictQuestion[Found]], order: Sequence[int]) -> dict[int, int]:
-    """The question that must be answered before another is sent, so that what they have in common is computed once.
+async def ask(model: Writer, asked: Question, *, chosen: bool = False, again: bool = True) -> Verdict:
+    """The verdict in the model's reply.
 
-    That is the first with the same beginning, and for these the first of all, which begins with the instructions.
+    ``chosen``: the labels are given as a choice, and no explanation is requested. ``again``: after a reply without a
+    verdict, the allowed verdicts are restated once.
     """
-    first: dict[tuple[str, str], int] = {}
-    found = {i: first.setdefault(_beginning(i, questions[i]), i) for i in order}
-    return {i: order[0] if i == other else other for i, other in found.items() if i != order[0]}
-
-
-def _beginning(i: int, question: VerdictQuestion[Found]) -> tuple[str, str]:
-    return question.task, question.begins_with or str(i)
-
-
-# --- verdicts as probabilities of the labels -----------------------------------------------------------------------
-
-
-async def _scored(
-    model: Model,
-    questions: Mapping[int, VerdictQuestion[Found]],
-    at_once: int,
-    answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
-) -> dict[int, VerdictReply[Found]]:
-    """Verdicts from log p of every label as the reply to every question, all in one batch."""
-    encoded: dict[int, list[ScoreRequest] | CallFailure] = {}
-    found: dict[int, VerdictReply[Found]] = {}
-
-    async def encode(i: int) -> None:
-        encoded[i] = await _requests(model, questions[i].messages(False), questions[i].labels)
-
-    await side_by_side(encode, list(questions), at_once)
-    batch = [(i, request) for i in questions if isinstance(sent := encoded[i], list) for request in sent]
-    places: dict[int, list[int]] = {}
-    for place, (i, _) in enumerate(batch):
-        places.setdefault(i, []).append(place)
-    replies: dict[int, ScoreReply] = {}
-
-    def end(i: int, nats: tuple[float, ...] | CallFailure) -> None:
-        verdict = nats if isinstance(nats, CallFailure) else questions[i].mean(nats)
-        found[i] = VerdictReply(None, None, verdict) if isinstance(verdict, CallFailure) else VerdictReply(verdict)
-        answered(i, found[i])
-
-    def deliver(some: Mapping[int, ScoreReply]) -> None:
-        replies.update(some)
-        for i in dict.fromkeys(batch[place][0] for place in some):
-            if i not in found and all(place in replies for place in places[i]):
-                end(i, _sums([replies[place] for place in places[i]]))
-
-    for i, sent in encoded.items():
-        if isinstance(sent, CallFailure):
-            end(i, sent)
-    await model.score([request for _, request in batch], deliver)
-    return found
-
-
-async def _requests(
-    model: Model, messages: tuple[Message, ...], labels: Sequence[str]
-) -> list[ScoreRequest] | CallFailure:
-    """One request per label, or why there is none; a text that does not fit is never cut."""
-    try:
-        requests = [await model.encode(messages, label) for label in labels]
-    except CallError as error:
-        return error.failure
-    tokens, longest = max(request.tokens for request in requests), model.context_length
-    if longest is not None and tokens > longest:
-        return CallFailure("too_long", f"{tokens} tokens do not fit the context of {longest}", attempts=0)
-    return requests
-
-
-def _sums(replies: Sequence[ScoreReply]) -> tuple[float, ...] | CallFailure:
-    sums = []
-    for reply in replies:
-        if not isinstance(reply, TokenLogprobs):
-            return reply
-        sums.append(reply.total)
-    return tuple(sums)
-
-
-def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
-    """Probabilities of the labels, normalised over the labels."""
-    values = np.array(nats, dtype=float)
-    if np.isnan(values).any() or not math.isfinite(values.max()):
-        return CallFailure("bad_reply", f"log-probabilities of the labels must be numbers, got {values.tolist()}")
-    shares = np.exp(values - values.max())
-    return tuple((shares / shares.sum()).tolist())
-
-
-# --- verdicts as text ----------------------------------------------------------------------------------------------
-
-
-async def ask(
-    model: Writer, asked: VerdictQuestion[Found], *, explained: bool = False, again: bool = True
-) -> VerdictReply[Found]:
-    """The verdict; after a reply without one, the allowed verdicts are restated once, unless ``again`` is False."""
-    messages = asked.messages(explained)
-    most = CHOICE_TOKENS if asked.choices else asked.most_tokens
-    reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=asked.choices))
+    scale, earlier = asked.scale, None
+    choices = tuple(scale.labels) if chosen else ()
+    most = CHOICE_TOKENS if choices else scale.most_tokens
+    messages = asked.messages(explained=not chosen)
+    reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=choices))
+    verdict = None if isinstance(reply, CallFailure) else asked.read(reply)
+    if verdict is None and again and not isinstance(reply, CallFailure):
+        restated, earlier = asked_again(messages, reply.text, scale.restated()), reply.text
+        reply = await model.chat(ChatRequest(restated, max_tokens=most, choices=choices))
+        verdict = None if isinstance(reply, CallFailure) else asked.read(reply)
     if isinstance(reply, CallFailure):
-        return VerdictReply(None, None, reply)
-    verdict = asked.read(reply)
-    if verdict is None and again:
-        restated = asked_again(messages, reply.text, asked.restated)
-        earlier = reply.text
-        reply = await model.chat(ChatRequest(restated, max_tokens=most, choices=asked.choices))
-        if isinstance(reply, CallFailure):
-            return VerdictReply(None, earlier, reply)
-        verdict = asked.read(reply)
-    unclear = reply.choice_logprobs is None
-    if isinstance(verdict, CallFailure):
-        return VerdictReply(None, reply.text, verdict, unclear)
+        return Verdict(text=earlier, failure=reply)
     if verdict is not None:
-        return VerdictReply(verdict, reply.text, without_probabilities=unclear)
-    quoted, times = repr(reply.text.strip()[:QUOTED]), 1 + again
-    if reply.finish == "length":
-        message = f"the reply was cut off before a verdict{', twice' * again}. Last reply: {quoted}"
-        return VerdictReply(None, reply.text, CallFailure("truncated", message, attempts=times), unclear)
-    message = f"the {asked.role} gave none of {asked.allowed}{', twice' * again}. Last reply: {quoted}"
-    return VerdictReply(None, reply.text, CallFailure("unparsable", message, attempts=times), unclear)
+        return verdict
+    twice, quoted = ", twice" * again, repr(reply.text.strip()[:QUOTED])
+    cut = reply.finish == "length"
+    allowed = ", ".join(map(scale.spoken, scale.labels)) if scale.role == "critic" else scale.allowed
+    said = "the reply was cut off before a verdict" if cut else f"the {scale.role} gave none of {allowed}"
+    failure = CallFailure(
+        "truncated" if cut else "unparsable", f"{said}{twice}. Last reply: {quoted}", attempts=1 + again
+    )
+    return Verdict(text=reply.text, failure=failure, unclear=reply.choice_logprobs is None)
 
 
 def asked_again(messages: tuple[Message, ...], reply: str, restated: str) -> tuple[Message, ...]:

@@ -16,8 +16,9 @@ because pairs of one task repeat each other: on recorded critics 200 rings rank 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,35 +86,27 @@ def critic_questions(
     for task, names in answered.items():
         for agent in names:
             tasks_of.setdefault(agent, {})[task] = None
-    found: dict[tuple[str, str], list[CriticQuestion]] = {}
     chosen = None if only is None else {(task, *pair) for task, pairs in only.items() for pair in pairs}
-    wanted = None if chosen is None else {pair[1:] for pair in chosen}
-    for first, second in _pairs(list(tasks_of), panel):
+    wanted = None if chosen is None else {(first, second) for _, first, second in chosen}
+    found: dict[tuple[str, str], list[CriticQuestion]] = {(task, agent): [] for task in answered for agent in tasks_of}
+    for first, second in itertools.permutations(tasks_of, 2):
+        if panel is not None and first not in panel and second not in panel:
+            continue
         if wanted is not None and (first, second) not in wanted:
             continue
         common = [task for task in tasks_of[first] if task in tasks_of[second]]
         for task, others in other_tasks(common, shuffles, content_hash("shuffles", seed, first, second)).items():
             if chosen is None or (task, first, second) in chosen:
-                asked = (CriticQuestion(task, first, second, other) for other in (task, *others))
-                found.setdefault((task, first), []).extend(asked)
-    return [question for task in answered for agent in tasks_of for question in found.get((task, agent), ())]
-
-
-def _pairs(agents: Sequence[str], panel: Sequence[str] | None) -> Iterator[tuple[str, str]]:
-    chosen = set(agents if panel is None else panel)
-    for first in agents:
-        yield from ((first, s) for s in agents if s != first and (first in chosen or s in chosen))
+                found[task, first] += [CriticQuestion(task, first, second, other) for other in (task, *others)]
+    return list(itertools.chain.from_iterable(found.values()))
 
 
 def other_tasks(common: Sequence[str], shuffles: int, seed: str) -> dict[str, list[str]]:
     """The tasks that each task is shuffled with; empty if nothing can be shuffled."""
     drawn = sorted(common)  # the order of rows in a file must not change the draw
-    random = np.random.default_rng(int(seed, 16))
-    rows = derangements(len(drawn), shuffles, random)
-    if not len(rows):
-        return {}
-    by_task = {task: [drawn[s] for s in column] for task, column in zip(drawn, rows.T.tolist(), strict=True)}
-    return {task: by_task[task] for task in common}
+    columns = derangements(len(drawn), shuffles, np.random.default_rng(int(seed, 16))).T.tolist()
+    by_task = {task: [drawn[s] for s in column] for task, column in zip(drawn, columns, strict=True)}
+    return {task: by_task[task] for task in common if by_task[task]}
 
 
 # --- designs for scarce calls ---------------------------------------------------------------------------------------
@@ -134,12 +127,11 @@ class Design:
 
     @property
     def contrasts(self) -> int:
-        """Ordered pairs asked about, over all tasks."""
         return self.rings * self.agents
 
     @property
     def calls(self) -> int:
-        """Critic calls: one matched and ``shuffles`` shuffled questions for each contrast."""
+        """One matched and ``shuffles`` shuffled questions for each contrast."""
         return self.contrasts * (1 + self.shuffles)
 
 
@@ -150,7 +142,17 @@ def choose_design(n_tasks: int, n_agents: int, *, budget_calls: int, shuffles: i
     more than another shuffle; up to four if the budget allows them on every pair of every task. There are at most one
     fewer than tasks.
     """
-    _check_study(n_tasks, n_agents, shuffles)
+    if n_agents < LEAST_AGENTS:
+        raise MetricError(
+            f"a ranking by a critic needs at least {LEAST_AGENTS} agents, got {n_agents}. Two agents are each other's "
+            "only partner and score the same, so add an agent"
+        )
+    if n_tasks < LEAST_TASKS:
+        raise MetricError(
+            f"a critic needs at least {LEAST_TASKS} tasks, one to match and one to shuffle, got {n_tasks}. Add tasks"
+        )
+    if shuffles is not None and shuffles < 1:
+        raise MetricError(f"shuffles must be at least 1, got {shuffles}")
     every = n_tasks * (n_agents - 1)
     if shuffles is None:
         shuffles = max(1, min(default_shuffles(n_tasks), budget_calls // (every * n_agents) - 1))
@@ -174,10 +176,16 @@ def chosen_pairs(
     The choice depends only on the names and the seed, not on their order. A larger budget includes the choice of a
     smaller one, so raising it pays only for the new pairs while the shuffles stay the same.
     """
-    turns = _mixed("tasks", tasks, seed)[: design.tasks]
-    circle = _mixed("agents", agents, seed)
-    steps = [int(step) for step in _mixed("steps", [str(step) for step in range(1, design.agents)], seed)]
-    stride = _stride(design.tasks, len(steps))
+
+    def mixed(what: str, names: Iterable[str]) -> list[str]:
+        """The names in an order that the seed decides, the same on every machine and release."""
+        return sorted(names, key=lambda name: content_hash("design", what, seed, name))
+
+    turns, circle = mixed("tasks", tasks)[: design.tasks], mixed("agents", agents)
+    steps = [int(step) for step in mixed("steps", map(str, range(1, design.agents)))]
+    # The next lap goes on where the last one ended, so that all steps are used equally often. Where the number of tasks
+    # shares a divisor with that of steps, a task would get one step twice: the next number that shares none is taken.
+    stride = next(n for n in itertools.count(design.tasks) if math.gcd(n, len(steps)) == 1)
     chosen = set(turns)
     found: dict[str, list[tuple[str, str]]] = {task: [] for task in tasks if task in chosen}
     for ring in range(design.rings):
@@ -185,31 +193,3 @@ def chosen_pairs(
         step = steps[(lap * stride + place) % len(steps)]
         found[turns[place]].extend(zip(circle, circle[step:] + circle[:step], strict=True))
     return {task: tuple(pairs) for task, pairs in found.items()}
-
-
-def _stride(tasks: int, steps: int) -> int:
-    """The advance of the steps from one lap over the tasks to the next.
-
-    The number of tasks goes on where the lap ended, so that all steps are used equally often. Where it shares a
-    divisor with the number of steps, a task would get one step twice: the next number that shares none is taken.
-    """
-    return next(stride for stride in range(tasks, tasks + steps + 1) if math.gcd(stride, steps) == 1)
-
-
-def _mixed(what: str, names: Sequence[str], seed: int) -> list[str]:
-    """The names in an order that the seed decides, the same on every machine and release."""
-    return sorted(names, key=lambda name: content_hash("design", what, seed, name))
-
-
-def _check_study(n_tasks: int, n_agents: int, shuffles: int | None) -> None:
-    if n_agents < LEAST_AGENTS:
-        raise MetricError(
-            f"a ranking by a critic needs at least {LEAST_AGENTS} agents, got {n_agents}. Two agents are each other's "
-            "only partner and score the same, so add an agent"
-        )
-    if n_tasks < LEAST_TASKS:
-        raise MetricError(
-            f"a critic needs at least {LEAST_TASKS} tasks, one to match and one to shuffle, got {n_tasks}. Add tasks"
-        )
-    if shuffles is not None and shuffles < 1:
-        raise MetricError(f"shuffles must be at least 1, got {shuffles}")

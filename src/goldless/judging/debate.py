@@ -9,30 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from goldless.concurrency import side_by_side
-from goldless.errors import CapabilityError, UserError, nearest
+from goldless.errors import CapabilityError
 from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import Texts, VerdictQuestion, VerdictReply, ask, fence, fenced
+from goldless.judging.asking import Question, Texts, Verdict, ask
 from goldless.judging.replies import own_text, plain, without_copies
-from goldless.judging.reviewing import (
-    Judgement,
-    Material,
-    Prompts,
-    ReviewQuestion,
-    evidence_of,
-    find_material,
-)
-from goldless.judging.scales import Scale
-from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message
+from goldless.judging.reviewing import Prompts, ReviewQuestion
+from goldless.judging.scales import Scale, fence, fenced, find_named
+from goldless.models.interface import ChatModel, ChatRequest, Message
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
 TURN_TOKENS = 1024
 BRIEF = 80
 """Maximum length in characters of a reply that is only a verdict."""
-ROLE = "debater"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +64,30 @@ DEBATES = {debate.name: debate for debate in (C1, C2, C3)}
 
 def find_debate(name: str) -> Debate:
     """The debate with this name."""
-    if name not in DEBATES:
-        raise UserError(f"unknown debate {name!r}{nearest(name, DEBATES) or '.'} Known: {', '.join(DEBATES)}")
-    return DEBATES[name]
+    return find_named("debate", name, DEBATES)
 
 
-Turn = tuple[str, str]
-"""The speaker, and the text."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastTurn(Question):
+    """The turn of the last round, which ends with a verdict."""
+
+    turn: tuple[Message, ...]
+
+    def messages(self, *, explained: bool) -> tuple[Message, ...]:
+        del explained
+        return self.turn
+
+    def read_text(self, text: str) -> float | None:
+        """The verdict on the last line that marks one; a reply of one short line can be only the verdict."""
+        shown = plain(without_turn_signs(text))
+        lines = re.findall(
+            r"(?im)^(?:[^\w\n]|_){0,12}(?:my\s|final\s){0,2}verdict[*_\s]{0,4}[:=](.*(?:\n(?![ \t]*\n).*){0,20})",
+            own_text(without_copies(shown, map(without_turn_signs, self.texts))),
+        )
+        if lines:
+            return self.scale.read(lines[-1])
+        brief = own_text(text)
+        return self.scale.read_apart(brief, self.texts) if "\n" not in brief and len(brief) < BRIEF else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +104,12 @@ class DebateStage:
     task_description: str = ""
 
     def __post_init__(self) -> None:
-        """Raise where the model cannot debate."""
         if not self.model.capabilities.chat:
             short = self.model.identity.short
             raise CapabilityError(f"{short} does not write text, so it cannot debate. Name a chat model")
 
     @property
     def name(self) -> str:
-        """The name of this debate in the evidence."""
         return self.reviewer or f"debate-{self.debate.name}({self.model.identity.short})"
 
     async def review(
@@ -118,65 +125,47 @@ class DebateStage:
         found: dict[int, JudgementEvidence] = {}
 
         async def one(i: int) -> None:
-            material = find_material(questions[i], self.scale, texts, prompts)
-            reply = await self._debate(material)
-            found[i] = evidence_of(questions[i], reply, self.name, self.scale.name)
+            question = questions[i].on(self.scale, texts, prompts, self.task_description)
+            verdict = Verdict(failure=question) if isinstance(question, CallFailure) else await self._debate(question)
+            found[i] = questions[i].answered(verdict, self.name, self.scale.name)
             answered(found[i])
 
         await side_by_side(one, range(len(questions)), at_once)
         return [found[i] for i in range(len(questions))]
 
-    async def _debate(self, material: Material | CallFailure) -> VerdictReply[Judgement]:
-        if isinstance(material, CallFailure):
-            return VerdictReply(None, None, material)
-        turns: list[Turn] = []
-        verdicts: list[float] = []
-        for number in range(1, self.debate.rounds + 1):
+    async def _debate(self, question: Question) -> Verdict:
+        turns: list[tuple[str, str]] = []
+        values: list[float] = []
+        for last in [False] * (self.debate.rounds - 1) + [True]:
             for debater in self.debate.debaters:
-                last = number == self.debate.rounds
-                messages = self._messages(material, debater, turns, last=last)
-                said = await (self._close(messages, material) if last else _speak(self.model, messages))
-                if isinstance(said, CallFailure):
-                    return VerdictReply(None, _transcript(turns) or None, said)
-                text, value = said
-                turns.append((debater.name, text))
-                if value is not None:
-                    verdicts.append(value)
-        return VerdictReply(Judgement(sum(verdicts) / len(verdicts), _transcript(turns), "label"))
+                messages = self._messages(question, debater, turns, last=last)
+                said = await (self._close(messages, question) if last else self._speak(messages))
+                if said.failure is not None:
+                    return Verdict(text=_transcript(turns) or None, failure=said.failure)
+                turns.append((debater.name, said.text or ""))
+                if said.value is not None:
+                    values.append(said.value)
+        return Verdict(value=sum(values) / len(values), text=_transcript(turns), read_from="label")
 
-    async def _close(self, messages: tuple[Message, ...], material: Material) -> tuple[str, float | None] | CallFailure:
-        """The turn of the last round, which ends with a verdict."""
-        question = VerdictQuestion(
-            role=ROLE,
-            messages=lambda _: messages,
-            read=lambda reply: self._read(reply, material.texts),
-            restated=self.scale.restated(),
-            allowed=self.scale.allowed,
-            most_tokens=max(TURN_TOKENS, self.scale.most_tokens),
-        )
-        answer = await ask(self.model, question)
-        return answer.failure or (answer.text or "", answer.verdict)
+    async def _speak(self, messages: tuple[Message, ...]) -> Verdict:
+        """A turn before the last round. One that was cut is still a turn; an empty one is not."""
+        reply = await self.model.chat(ChatRequest(messages, max_tokens=TURN_TOKENS))
+        if isinstance(reply, CallFailure):
+            return Verdict(failure=reply)
+        text = reply.text.strip()
+        return Verdict(text=text, failure=None if text else CallFailure("bad_reply", "the debater's reply is empty"))
 
-    def _read(self, reply: ChatReply, texts: Sequence[str]) -> float | None:
-        """The verdict on the last line that marks one; a reply of one short line can be only the verdict."""
-        text = own_text(without_copies(plain(without_turn_signs(reply.text)), map(without_turn_signs, texts)))
-        lines = re.findall(
-            r"(?im)^(?:[^\w\n]|_){0,12}(?:my\s|final\s){0,2}verdict[*_\s]{0,4}[:=](.*(?:\n(?![ \t]*\n).*){0,20})", text
-        )
-        if lines:
-            return self.scale.read(lines[-1])
-        brief = own_text(reply.text)
-        return self.scale.read_apart(brief, texts) if "\n" not in brief and len(brief) < BRIEF else None
+    async def _close(self, messages: tuple[Message, ...], question: Question) -> Verdict:
+        scale = replace(self.scale, role="debater", most_tokens=max(TURN_TOKENS, self.scale.most_tokens))
+        first, second, prompt = question.first, question.second, question.prompt
+        return await ask(self.model, LastTurn(scale=scale, first=first, second=second, prompt=prompt, turn=messages))
 
     def _messages(
-        self, material: Material, debater: Debater, turns: Sequence[Turn], *, last: bool
+        self, question: Question, debater: Debater, turns: Sequence[tuple[str, str]], *, last: bool
     ) -> tuple[Message, ...]:
-        question = self.scale.messages(
-            material.first, material.second, prompt=material.prompt, task_description=self.task_description
-        )
-        texts = [*material.texts, *(text for _, text in turns)]
-        line, usual = fence(*texts), fence(*material.texts)
-        asked = "\n\n".join(message.content for message in question).replace(usual, line)
+        usual = fence(*question.texts)
+        line = fence(*question.texts, *(text for _, text in turns))
+        asked = "\n\n".join(message.content for message in question.messages(explained=False)).replace(usual, line)
         others = [other.name for other in self.debate.debaters if other != debater]
         system = (
             f"You are {debater.name}, one who discusses a question with others before it is decided. "
@@ -196,14 +185,5 @@ class DebateStage:
         return Message("system", system), Message("user", body)
 
 
-async def _speak(model: ChatModel, messages: tuple[Message, ...]) -> tuple[str, None] | CallFailure:
-    """A turn before the last round. One that was cut is still a turn; an empty one is not."""
-    reply = await model.chat(ChatRequest(messages, max_tokens=TURN_TOKENS))
-    if isinstance(reply, CallFailure):
-        return reply
-    text = reply.text.strip()
-    return (text, None) if text else CallFailure("bad_reply", "the debater's reply is empty")
-
-
-def _transcript(turns: Sequence[Turn]) -> str:
+def _transcript(turns: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(f"[{name}] {text}" for name, text in turns)

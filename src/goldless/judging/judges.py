@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goldless.errors import UserError, nearest
 from goldless.judging.replies import BracketReader, FirstLineReader, NumberReader, TagReader
-from goldless.judging.scales import SCALES, Scale
+from goldless.judging.scales import SCALES, Scale, find_named
 
 ACT = (
     "Please act as an impartial judge and evaluate the quality of the responses provided by two AI assistants to the "
@@ -31,15 +30,13 @@ FORMAT = (
     '"[[A]]" if assistant A is better, "[[B]]" if assistant B is better, and "[[C]]" for a tie.'
 )
 
+LETTERS = {"A": 1.0, "B": 0.0, "C": 0.5}
+
 COMPLETENESS = Scale(
     name="completeness",
     source="TVD-MI paper, A.3.2, values of A.4; fences and what is said of them are ours",
-    pairwise=True,
-    lowest=0.0,
-    highest=1.0,
-    labels=("A", "B", "C"),
-    values=(1.0, 0.0, 0.5),
-    reader=BracketReader({"a": 1.0, "b": 0.0, "c": 0.5}),
+    labels=LETTERS,
+    reader=BracketReader(LETTERS),
     allowed="one of these: [[A]], [[B]] or [[C]]",
     opening=f"{ACT} {AVOID} O{FORMAT}",
     opening_explained=f"{ACT} {EXPLAIN} {AVOID} After providing your explanation, o{FORMAT}",
@@ -67,16 +64,11 @@ MEDICAL_CRITERIA = {
 }
 """The TVD-MI paper's three, A.6; the short names are ours."""
 
-
-def _medical(criterion: str) -> Scale:
-    return Scale(
-        name=f"medical-{criterion}",
+MEDICAL = tuple(
+    Scale(
+        name=f"medical-{name}",
         source="TVD-MI paper, A.6, the first response as its target; fences and what is said of them are ours",
-        pairwise=True,
-        lowest=0.0,
-        highest=1.0,
-        labels=("1", "-1", "0"),
-        values=(1.0, 0.0, 0.5),
+        labels={"1": 1.0, "-1": 0.0, "0": 0.5},
         reader=NumberReader(-1, 1, {1.0: 1.0, -1.0: 0.0, 0.0: 0.5}),
         allowed="one of these: 1, -1 or 0",
         opening="You are an expert summarization evaluator for clinical data.",
@@ -84,14 +76,15 @@ def _medical(criterion: str) -> Scale:
         first_heading="Target Summary:",
         second_heading="Output Summary:",
         closing=(
-            f"Criterion: {MEDICAL_CRITERIA[criterion]}\n"
+            f"Criterion: {criterion}\n"
             "Please answer with '1' if you prefer the Target Summary, '-1' if you prefer the Output Summary, or '0' if "
             "you have no preference."
         ),
     )
+    for name, criterion in MEDICAL_CRITERIA.items()
+)
 
-
-MEDICAL = tuple(_medical(criterion) for criterion in MEDICAL_CRITERIA)
+NUMBERED = {"1": 1.0, "2": 0.0, "Tie": 0.5}
 
 PANDALM = Scale(
     name="pandalm",
@@ -99,12 +92,8 @@ PANDALM = Scale(
         "the layout and verdicts that preference models fine-tuned in the manner of PandaLM are trained on, in our "
         "words; fences and what is said of them are ours"
     ),
-    pairwise=True,
-    lowest=0.0,
-    highest=1.0,
-    labels=("1", "2", "Tie"),
-    values=(1.0, 0.0, 0.5),
-    reader=FirstLineReader({"1": 1.0, "2": 0.0, "tie": 0.5}),
+    labels=NUMBERED,
+    reader=FirstLineReader(NUMBERED),
     allowed="one of these: 1, 2 or Tie",
     opening=(
         "Two responses to the same task are given below. Compare them. Write on the first line which one is better: 1, "
@@ -160,49 +149,47 @@ REVIEW_ANALYSIS = (
     "criterion, provide an overall assessment of the review's quality. Consider how well it serves its purpose of "
     "offering valuable feedback to the authors."
 )
-PARTS = (
+QUALITY = "where 0 is the lowest quality, 5 is the average quality, and 10 is the highest quality."
+FORMAT_OF_PARTS = (
     "Present your evaluation in the following format:\n"
     "<analysis>\n[Your detailed analysis here]\n</analysis>\n"
     "<overall_assessment>\n[Your overall assessment here]\n</overall_assessment>\n"
 )
 
 
-def _numbered(criteria: Mapping[str, str]) -> str:
-    return "\n".join(f"{number}. {name}: {asked}" for number, (name, asked) in enumerate(criteria.items(), 1))
-
-
-def _overall(opening: str, analysis: str, criteria: Mapping[str, str]) -> str:
-    return (
-        f"{opening}\n{_numbered(criteria)}\n\n{analysis}\n\n"
-        "Finally, assign a score to the review on a scale of 0 to 10, where 0 is the lowest quality, 5 is the average "
-        f"quality, and 10 is the highest quality.\n\n{PARTS}"
-        "<overall_score>\n[Your final quality score here]\n</overall_score>"
-    )
-
-
-def _by_criterion(opening: str, analysis: str, criteria: Mapping[str, str]) -> str:
-    lines = "\n".join(f"{name}: [score]" for name in criteria)
-    return (
-        f"{opening}\n{_numbered(criteria)}\n\n{analysis}\n\n"
-        "Finally, assign a score from 0 to 10 for each criterion, where 0 is the lowest quality, 5 is the average "
-        f"quality, and 10 is the highest quality.\n\n{PARTS}<scores>\n{lines}\n</scores>"
-    )
-
-
 def _examiner(
-    name: str, source: str, opening: str, *, reader: TagReader, headings: tuple[str, str], allowed: str
+    name: str,
+    source: str,
+    criteria: Mapping[str, str],
+    *,
+    opening: str = REVIEW_OPENING,
+    analysis: str = REVIEW_ANALYSIS,
+    headings: tuple[str, str] = ("[Paper]", "[Review]"),
+    overall: bool = False,
 ) -> Scale:
+    """An examiner by these criteria; ``overall``: it gives one score, not one for each."""
+    numbered = "\n".join(f"{number}. {name}: {asked}" for number, (name, asked) in enumerate(criteria.items(), 1))
+    tag, names = ("overall_score", ()) if overall else ("scores", tuple(criteria))
+    if overall:
+        score = f"a score to the review on a scale of 0 to 10, {QUALITY}"
+        form, allowed = "[Your final quality score here]", "a number from 0 to 10"
+    else:
+        score = f"a score from 0 to 10 for each criterion, {QUALITY}"
+        form = "\n".join(f"{name}: [score]" for name in criteria)
+        allowed = f'a line "NAME: NUMBER" from 0 to 10 for each of {", ".join(criteria)}'
     return Scale(
         name=name,
         source=f"{source}; fences and what is said of them are ours",
         pairwise=False,
         lowest=LOWEST,
         highest=HIGHEST,
-        labels=(),
-        values=(),
-        reader=reader,
-        allowed=allowed,
-        opening=opening,
+        labels={},
+        reader=TagReader(tag, LOWEST, HIGHEST, names),
+        allowed=f"<{tag}>, {allowed}, and </{tag}>",
+        opening=(
+            f"{opening}\n{numbered}\n\n{analysis}\n\nFinally, assign {score}\n\n"
+            f"{FORMAT_OF_PARTS}<{tag}>\n{form}\n</{tag}>"
+        ),
         question_heading=headings[0],
         first_heading=headings[1],
         closing="[Your evaluation]",
@@ -210,40 +197,21 @@ def _examiner(
     )
 
 
-def _score_lines(criteria: Mapping[str, str]) -> str:
-    return f'<scores>, a line "NAME: NUMBER" from 0 to 10 for each of {", ".join(criteria)}, and </scores>'
-
-
-LM_EXAMINER = _examiner(
-    "lm-examiner",
-    "GEM paper, D.3",
-    _overall(REVIEW_OPENING, REVIEW_ANALYSIS, REVIEW_CRITERIA),
-    reader=TagReader("overall_score", LOWEST, HIGHEST),
-    headings=("[Paper]", "[Review]"),
-    allowed="<overall_score>, a number from 0 to 10, and </overall_score>",
-)
-LM_EXAMINER_CRITERIA = _examiner(
-    "lm-examiner-criteria",
-    "GEM paper, D.3, with a score of each criterion",
-    _by_criterion(REVIEW_OPENING, REVIEW_ANALYSIS, REVIEW_CRITERIA),
-    reader=TagReader("scores", LOWEST, HIGHEST, tuple(REVIEW_CRITERIA)),
-    headings=("[Paper]", "[Review]"),
-    allowed=_score_lines(REVIEW_CRITERIA),
-)
-LM_EXAMINER_GENERAL = _examiner(
-    "lm-examiner-general",
-    "this project; GEM paper, D.3, worded for any task",
-    _by_criterion(
-        "You evaluate a response to a task. The task is given after '[Task]' and the response after '[Response]'.\n\n"
-        "Consider the following criteria:",
-        "Analyse for each criterion how well the response meets it. Then give an overall assessment.",
+EXAMINERS = (
+    _examiner("lm-examiner", "GEM paper, D.3", REVIEW_CRITERIA, overall=True),
+    _examiner("lm-examiner-criteria", "GEM paper, D.3, with a score of each criterion", REVIEW_CRITERIA),
+    _examiner(
+        "lm-examiner-general",
+        "this project; GEM paper, D.3, worded for any task",
         GENERAL_CRITERIA,
+        opening=(
+            "You evaluate a response to a task. The task is given after '[Task]' and the response after "
+            "'[Response]'.\n\nConsider the following criteria:"
+        ),
+        analysis="Analyse for each criterion how well the response meets it. Then give an overall assessment.",
+        headings=("[Task]", "[Response]"),
     ),
-    reader=TagReader("scores", LOWEST, HIGHEST, tuple(GENERAL_CRITERIA)),
-    headings=("[Task]", "[Response]"),
-    allowed=_score_lines(GENERAL_CRITERIA),
 )
-EXAMINERS = (LM_EXAMINER, LM_EXAMINER_CRITERIA, LM_EXAMINER_GENERAL)
 
 JUDGES = {**SCALES, **{scale.name: scale for scale in (COMPLETENESS, *MEDICAL, PANDALM, *EXAMINERS)}}
 """Every scale for a single model, by name."""
@@ -251,6 +219,4 @@ JUDGES = {**SCALES, **{scale.name: scale for scale in (COMPLETENESS, *MEDICAL, P
 
 def find_judge(name: str) -> Scale:
     """The scale with this name, of PRE or of a judge."""
-    if name not in JUDGES:
-        raise UserError(f"unknown judge {name!r}{nearest(name, JUDGES) or '.'} Known: {', '.join(JUDGES)}")
-    return JUDGES[name]
+    return find_named("judge", name, JUDGES)

@@ -8,7 +8,6 @@ field by field when it is read; it contains no key, no response and no prompt, o
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from goldless._version import __version__
 from goldless.errors import UserError
@@ -24,13 +22,10 @@ from goldless.files import write_text
 from goldless.judging.scales import Scale
 from goldless.models.interface import ModelIdentity, content_hash
 
-FORMAT = 1
 SUFFIX = ".licence.json"
 VALID_DAYS = 90
 """The lifetime of a licence."""
 
-Setting = str | int | float | bool | None
-"""The type of an exam's setting."""
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Hash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -60,7 +55,7 @@ class Sitting:
     __pydantic_config__: ClassVar = STRICT
 
     exam: Text
-    settings: Mapping[str, Setting] = field(default_factory=dict)
+    settings: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +76,7 @@ class Licence:
 
     __pydantic_config__: ClassVar = STRICT
 
+    format: Literal[1]
     reviewer: Text
     """The short form of its identity."""
     identity: ModelIdentity
@@ -111,19 +107,16 @@ _LICENCE = TypeAdapter(Licence)
 def prompt_hash(scale: Scale, task_description: str) -> str:
     """Hash of a reviewer's instructions: the scale's messages with and without a prompt, its labels and its range."""
     marks = ("<first>", "<second>") if scale.pairwise else ("<first>", None)
-    described = task_description.strip()
     worded = [
         [
-            asdict(message)
-            for message in scale.messages(*marks, prompt=prompt, task_description=described, explained=explained)
+            asdict(one)
+            for one in scale.messages(*marks, prompt=p, task_description=task_description, explained=explained)
         ]
-        for prompt in ("<prompt>", None)
+        for p in ("<prompt>", None)
         for explained in (False, True)
     ]
-    spoken = [scale.spoken(label) for label in scale.labels]
-    return content_hash(
-        "licence", scale.name, scale.lowest, scale.highest, spoken, list(scale.values), worded, scale.restated()
-    )
+    labels = [scale.spoken(label) for label in scale.labels], list(scale.labels.values())
+    return content_hash("licence", scale.name, scale.lowest, scale.highest, *labels, worded, scale.restated())
 
 
 def issue(
@@ -149,6 +142,7 @@ def issue(
         )
     day = dt.datetime.now(dt.UTC).date() if issued is None else issued
     return Licence(
+        format=1,
         reviewer=identity.short,
         identity=identity,
         scale=scale.name,
@@ -184,14 +178,35 @@ def check(
         reasons.append(
             f"it is for another prompt or task description ({licence.prompt_hash[:8]}, not {prompt_hash[:8]})"
         )
-    if plain_kind(task_kind) != plain_kind(licence.task_kind):
+    if _plain_kind(task_kind) != _plain_kind(licence.task_kind):
         reasons.append(f"it is for tasks of the kind {licence.task_kind!r}, not {task_kind!r}")
-    theirs, ours = _version(licence.goldless), _version(__version__)
-    if theirs is None or ours is None or theirs > ours:
+    issuer, ours_is = (re.match(r"\d+(?:\.\d+)*", version) for version in (licence.goldless, __version__))
+    if issuer is None or ours_is is None or _numbers(issuer[0]) > _numbers(ours_is[0]):
         reasons.append(
             f"it was issued by goldless {licence.goldless}, which this version, {__version__}, does not support"
         )
     return reasons
+
+
+def _other_model(held: ModelIdentity, asked: ModelIdentity) -> list[str]:
+    if (held.provider, held.name) != (asked.provider, asked.name):
+        return [f"it is for another model, {held.provider}:{held.name}, not {asked.provider}:{asked.name}"]
+    compared = [(f"model's {what}", getattr(held, what), getattr(asked, what)) for what in ("revision", "tokenizer")]
+    reasons = [f"it is for the {what} {a or 'unknown'}, not {b or 'unknown'}" for what, a, b in compared if a != b]
+    for name in sorted({*held.settings, *asked.settings}):
+        ours, theirs = held.settings.get(name), asked.settings.get(name)
+        if ours != theirs:
+            reasons.append(f"it is for the setting {name} = {ours or 'unset'}, not {theirs or 'unset'}")
+    return reasons
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _plain_kind(words: str) -> str:
+    """A kind of task in the form used for comparisons: lower case, single spaces."""
+    return " ".join(words.split()).casefold()
 
 
 def refuse(
@@ -207,47 +222,16 @@ def refuse(
     ``held``: each reviewer with its licence, or None if it has none. ``today`` None: the current day, in UTC.
     """
     day = dt.datetime.now(dt.UTC).date() if today is None else today
-    lines = []
-    for identity, licence in held:
-        if licence is None:
-            lines.append(f"  {identity.short}: no licence")
-            continue
-        reasons = check(
-            licence, identity=identity, scale=scale, prompt_hash=prompt_hash, task_kind=task_kind, today=day
-        )
-        lines += [f"  {identity.short}: {reason}" for reason in reasons]
+    asked = {"scale": scale, "prompt_hash": prompt_hash, "task_kind": task_kind}
+    lines = [
+        f"  {identity.short}: {reason}"
+        for identity, licence in held
+        for reason in (["no licence"] if licence is None else check(licence, identity=identity, **asked, today=day))
+    ]
     if lines:
         raise UserError(
             "\n".join(["these reviewers have no valid licence. Let them take the exams, or leave them out:", *lines])
         )
-
-
-def _other_model(licensed: ModelIdentity, asked: ModelIdentity) -> list[str]:
-    if (licensed.provider, licensed.name) != (asked.provider, asked.name):
-        return [f"it is for another model, {licensed.provider}:{licensed.name}, not {asked.provider}:{asked.name}"]
-    reasons = [
-        f"it is for the model's {what} {ours or 'unknown'}, not {theirs or 'unknown'}"
-        for what, ours, theirs in (
-            ("revision", licensed.revision, asked.revision),
-            ("tokenizer", licensed.tokenizer, asked.tokenizer),
-        )
-        if ours != theirs
-    ]
-    for name in sorted({*licensed.settings, *asked.settings}):
-        ours, theirs = licensed.settings.get(name), asked.settings.get(name)
-        if ours != theirs:
-            reasons.append(f"it is for the setting {name} = {ours or 'unset'}, not {theirs or 'unset'}")
-    return reasons
-
-
-def plain_kind(words: str) -> str:
-    """A kind of task in the form used for comparisons: lower case, single spaces."""
-    return " ".join(words.split()).casefold()
-
-
-def _version(text: str) -> tuple[int, ...] | None:
-    numbers = re.match(r"(\d+(?:\.\d+)*)", text)
-    return tuple(map(int, numbers[1].split("."))) if numbers else None
 
 
 # --- on disk -------------------------------------------------------------------------------------------------------
@@ -260,15 +244,13 @@ def write_licence(licence: Licence, folder: Path | str) -> Path:
     """
     folder = Path(folder)
     subject = content_hash(
-        licence.identity.as_dict(), licence.scale, licence.prompt_hash, plain_kind(licence.task_kind)
+        licence.identity.as_dict(), licence.scale, licence.prompt_hash, _plain_kind(licence.task_kind)
     )
     words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{licence.reviewer} {licence.scale}").strip("-.")[:80]
     path = folder / f"{words}-{subject[:8]}{SUFFIX}"
-    data = {"format": FORMAT, **_LICENCE.dump_python(licence, mode="json")}
-    body = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, body)
+        write_text(path, _LICENCE.dump_json(licence, indent=2).decode() + "\n")
     except OSError as error:
         raise UserError(f"{path}: the licence cannot be written ({error.strerror}). Choose another folder") from error
     return path
@@ -282,20 +264,13 @@ def read_licences(folder: Path | str) -> list[Licence]:
 def read_licence(path: Path | str) -> Licence:
     """The licence in a file. Raises a UserError that names the file and every field that is wrong."""
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        return _LICENCE.validate_json(Path(path).read_bytes())
+    except OSError as error:
         raise UserError(f"{path}: cannot be read as a licence ({error})") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT or isinstance(data["format"], bool):
-        given = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise UserError(f"{path}: must be a JSON object with format {FORMAT}, got {given!r}. Issue the licence again")
-    try:
-        # as JSON once more: there a date is a text, and a list is a tuple, where nothing else is turned into another
-        return _LICENCE.validate_json(json.dumps({name: value for name, value in data.items() if name != "format"}))
     except ValidationError as error:
-        problems = [f"  {path}: {_problem(problem)}" for problem in error.errors()]
-        raise UserError("\n".join(["the licence is not valid. Issue it again:", *problems])) from error
-
-
-def _problem(problem: ErrorDetails) -> str:
-    given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}{given}"
+        lines = ["the licence is not valid. Issue it again:"]
+        for problem in error.errors():
+            given = "" if problem["type"] == "missing" else f", got {problem['input']!r:.200}"
+            where = f"{'.'.join(map(str, problem['loc']))}: " if problem["loc"] else ""
+            lines.append(f"  {path}: {where}{problem['msg']}{given}")
+        raise UserError("\n".join(lines)) from error

@@ -277,10 +277,9 @@ class BracketReader:
     labels: Mapping[str, float]
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The label in the last double brackets."""
         del marked  # no mention counts
         bracketed = re.findall(r"\[\[([^\[\]]*)\]\]", text)
-        return self.labels.get(bracketed[-1].strip().casefold()) if bracketed else None
+        return _value(self.labels, " ".join(bracketed[-1].split())) if bracketed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,10 +289,38 @@ class FirstLineReader:
     labels: Mapping[str, float]
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The label that is the first line."""
         del marked  # no mention counts
-        first = text.strip().split("\n", 1)[0]
-        return self.labels.get(re.sub(r"^[\W_]+|[\W_]+$", "", first).casefold())
+        return _value(self.labels, re.sub(r"^[\W_]+|[\W_]+$", "", text.strip().split("\n", 1)[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyLabelReader:
+    """Labels as whole words: the reply begins with one, ended by punctuation or the end of the line, and has no other.
+
+    So "No idea", "highly" and "low to medium" are not labels.
+    """
+
+    labels: Mapping[str, float]
+    confidence: bool = False
+    """True if a label also counts right after words such as "my confidence is", or before "confidence"."""
+
+    def find(self, text: str, *, marked: bool = False) -> float | None:
+        either = "|".join(map(re.escape, self.labels))
+        named = {found.casefold() for found in re.findall(rf"(?i)(?<![^\W_])(?:{either})(?![^\W_])", text)}
+        if len(named) != 1:
+            return None
+        before_noun = r"|\s+confidence\b" if self.confidence else ""
+        label = rf"[\W_]*({either})(?![-'\u2019]\w)(?=[\W_]*$|[^\S\n]*(?:[^\w\s]|_|\n){before_noun})"
+        noun = r"\b(?:confidence|level|label|answer|output)(?:\s+(?:level|label))?(?:\s+is|\s*[:=])"
+        found = re.search(rf"(?i){noun}{label}", text) if self.confidence else None
+        if found is None and not marked:
+            found = re.match(rf"(?i){label}", text)
+        return None if found is None else _value(self.labels, found[1])
+
+
+def _value(labels: Mapping[str, float], found: str) -> float | None:
+    """The value of a label, whatever its case."""
+    return next((value for label, value in labels.items() if label.casefold() == found.casefold()), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.judging.exams.items import all_pairs, pair_questions
+from goldless.judging.exams import all_pairs, pair_questions
 from goldless.judging.judges import find_judge
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.cache import default_journal

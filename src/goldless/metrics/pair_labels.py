@@ -9,14 +9,13 @@ once, with the mean of these labels.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from statistics import median
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
@@ -31,8 +30,6 @@ MANY_VOTES = 3
 """A majority of one decides where pairs have fewer votes than this, since a margin of two is hardly possible."""
 ROUNDING = 1e-9
 """Differences up to this count as zero: means of the same numbers in another order differ in the last digit."""
-
-Label = TypeVar("Label", Rating, Preference)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,17 +74,14 @@ class PairLabels:
 
     @property
     def n_decided(self) -> int:
-        """Number of pairs in which one response is better."""
         return int(np.count_nonzero(self.sign))
 
     @property
     def n_ties(self) -> int:
-        """Number of ties."""
         return self.n_pairs - self.n_decided
 
     @property
     def n_contradicted(self) -> int:
-        """Number of pairs on which ratings and preferences contradict each other."""
         return int(self.contradicted.sum())
 
     def decided(self) -> PairLabels:
@@ -104,21 +98,14 @@ class PairLabels:
 
     def kept(self, kept: BoolArray) -> PairLabels:
         """The labels where ``kept`` is true."""
-        return replace(
-            self,
-            task=self.task[kept],
-            low=self.low[kept],
-            high=self.high[kept],
-            sign=self.sign[kept],
-            by_preference=self.by_preference[kept],
-            contradicted=self.contradicted[kept],
-        )
+        columns = (one.name for one in fields(self) if isinstance(getattr(self, one.name), np.ndarray))
+        return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
     def places(self, pairs: Any) -> IntArray:
         """The index of the label of each pair of a table of the same tasks and agents; -1: the pair has no label."""
         if (self.tasks, self.agents) != (pairs.tasks, pairs.agents):
             raise MetricError("labels and judgements must have the same tasks and agents in the same order")
-        key, own = (_keys(one.task, one.low, one.high, len(self.agents)) for one in (pairs, self))
+        key, own = ((one.task * len(self.agents) + one.low) * len(self.agents) + one.high for one in (pairs, self))
         if not len(own):
             return np.full(len(key), -1)
         place = np.searchsorted(own, key).clip(max=len(own) - 1)
@@ -145,19 +132,13 @@ def rating_table(
 
     If ``tasks`` and ``agents`` are given, they order the table and all others are left out (None: by appearance).
     """
-    kept = _of_criterion(list(ratings), criterion)
-    tasks = _names(tasks, (rating.task for rating in kept))
-    agents = _names(agents, (rating.agent for rating in kept))
-    task_number, agent_number = _numbers(tasks), _numbers(agents)
-    said: dict[tuple[int, int], dict[str, list[float]]] = {}
-    for rating in kept:
-        if rating.task in task_number and rating.agent in agent_number:
-            cell = said.setdefault((task_number[rating.task], agent_number[rating.agent]), {})
-            cell.setdefault(rating.rater, []).append(rating.score)
+    rows = _frame(ratings, Rating, criterion)
+    tasks = list(dict.fromkeys(rows["task"] if tasks is None else tasks))
+    agents = list(dict.fromkeys(rows["agent"] if agents is None else agents))
+    medians = _medians(_numbered(rows, tasks, agents, "agent"))
+    place = medians["task"].to_numpy(), medians["agent"].to_numpy()
     value, raters = np.full((len(tasks), len(agents)), np.nan), np.zeros((len(tasks), len(agents)), np.int64)
-    for place, by_rater in said.items():
-        value[place] = median(sum(scores) / len(scores) for scores in by_rater.values())
-        raters[place] = len(by_rater)
+    value[place], raters[place] = medians["score"].to_numpy(), medians["raters"].to_numpy()
     return RatingTable(tuple(tasks), tuple(agents), value, raters)
 
 
@@ -174,13 +155,12 @@ def usual_margin(
 
     With the papers' convention it is always two.
     """
-    if convention != "default":
+    rows = _frame(preferences, Preference, criterion)
+    if convention != "default" or rows.is_empty():
         return PAPERS_MARGIN
-    votes: dict[tuple[str, frozenset[str]], set[str]] = {}
-    for label in _of_criterion(list(preferences), criterion):
-        votes.setdefault((label.task, frozenset((label.first, label.second))), set()).add(label.rater)
-    few = votes and float(np.median([len(raters) for raters in votes.values()])) < MANY_VOTES
-    return 1.0 if few else PAPERS_MARGIN
+    pair = "task", pl.min_horizontal("first", "second"), pl.max_horizontal("first", "second").alias("other")
+    votes = rows.group_by(*pair).agg(pl.col("rater").n_unique())["rater"].median()
+    return 1.0 if float(str(votes)) < MANY_VOTES else PAPERS_MARGIN
 
 
 def pair_labels(
@@ -198,86 +178,73 @@ def pair_labels(
     """
     if not least_margin > 0:
         raise MetricError(f"least_margin must be above 0, got {least_margin}. Try 2, as in the papers")
-    rated, compared = _of_criterion(list(ratings), criterion), _of_criterion(list(preferences), criterion)
-    if not rated and not compared:
+    rated, compared = _frame(ratings, Rating, criterion), _frame(preferences, Preference, criterion)
+    if rated.is_empty() and compared.is_empty():
         raise MetricError("there are no labels. Add a labels table with ratings or preferences to the study")
-    tasks = _names(tasks, [*(label.task for label in rated), *(label.task for label in compared)])
-    pairs = ((label.first, label.second) for label in compared)
-    agents = _names(agents, [*(label.agent for label in rated), *itertools.chain.from_iterable(pairs)])
-    table = rating_table(rated, tasks=tasks, agents=agents)
-    from_votes = _vote_signs(compared, tasks, agents, least_margin)
-    return _joined(tuple(tasks), tuple(agents), _rating_signs(table), from_votes, least_margin)
-
-
-Signs = tuple[IntArray, IntArray]
-"""Keys of pairs in ascending order, and the sign of each."""
-
-
-def _rating_signs(table: RatingTable) -> Signs:
-    """The sign of the difference of every two rated responses to a task."""
-    low, high = np.triu_indices(len(table.agents), k=1)
-    differences = table.value[:, low] - table.value[:, high]
-    task, pair = np.nonzero(~np.isnan(differences))
-    found = differences[task, pair]
-    signs = np.where(np.abs(found) <= ROUNDING, 0, np.sign(found)).astype(np.int64)
-    return _keys(task, low[pair], high[pair], len(table.agents)), signs
-
-
-def _vote_signs(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str], margin: float) -> Signs:
-    """The side of every compared pair that has the votes."""
-    task_number, agent_number = _numbers(tasks), _numbers(agents)
-    voices: dict[tuple[int, str], list[float]] = {}
-    for label in preferences:
-        first, second = agent_number.get(label.first, -1), agent_number.get(label.second, -1)
-        if label.task in task_number and first >= 0 and second >= 0:
-            low, high = min(first, second), max(first, second)
-            key = (task_number[label.task] * len(agents) + low) * len(agents) + high
-            voices.setdefault((key, label.rater), []).append(label.preference if low == first else -label.preference)
-    net: dict[int, int] = {}
-    for (key, _), said in voices.items():
-        mean = sum(said) / len(said)
-        net[key] = net.get(key, 0) + (abs(mean) > LEAST_PREFERENCE + ROUNDING) * (1 if mean > 0 else -1)
-    keys = np.array(sorted(net), dtype=np.int64)
-    votes = np.array([net[key] for key in sorted(net)], dtype=np.float64)
-    return keys, np.where(np.abs(votes) >= margin - ROUNDING, np.sign(votes), 0).astype(np.int64)
-
-
-def _joined(tasks: tuple[str, ...], agents: tuple[str, ...], ratings: Signs, votes: Signs, margin: float) -> PairLabels:
-    keys = np.union1d(ratings[0], votes[0])
-    by_rating, by_vote = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
-    by_rating[np.searchsorted(keys, ratings[0])] = ratings[1]
-    by_vote[np.searchsorted(keys, votes[0])] = votes[1]
-    sign = np.where(by_rating != 0, by_rating, by_vote)
+    sides = compared.select(pl.concat_list("first", "second").explode()).to_series()
+    tasks = list(dict.fromkeys([*rated["task"], *compared["task"]] if tasks is None else tasks))
+    agents = list(dict.fromkeys([*rated["agent"], *sides] if agents is None else agents))
+    pair = ["task", "low", "high"]
+    medians = _medians(_numbered(rated, tasks, agents, "agent"))
+    gap = pl.col("score") - pl.col("score_right")
+    by_rating = (
+        medians.rename({"agent": "low"})
+        .join(medians.rename({"agent": "high"}), on="task")
+        .filter(pl.col("low") < pl.col("high"))
+        .select(*pair, pl.when(gap.abs() > ROUNDING).then(gap.sign()).otherwise(0.0).alias("rated"))
+    )
+    first, second, said = pl.col("first"), pl.col("second"), pl.col("preference")
+    turned = pl.when(first < second).then(said).otherwise(-said)
+    vote = pl.when(said.abs() > LEAST_PREFERENCE + ROUNDING).then(said.sign()).otherwise(0.0)
+    net = pl.col("net")
+    by_vote = (
+        _numbered(compared, tasks, agents, "first", "second")
+        .select("task", "rater", turned, low=pl.min_horizontal(first, second), high=pl.max_horizontal(first, second))
+        .group_by(*pair, "rater")
+        .agg(said.mean())
+        .group_by(*pair)
+        .agg(vote.sum().alias("net"))
+        .select(*pair, pl.when(net.abs() >= least_margin - ROUNDING).then(net.sign()).otherwise(0.0).alias("voted"))
+    )
+    found = by_rating.join(by_vote, on=pair, how="full", coalesce=True).fill_null(0.0).sort(pair)
+    task, low, high, rating, voted = (column.cast(pl.Int64).to_numpy() for column in found.iter_columns())
+    sign = np.where(rating != 0, rating, voted)
     return PairLabels(
-        tasks,
-        agents,
-        task=keys // len(agents) ** 2,
-        low=keys // len(agents) % len(agents),
-        high=keys % len(agents),
+        tuple(tasks),
+        tuple(agents),
+        task=task,
+        low=low,
+        high=high,
         sign=sign,
-        by_preference=(sign != 0) & (by_rating == 0),
-        contradicted=by_rating * by_vote < 0,
-        margin=margin,
+        by_preference=(sign != 0) & (rating == 0),
+        contradicted=rating * voted < 0,
+        margin=least_margin,
     )
 
 
-def _of_criterion(labels: list[Label], criterion: str | None) -> list[Label]:
-    found = {label.criterion for label in labels}
-    if criterion is None:
-        if len(found) > 1:
-            names = ", ".join(sorted(map(str, found)))
-            raise MetricError(f"labels have {len(found)} criteria ({names}). Choose one with criterion")
-        return labels
-    return [label for label in labels if label.criterion == criterion]
+def _frame(
+    labels: Iterable[Rating | Preference], kind: type[Rating | Preference], criterion: str | None
+) -> pl.DataFrame:
+    """The labels on one criterion as a table."""
+    number = "score" if kind is Rating else "preference"
+    schema = {one.name: pl.Float64 if one.name == number else pl.String for one in fields(kind)}
+    rows = pl.DataFrame([[getattr(label, name) for name in schema] for label in labels], schema=schema, orient="row")
+    if criterion is not None:
+        return rows.filter(pl.col("criterion") == criterion)
+    if rows["criterion"].n_unique() > 1:
+        names = ", ".join(sorted(map(str, rows["criterion"].unique())))
+        raise MetricError(f"labels have {rows['criterion'].n_unique()} criteria ({names}). Choose one with criterion")
+    return rows
 
 
-def _names(given: Sequence[str] | None, found: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(found if given is None else given))
+def _numbered(rows: pl.DataFrame, tasks: Sequence[str], agents: Sequence[str], *columns: str) -> pl.DataFrame:
+    """The rows whose tasks and agents are known, by number."""
+    kinds = {"task": pl.Enum(tasks), **dict.fromkeys(columns, pl.Enum(agents))}
+    known = rows.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in kinds.items())
+    return known.drop_nulls(list(kinds)).with_columns(pl.col(*kinds).to_physical().cast(pl.Int64))
 
 
-def _numbers(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
-def _keys(task: IntArray, low: IntArray, high: IntArray, agents: int) -> IntArray:
-    return (task.astype(np.int64) * agents + low) * agents + high
+def _medians(rows: pl.DataFrame) -> pl.DataFrame:
+    """Median score and number of raters by task and agent; several scores by one rater count as their mean."""
+    by_rater = rows.group_by("task", "agent", "rater").agg(pl.col("score").mean())
+    return by_rater.group_by("task", "agent").agg(pl.col("score").median(), pl.len().alias("raters"))

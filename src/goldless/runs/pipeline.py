@@ -90,7 +90,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     templates, prompts = options.chosen_templates(), {}
     if plan.critic and not options.recorded:
         words = find_critic_prompt(options.critic_prompt)
-        prompts[words.name] = f"{words.opening}\n\n{words.ask}\n\n{words.explain or words.decide}{words.formats}"
+        prompts[words.name] = f"{words.opening}\n\n{words.closing_explained or words.closing}"
     return Evaluation(
         source=study,
         study=study.name,

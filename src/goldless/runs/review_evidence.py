@@ -15,7 +15,7 @@ import polars as pl
 
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import EXAMS, JUDGEMENTS, empty
-from goldless.judging.exams.items import one_order, pair_of
+from goldless.judging.exams import one_order, pair_of
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels

@@ -13,12 +13,21 @@ import polars as pl
 
 from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
+from goldless.judging import exams as exam_items
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
-from goldless.judging.exams import items as exam_items
-from goldless.judging.exams.items import ExamAnswer, ExamPair
-from goldless.judging.exams.pertinence import ChangingStage, PertinenceItem, nearest_items, sit_pertinence
-from goldless.judging.exams.self_confidence import ConfidenceSets, ConfidenceStage, chosen_sets, ranked_sets
+from goldless.judging.exams import (
+    ChangingStage,
+    ConfidenceSets,
+    ConfidenceStage,
+    ExamAnswer,
+    ExamPair,
+    PertinenceItem,
+    chosen_sets,
+    nearest_items,
+    ranked_sets,
+    sit_pertinence,
+)
 from goldless.judging.licences import Licence, check, prompt_hash, read_licence, read_licences
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
 from goldless.judging.scales import Scale, find_scale

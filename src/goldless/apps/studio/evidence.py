@@ -27,7 +27,7 @@ from goldless.apps.studio.task_index import Page
 from goldless.errors import UserError
 from goldless.evidence import TOKENS
 from goldless.judging.asking import CHOICE_TOKENS, asked_again
-from goldless.judging.critic import CriticPrompt, find_critic_prompt
+from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
 from goldless.judging.scales import Scale
@@ -223,7 +223,7 @@ def _is_recorded(settings: Mapping[str, str]) -> bool:
     return settings.get("evidence", "").startswith("recorded")
 
 
-def _request(kind: CriticPrompt | Scale, messages: tuple[Message, ...], *, chosen: bool) -> ChatRequest:
+def _request(kind: Scale, messages: tuple[Message, ...], *, chosen: bool) -> ChatRequest:
     """The call: for one of the labels, or for a reply to be read."""
     if chosen:
         return ChatRequest(messages, max_tokens=CHOICE_TOKENS, choices=tuple(kind.labels))

@@ -1,4 +1,4 @@
-"""The critic stage with scripted models: how verdicts are read, and what is missing and why."""
+"""Asking critics and reviewers with scripted models: how verdicts are read, and what is missing and why."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import anyio
 import polars as pl
 import pytest
 
-from goldless.errors import CallError, CapabilityError
+from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import VERDICTS, VerdictEvidence, failure_cells, rows_frame
-from goldless.judging.asking import reads_by_scoring
+from goldless.judging.asking import Question, find_verdicts, reads_by_scoring
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
+from goldless.judging.judges import JUDGES
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.scales import FIVE_LEVEL, HUNDRED_LEVEL, PAIRWISE, PAIRWISE_TIE
 from goldless.metrics.metric import over_peers
 from goldless.metrics.tvd_mi import contrasts
-from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ScoreRequest
+from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ModelIdentity, ScoreRequest
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.turn_signs import without_turn_signs
@@ -59,36 +62,44 @@ class WriterOnly(ScriptedModel):
         return Capabilities(chat=True)
 
 
-@pytest.mark.parametrize(
-    ("model", "verdicts", "reading"),
-    [
-        (SCORES, "auto", "probabilities-scored"),
-        (SCORES, "probabilities", "probabilities-scored"),
-        (BOTH, "auto", "probabilities-scored"),
-        (BOTH, "labels", "labels"),
-        (CHATS, "auto", "probabilities-chosen"),
-        (CHATS, "probabilities", "probabilities-chosen"),
+READINGS = [
+    *((SCORES, verdicts, "probabilities-scored") for verdicts in ("auto", "probabilities")),
+    *((BOTH, "auto", "probabilities-scored"), (BOTH, "labels", "labels")),
+    *((CHATS, verdicts, "probabilities-chosen") for verdicts in ("auto", "probabilities")),
+    *(
         (CHATS, "labels", "labels"),
         (WriterOnly(answers={}), "auto", "labels"),
         (WriterOnly(answers={}), "labels", "labels"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "verdicts", "reading"), READINGS)
+def test_verdicts_are_read_from_probabilities_where_model_and_scale_allow(model, verdicts, reading):
+    assert CriticStage(model, SAME_SOURCE, verdicts).reading == reading
+    assert ReviewStage(model, FIVE_LEVEL, verdicts=verdicts).reading == reading
+    assert reads_by_scoring(model.capabilities, verdicts) == (reading == "probabilities-scored")
+    if model.capabilities.chat and verdicts != "probabilities":
+        assert ReviewStage(model, HUNDRED_LEVEL, verdicts=verdicts).reading == "labels"
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        (lambda: ReviewStage(BOTH, HUNDRED_LEVEL, verdicts="probabilities"), "100-level has too many verdicts"),
+        (lambda: ReviewStage(SCORES, HUNDRED_LEVEL), "writes no text, so it cannot be a reviewer"),
+        (lambda: ReviewStage(CHATS, PAIRWISE, verdicts="votes"), "auto, probabilities or labels, got 'votes'"),
+        (
+            lambda: ReviewStage(WriterOnly(answers={}), PAIRWISE, verdicts="probabilities"),
+            r"does not return probabilities of its verdicts\. Reviewers that do: embedded, gguf:PATH",
+        ),
+        (lambda: CriticStage(SCORES, SAME_SOURCE, "labels"), "writes no text, so it cannot be a critic"),
+        (lambda: CriticStage(ScriptedModel(), SAME_SOURCE, "auto"), "neither scores nor writes"),
     ],
 )
-def test_verdicts_are_read_from_probabilities_where_the_model_gives_them(model, verdicts, reading):
-    assert CriticStage(model, SAME_SOURCE, verdicts).reading == reading
-    assert reads_by_scoring(model.capabilities, verdicts) == (reading == "probabilities-scored")
-
-
-def test_a_model_that_tells_no_probabilities_is_refused_with_those_that_do():
-    with pytest.raises(CapabilityError, match="does not return probabilities of its verdicts") as caught:
-        CriticStage(WriterOnly(answers={}), SAME_SOURCE, "probabilities")
-    assert "embedded, gguf:PATH" in str(caught.value)
-
-
-def test_a_scorer_that_writes_no_text_cannot_give_labels():
-    with pytest.raises(CapabilityError, match="writes no text"):
-        CriticStage(SCORES, SAME_SOURCE, "labels")
-    with pytest.raises(CapabilityError, match="neither scores nor writes"):
-        CriticStage(ScriptedModel(), SAME_SOURCE, "auto")
+def test_a_stage_that_cannot_work_is_refused_when_it_is_made(stage, said):
+    with pytest.raises(UserError, match=said):
+        stage()
 
 
 # --- scored labels ---------------------------------------------------------------------------------------------------
@@ -170,13 +181,6 @@ async def test_a_chat_model_is_offered_the_labels_and_its_probabilities_are_used
 async def test_a_choice_without_probabilities_counts_as_its_label_and_says_so():
     verdict = await judged(replying("No"), verdicts="auto")
     assert (verdict.value, verdict.label, verdict.read_from) == (0.0, "No", "label")
-
-
-async def test_three_level_choices_are_asked_for_without_an_explanation():
-    model = replying(ChatReply("Little Gain", "choice"))
-    verdict = await judged(model, THREE_LEVEL, "auto")
-    assert "explanation" not in model.calls[0].messages[-1].content
-    assert (verdict.value, verdict.label) == (0.25, "Little Gain")
 
 
 # --- written labels ----------------------------------------------------------------------------------------------
@@ -361,3 +365,121 @@ async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(jou
         verdict = (await stage.judge([MATCHED], TEXTS))[0]
         assert verdict.value == 1.0
         assert len(model.calls) == (2 if round_ == 0 else 0)
+
+
+# --- reviewers ------------------------------------------------------------------------------------------------------
+
+PAIR, SINGLE = ReviewQuestion("t", "ann", "bob"), ReviewQuestion("t", "ann")
+REVIEWED = {("t", "ann"): "a dog", ("t", "bob"): "the cat", ("u", "ann"): "a car", ("u", "bob"): "a bus"}
+PROMPTS = {"t": "What do you see?", "u": None}
+
+
+async def reviewed(model, scale=PAIRWISE, verdicts="labels", *, questions=None, **options):
+    questions = [PAIR if scale.pairwise else SINGLE] if questions is None else questions
+    found = await ReviewStage(model, scale, verdicts=verdicts, **options).review(questions, REVIEWED, PROMPTS)
+    return found[0] if len(questions) == 1 else found
+
+
+async def test_scored_labels_give_the_probability_that_the_first_is_better():
+    """p(one) : p(two) = .3 : .1 before normalising, so .75; the likeliest label stands as the output."""
+    model = ScriptedModel(logprobs=lambda _, target: [math.log({"one": 0.3, "two": 0.1}[target])])
+    row = await reviewed(model, verdicts="auto")
+    assert row.value == pytest.approx(0.75)
+    assert (row.output, row.read_from, row.failure) == ("one", "probabilities", None)
+    assert row.label_logprobs == pytest.approx({"one": math.log(0.75), "two": math.log(0.25)})
+
+
+async def test_a_rating_from_probabilities_is_the_expected_one():
+    """.1*1 + .2*2 + .3*3 + .4*4 + 0*5 = 3.0; a label of no probability keeps its log-probability."""
+    shares = {"1": math.log(0.1), "2": math.log(0.2), "3": math.log(0.3), "4": math.log(0.4), "5": -math.inf}
+    model = replying(ChatReply("4", "choice", choice_logprobs=shares))
+    row = await reviewed(model, FIVE_LEVEL, "auto")
+    assert row.value == pytest.approx(3.0)
+    assert (row.output, row.label_logprobs["5"]) == ("4", -math.inf)
+    assert model.calls[0].choices == ("1", "2", "3", "4", "5")
+
+
+async def test_an_offered_tie_counts_half():
+    """.5 * 1 + .2 * 0 + .3 * .5 = .65."""
+    shares = {"one": math.log(0.5), "two": math.log(0.2), "tie": math.log(0.3)}
+    row = await reviewed(replying(ChatReply("one", "choice", choice_logprobs=shares)), PAIRWISE_TIE, "auto")
+    assert row.value == pytest.approx(0.65)
+
+
+async def test_a_written_verdict_keeps_what_the_model_wrote():
+    model = replying("Summary two better summarizes the passage.")
+    row = await reviewed(model)
+    assert (row.value, row.output, row.read_from) == (0.0, "Summary two better summarizes the passage.", "label")
+    request = model.calls[0]
+    assert (request.temperature, request.choices, request.max_tokens) == (0.0, (), 64)
+    assert "What do you see?" in request.messages[1].content
+
+
+@pytest.mark.parametrize("output", ["0", "8", "-3"])
+async def test_a_rating_outside_of_the_range_is_missing_and_never_a_value(output):
+    row = await reviewed(replying(output, output), FIVE_LEVEL)
+    assert (row.value, row.failure.kind) == (None, "unparsable")
+
+
+async def test_a_task_without_a_prompt_is_reviewed_from_its_responses_alone():
+    model = replying("one")
+    await reviewed(model, questions=[ReviewQuestion("u", "ann", "bob")], task_description="Judge two poems.")
+    system, user = (message.content for message in model.calls[0].messages)
+    assert "###Question: not shown" in user
+    assert system.startswith("###Task: Judge two poems. You only need")
+
+
+async def test_a_written_completeness_verdict_is_explained_first_and_a_chosen_one_is_not():
+    completeness, model = JUDGES["completeness"], replying("Fuller. [[A]]")
+    row = await reviewed(model, completeness)
+    assert (row.value, row.scale) == (1.0, "completeness")
+    assert "short explanation" in model.calls[0].messages[0].content
+    shares = {"A": math.log(0.6), "B": math.log(0.2), "C": math.log(0.2)}
+    model = replying(ChatReply("A", "choice", choice_logprobs=shares))
+    assert (await reviewed(model, completeness, "auto")).value == pytest.approx(0.7)  # .6 + .2 / 2
+    assert "short explanation" not in model.calls[0].messages[0].content
+
+
+# --- in which order questions go to a server -----------------------------------------------------------------------
+
+
+def beginning_with(*beginnings: str) -> list[Question]:
+    return [
+        Question(scale=SAME_SOURCE, first=beginning, second=f"number {i}", task="task", begins_with=beginning)
+        for i, beginning in enumerate(beginnings)
+    ]
+
+
+class Waiting:
+    """Answers after a moment, and notes which questions were answered when each one was sent."""
+
+    identity = ModelIdentity("scripted", "slow")
+
+    def __init__(self, *, keeps_prefixes: bool) -> None:
+        self.capabilities = Capabilities(chat=True, keeps_prefixes=keeps_prefixes)
+        self.answered_before: dict[int, set[int]] = {}
+        self._answered: set[int] = set()
+
+    async def chat(self, request):
+        i = int(re.search(r"number (\d+)", request.messages[1].content)[1])
+        self.answered_before[i] = set(self._answered)
+        await anyio.sleep(0.01)
+        self._answered.add(i)
+        return ChatReply("Yes")
+
+
+async def test_a_server_that_keeps_prefixes_has_each_beginning_before_the_others_are_sent():
+    model, asked = Waiting(keeps_prefixes=True), beginning_with("a", "a", "a", "b", "b", "c")
+    found = await find_verdicts(model, "labels", asked, 256)
+    assert [one.value for one in found] == [1.0] * 6
+    before = model.answered_before
+    assert before[0] == set()  # alone: it computes the instructions
+    assert before[3] == before[5] == {0}
+    assert all(0 in before[i] for i in (1, 2))
+    assert 3 in before[4]
+
+
+async def test_other_servers_are_not_kept_waiting():
+    model = Waiting(keeps_prefixes=False)
+    await find_verdicts(model, "labels", beginning_with("a", "a", "b"), 256)
+    assert list(model.answered_before.values()) == [set()] * 3

@@ -224,7 +224,7 @@ def _cutoff_date(row: Row, line: int, check: Checking) -> str | None:
     if isinstance(value, date):
         # A datetime is a date too, and its time says nothing here.
         return date(value.year, value.month, value.day).isoformat()
-    text = check.optional_text(row, "cutoff_date", line)
+    text: str | None = check.optional_text(row, "cutoff_date", line)
     if text is None:
         return None
     if last_day(text) is None:

@@ -169,7 +169,8 @@ def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None
         if not required and table.startswith(JUDGE):
             names = ["task", "first", "second"]
         for file, part in _files(data, table) if names else ():
-            _check_names(Source(part if isinstance(part, Path) else part.collect(), file), names, required, problems)
+            source = Source(part, file) if isinstance(part, Path) else Source.of(part, file, table)
+            _check_names(source, names, required, problems)
 
 
 def _check_names(source: Source, names: Sequence[str], required: Sequence[str], problems: Problems) -> None:

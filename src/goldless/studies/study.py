@@ -369,11 +369,11 @@ def task_row(task: Task) -> Row:
 
 def in_order(responses: pl.DataFrame, tasks: pl.Series, agents: pl.Series) -> pl.DataFrame:
     """The responses in the order of the tasks and agents."""
-    placed = responses.select("task", "agent", "text")
+    keys = responses.select("task", "agent").with_row_index("row")
     for name, names in (("task", tasks), ("agent", agents)):
         places = pl.DataFrame({name: names}, {name: pl.String}).with_row_index(f"{name} place")
-        placed = placed.join(places, on=name, how="left", maintain_order="left")
-    return placed.sort("task place", "agent place").select("task", "agent", "text").rechunk()
+        keys = keys.join(places, on=name, how="left", maintain_order="left").drop(name)
+    return responses.select("task", "agent", "text")[keys.sort("task place", "agent place")["row"]]
 
 
 def _chosen(what: str, known: Collection[str], names: Iterable[str] | None) -> list[str]:

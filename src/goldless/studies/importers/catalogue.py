@@ -17,14 +17,9 @@ from typing import Any, Protocol
 from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
-from goldless.studies.importers.alpaca_eval import AlpacaEval
-from goldless.studies.importers.arena import ArenaHard, ArenaVotes
-from goldless.studies.importers.every_eval_ever import EveryEvalEver
-from goldless.studies.importers.fastchat import FastChat
-from goldless.studies.importers.helm import Helm
+from goldless.studies.importers.boards import AlpacaEval, ArenaHard, ArenaVotes, FastChat
+from goldless.studies.importers.harnesses import EveryEvalEver, Helm, Lighteval, LmEval
 from goldless.studies.importers.inspect_log import InspectLogs
-from goldless.studies.importers.lighteval import Lighteval
-from goldless.studies.importers.lm_eval import LmEval
 from goldless.studies.importers.log import REPEATS, Log, study_tables
 from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import PlainTable, StudyTables

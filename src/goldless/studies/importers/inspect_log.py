@@ -12,7 +12,7 @@ from typing import Any
 
 from goldless.errors import PrerequisiteError
 from goldless.studies.checking import Problems
-from goldless.studies.importers.log import Found, Log
+from goldless.studies.importers.log import Log
 
 JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"')
 STOPPED = {"content_filter": "refusal", "max_tokens": "truncated", "model_length": "truncated"}
@@ -44,7 +44,7 @@ class InspectLogs:
 
     def read(self, paths: Sequence[Path], problems: Problems, **_: Any) -> Mapping[str, Any] | Log:
         """The samples of all logs, with scores of models as judgements and those of people as labels."""
-        found = Found()
+        found = Log(task_columns=("conversation",))
         for log in open_logs(paths, problems):
             for sample in log.samples(problems):
                 _add(found, log, sample)
@@ -62,7 +62,7 @@ class InspectLogs:
             if not problems.total:
                 problems.add("the logs have no samples")
             return {}
-        return found.log(task_columns=("conversation",))
+        return found
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
 
 
-def _add(found: Found, log: InspectLog, sample: Any) -> None:
+def _add(found: Log, log: InspectLog, sample: Any) -> None:
     """Add a sample with its scores."""
     cause, message = why_missing(sample)
     usage = sample.model_usage.get(log.header.eval.model)
@@ -187,7 +187,7 @@ def _add(found: Found, log: InspectLog, sample: Any) -> None:
     )
 
 
-def _add_score(found: Found, name: str, score: Any) -> None:
+def _add_score(found: Log, name: str, score: Any) -> None:
     """The scorer's own value as a judgement or a score, and each person's edit as a label."""
     edits = [edit for edit in score.history if edit.provenance is not None and edit.value != "UNCHANGED"]
     for edit in edits:

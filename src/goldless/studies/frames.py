@@ -181,30 +181,19 @@ def task_frame(tasks: Sequence[Task]) -> pl.DataFrame:
 # --- agents ----------------------------------------------------------------------------------------------------------
 
 
-class AgentTable(dict[str, Agent]):
-    """The agents of a table by name."""
-
-    listed_in = ""
-    """The file, if every row of it could be read."""
-
-    def records(self) -> tuple[Agent, ...]:
-        return tuple(self.values())
-
-
-def read_agents(source: Source, problems: Problems) -> AgentTable:
-    """The agents in the order of the table."""
-    check, table, found = Checking(source.file, problems), source.table(problems), AgentTable()
+def read_agents(source: Source, problems: Problems) -> tuple[dict[str, Agent], Listed]:
+    """The agents by name, in the order of the table, and the list of them."""
+    check, table = Checking(source.file, problems), source.table(problems)
     check.rows = len(table.lines)
+    found: dict[str, Agent] = {}
     names = []
     for line, row in zip(table.lines, table.rows, strict=True):
         name, agent = checked_agent(row, line, check)
         if name is not None:
             names.append((name, line))
             found.setdefault(name, agent)
-    frame = pl.DataFrame(names, schema={"agent": pl.String, "line": pl.Int64}, orient="row")
-    _, listed = _listed(frame, {"agent": pl.String}, "agent", check)
-    found.listed_in = listed.file
-    return found
+    frame = pl.DataFrame(names, {"agent": pl.String, "line": pl.Int64}, orient="row")
+    return found, _listed(frame, {"agent": pl.String}, "agent", check)[1]
 
 
 def checked_agent(row: Row, line: int, check: Checking) -> tuple[str | None, Agent]:

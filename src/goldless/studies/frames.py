@@ -134,8 +134,8 @@ def read_tasks(source: Source, problems: Problems) -> tuple[pl.DataFrame, Listed
     check.rows = len(table.lines)
     known = [name for name in table.columns if is_task_column(name)]
     rows = read_columns(table, {"task": "name", **dict.fromkeys(known, "optional_text")}, check)
-    others = table.frame.drop("task", *known, strict=False).iter_rows(named=True)
-    extra = [_extra(row) for row in others] if table.frame.width > len(known) + 1 else [None] * rows.height
+    others = table.frame.drop("task", *known, strict=False)
+    extra = list(map(_extra, others.iter_rows(named=True))) if others.width else [None] * rows.height
     frame = rows.with_columns(pl.Series(EXTRA, extra, pl.String)).filter("sound").drop("sound")
     return _listed(frame, TASKS, "task", check)
 
@@ -237,14 +237,6 @@ class Responses:
     """Whether every row was read, so that labels can be checked against them."""
     chats: bool = False
     """Whether texts were given as chats."""
-
-    def tasks(self) -> pl.DataFrame:
-        """What the rows say about each task, in order of appearance."""
-        about = [name for name in self.frame.columns if is_task_column(name)]
-        first = self.frame.group_by("task", maintain_order=True).agg(
-            pl.col(name).drop_nulls().first() for name in about
-        )
-        return pl.concat([pl.DataFrame(schema=TASKS), first], how="diagonal")
 
 
 NO_RESPONSES = Responses(pl.DataFrame(schema=dict.fromkeys(REQUIRED, pl.String)), {}, whole=False)

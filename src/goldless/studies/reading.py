@@ -237,7 +237,9 @@ def _read_tables(sources: Mapping[str, Source], problems: Problems) -> dict[str,
     if not len(tasks.names) and not problems.total:
         problems.add("no table names a task. A study needs at least one")
     if task_table is None:
-        known = responses.tasks()
+        about_tasks = [name for name in responses.frame.columns if frames.is_task_column(name)]
+        by_task = responses.frame.group_by("task").agg(pl.col(name).drop_nulls().first() for name in about_tasks)
+        known = pl.concat([pl.DataFrame(schema=frames.TASKS), by_task], how="diagonal")
         task_table = tasks.names.to_frame().join(known, on="task", how="left", maintain_order="left")
     # An agent that a table lists but that answered only in samples is not one of its own.
     sampled = set(responses.samples.values()) - set(responses.frame["agent"])

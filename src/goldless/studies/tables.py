@@ -191,7 +191,7 @@ def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
                     problems.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", file, number)
                     return
                 if number > 1 or not line.lstrip().startswith(b"["):
-                    if line.strip() and _decoded(line, stream.tell() - len(line), number, file, problems) is not None:
+                    if line.strip() and _is_utf8(line, stream.tell() - len(line), number, file, problems):
                         problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
                     continue
                 row = []
@@ -249,15 +249,26 @@ def _csv_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
             return
         lines = _text_lines(stream, start, file, problems)
         reader = csv.reader(lines, strict=True, delimiter=SEPARATORS[path.suffix.lower()])
-        records = _records(reader, file, problems)
-        line, header = next(records, (0, []))
-        if wrong := _wrong_header(header):
-            problems.add(wrong, file, line)
-            return
-        for number, cells in records:
-            if len(cells) == len(header):
+        header: list[str] = []
+        while True:
+            number = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                unclosed = "the quote opened in this row is never closed"
+                said = unclosed if str(error) == "unexpected end of data" else f"not CSV: {error}"
+                problems.add(said, file, number)
+                continue
+            if not header:
+                if wrong := _wrong_header(cells):
+                    problems.add(wrong, file, number)
+                    return
+                header = cells
+            elif len(cells) == len(header):
                 yield Line(number, dict(zip(header, cells, strict=True)))
-            else:
+            elif cells:
                 got = f"{len(cells)} cells, but the header has {len(header)}"
                 problems.add(f"{got}. Put quotes around text with a comma or line break", file, number)
 
@@ -273,40 +284,24 @@ def _wrong_header(header: list[str]) -> str | None:
     return f"column {twice[0]!r} is in the header twice" if twice else None
 
 
-def _records(reader: Any, file: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """The non-blank records, each with its first line."""
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            unclosed = str(error) == "unexpected end of data"
-            problems.add(
-                "the quote opened in this row is never closed" if unclosed else f"not CSV: {error}", file, line
-            )
-            continue
-        if cells:
-            yield line, cells
-
-
 def _text_lines(stream: IO[bytes], offset: int, file: str, problems: Problems) -> Iterator[str]:
     for number, line in enumerate(stream, 1):
-        text = _decoded(line, offset, number, file, problems)
+        _is_utf8(line, offset, number, file, problems)
         # A line that is reported stays in the stream, so that a quoted text that spans it still ends where it ends.
-        yield line.decode(errors="replace") if text is None else text
+        yield line.decode(errors="replace")
         offset += len(line)
 
 
-def _decoded(line: bytes, offset: int, number: int, file: str, problems: Problems) -> str | None:
+def _is_utf8(line: bytes, offset: int, number: int, file: str, problems: Problems) -> bool:
+    """Whether a line is UTF-8; if not, it is reported."""
     try:
-        return line.decode()
+        line.decode()
     except UnicodeDecodeError as error:
         problems.add(f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,} is not UTF-8", file, number)
         convert = f"iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}"
         problems.advice[file] = f"if the file is in Windows-1252, convert it: {convert}"
-        return None
+        return False
+    return True
 
 
 def _skip_bom(stream: IO[bytes], file: str, problems: Problems) -> int | None:

@@ -167,7 +167,6 @@ def read_cell(value: Any, cells: Cells) -> Any:
 
 
 def _why(column: str, cells: Cells, value: Any) -> str:
-    """Why a cell does not fit."""
     kind = cells.removeprefix("optional_")
     if kind == "number":
         return f"{column} must be a finite number, got {describe(value)}"

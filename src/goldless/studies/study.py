@@ -105,17 +105,14 @@ class Study:
 
     @property
     def n_tasks_with_peers(self) -> int:
-        """Number of tasks that at least two agents answered."""
         return int((np.diff(self._starts) > 1).sum())
 
     @property
     def n_ratings(self) -> int:
-        """Number of human ratings."""
         return self.label_table.height - self.n_preferences
 
     @property
     def n_preferences(self) -> int:
-        """Number of human preferences."""
         return int(self.label_table["second"].count())
 
     @property
@@ -148,7 +145,6 @@ class Study:
         return digest.hexdigest()
 
     def task(self, task: str) -> Task:
-        """The task of this name."""
         return _task(self.task_table.row(self._task_number(task), named=True))
 
     def responses(self, task: str) -> tuple[Response, ...]:
@@ -167,11 +163,9 @@ class Study:
         return (Rating(**row) if "agent" in row else Preference(**row) for row in self.rows("labels"))
 
     def ratings(self) -> Iterator[Rating]:
-        """The human ratings, in the order they were recorded."""
         return (label for label in self.labels() if isinstance(label, Rating))
 
     def preferences(self) -> Iterator[Preference]:
-        """The human preferences, in the order they were recorded."""
         return (label for label in self.labels() if isinstance(label, Preference))
 
     def rows(self, name: str) -> Iterator[Row]:
@@ -277,7 +271,6 @@ class Study:
         return replace(self, recorded_tables=kept)
 
     def with_labels(self, labels: pl.DataFrame) -> Study:
-        """The same study with these labels in place of its own."""
         return replace(self, label_table=labels)
 
     @cached_property
@@ -290,7 +283,6 @@ class Study:
 
     @cached_property
     def _starts(self) -> npt.NDArray[np.int64]:
-        """Where the responses to each task begin, and the end."""
         counts = self.response_table.group_by("task").len()
         each = self.task_table.select("task").join(counts, on="task", how="left", maintain_order="left")["len"]
         return np.concatenate([[0], each.fill_null(0).cum_sum().to_numpy()]).astype(np.int64)

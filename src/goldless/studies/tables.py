@@ -99,7 +99,6 @@ def _column(name: str, cells: Sequence[Any]) -> pl.Series:
 
 
 def _joined(name: str, parts: Sequence[pl.DataFrame]) -> pl.Series:
-    """The column of all parts."""
     each = [part[name] if name in part.columns else pl.Series(name, [None] * part.height) for part in parts]
     kinds = {one.dtype for one in each} - {pl.Null}
     if len(kinds) > 1 or pl.Object in kinds:
@@ -274,7 +273,6 @@ def _csv_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
 
 
 def _wrong_header(header: list[str]) -> str | None:
-    """What makes a header unusable."""
     used = [mark for mark in OTHER_MARKS if len(header) == 1 and mark in header[0]]
     if used:
         return f"the columns are separated by {OTHER_MARKS[used[0]]}. Save the table with commas"

@@ -58,7 +58,6 @@ class StudyFolder:
         return isinstance(thing, Study)
 
     def write(self, thing: Any, path: Path) -> None:
-        """Write the study; recorded tables keep their format."""
         write_study(thing, path, format=self.format)
 
 

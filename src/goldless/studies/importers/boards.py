@@ -185,6 +185,5 @@ class ArenaVotes(LogImporter):
         log.preferences.append(given | {"preference": PREFERENCES[winner]})
 
     def finish(self, log: Log, problems: Problems) -> None:  # noqa: ARG002
-        """Say what can be done with two agents a task."""
         if log.preferences:
             log.notes.append("two agents a task: use the labels, review and agree; metrics with peers need more")

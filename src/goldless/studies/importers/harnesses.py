@@ -69,7 +69,6 @@ class LmEval(LogImporter):
             log.notes.append(note)
 
     def finish(self, log: Log, problems: Problems) -> None:
-        """Say what is left out."""
         left_out = listed(log.about.get("left out", ()))
         if left_out and log.samples:
             log.notes.append(f"left out, log-likelihoods of given answers without text: {left_out}")
@@ -83,7 +82,6 @@ class LmEval(LogImporter):
 
 
 def _texts(row: Row) -> list[Any]:
-    """The responses in a row."""
     given = row.get("resps")
     first = given[0] if isinstance(given, list) and given else None
     return first if isinstance(first, list) else []
@@ -134,7 +132,6 @@ class Lighteval(LogImporter):
         log.samples += [about | {"text": text} for text in ([texts] if isinstance(texts, str) else texts)]
 
     def finish(self, log: Log, problems: Problems) -> None:
-        """Report details without any text."""
         if log.samples and all(sample["text"] is None for sample in log.samples):
             problems.add("no generated text: these tasks score given choices, so there is nothing to compare")
 

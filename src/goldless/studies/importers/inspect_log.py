@@ -76,14 +76,12 @@ class InspectLog:
     """Samples read so far."""
 
     def task(self, sample_id: str | int) -> str:
-        """The name of a sample among the tasks of a study."""
         return f"{self.header.eval.task}/{sample_id}"
 
     def source(self, sample_id: str | int, epoch: int) -> str:
         return f"{self.path.name}:{sample_id}" + f" (epoch {epoch})" * ((self.header.eval.config.epochs or 1) > 1)
 
     def samples(self, problems: Problems) -> Iterator[Any]:
-        """The samples, with attachments in place."""
         reading = inspect_ai_log().read_eval_log_samples(
             str(self.path), all_samples_required=False, resolve_attachments="core", exclude_fields={"store", "events"}
         )
@@ -157,7 +155,6 @@ def _said(value: Any) -> str:
 
 
 def _add(found: Log, log: InspectLog, sample: Any) -> None:
-    """Add a sample with its scores."""
     cause, message = why_missing(sample)
     usage = sample.model_usage.get(log.header.eval.model)
     base = log.header.eval.model_base_url

@@ -111,7 +111,6 @@ class LogImporter:
     same: tuple[str, ...] = ("prompt", "reference")
 
     def is_ours(self, path: Path) -> bool:
-        """Whether a file is in its format."""
         suffixes = {Path(pattern).suffix for pattern in self.patterns} or FORMATS
         return path.suffix.lower() in suffixes and any(first_keys(path) >= keys for keys in self.kinds.values())
 
@@ -127,7 +126,6 @@ class LogImporter:
         return log
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        """Add what a file has."""
         for number, row in Source(path, path.name).rows(problems):
             kind = next((kind for kind, keys in self.kinds.items() if row.keys() >= keys), None)
             if kind is None:
@@ -137,7 +135,6 @@ class LogImporter:
                 self.add(kind, row, log, path, number)
 
     def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:
-        """Add what a row has."""
         raise NotImplementedError
 
     def finish(self, log: Log, problems: Problems) -> None:

@@ -99,7 +99,6 @@ def _flat(given: Row, under: str) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """The value in OTLP's wrapping of types."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, inner),) = value.items()

@@ -152,7 +152,6 @@ class Evidence:
 
     @property
     def open(self) -> int:
-        """The number of rows missing for a temporary cause."""
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
 

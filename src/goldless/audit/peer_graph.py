@@ -195,7 +195,6 @@ def _blocks(means: FloatArray, errors: FloatArray, agents: Sequence[str]) -> tup
 
 
 def _pairs(places: Sequence[int]) -> tuple[IntArray, IntArray]:
-    """The pairs of these places, as indices of a table."""
     first, second = zip(*combinations(places, 2), strict=True)
     return np.array(first), np.array(second)
 

@@ -60,7 +60,6 @@ def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[AuditedRanking]
 
 
 def _ranks(agents: Sequence[str], ranking: AuditedRanking) -> dict[str, int]:
-    """Ranks of the agents that have a score, from 1."""
     means = {
         agent: float(np.nanmean(column))
         for agent, column in zip(agents, ranking.values.T, strict=True)

@@ -233,7 +233,6 @@ def _repeated_prompts(sample: _Sample) -> Iterator[Finding]:
 
 
 def _share_inside(matrix: sparse.csr_array, rows: npt.NDArray[np.int64], place: int) -> FloatArray:
-    """How much of each of the rows is in another one."""
     own = matrix[rows]
     found: FloatArray = (own @ matrix[[place]].T).toarray()[:, 0] / np.maximum(own.sum(axis=1), 1)
     return found

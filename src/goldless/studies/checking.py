@@ -9,8 +9,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from operator import itemgetter
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import orjson
 
@@ -81,26 +82,26 @@ class Problems:
         self.advice: dict[str, str] = {}
         """What to do about the problems of a file, said once below them."""
         self._kinds: dict[tuple[str, str], list[Problem]] = {}
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._more: Counter[tuple[str, str]] = Counter()
 
     def add(self, message: str, file: str = "", line: int | None = None) -> None:
         """Count one problem; the first of a kind are kept, that is, of those that differ in names and numbers."""
         self.total += 1
         kind = file, NAMES_AND_NUMBERS.sub("", message)
-        self._counts[kind] += 1
-        if self._counts[kind] <= SHOWN:
-            self._kinds.setdefault(kind, []).append(Problem(message, file, line))
+        kept = self._kinds.setdefault(kind, [])
+        if len(kept) < SHOWN:
+            kept.append(Problem(message, file, line))
+        else:
+            self._more[kind] += 1
 
     def error(self, study: str) -> StudyError:
         """The error with these problems, ordered by file as read and by line."""
         rank = {file: place for place, file in enumerate(dict.fromkeys(file for file, _ in self._kinds))}
-        found: list[tuple[int, int, Problem]] = []
-        for (file, kind), problems in self._kinds.items():
-            found += [(rank[file], problem.line or 0, problem) for problem in problems]
-            if (more := self._counts[file, kind] - len(problems)) > 0:
-                last = problems[-1]
-                said = Problem(f"… and {more:,} more like this: {last.message}", file)
-                found.append((rank[file], last.line or 0, said))
+        found = [(rank[file], one.line or 0, one) for (file, _), kept in self._kinds.items() for one in kept]
+        for kind, more in self._more.items():
+            last = self._kinds[kind][-1]
+            said = Problem(f"… and {more:,} more like this: {last.message}", last.file)
+            found.append((rank[last.file], last.line or 0, said))
         found += [(rank[file], sys.maxsize, Problem(advice, file)) for file, advice in self.advice.items()]
         ordered = [problem for *_, problem in sorted(found, key=itemgetter(0, 1))]
         return StudyError(ordered, study=study, total=self.total)
@@ -166,7 +167,6 @@ def read_cell(value: Any, cells: Cells) -> Any:
 
 
 def _why(column: str, cells: Cells, value: Any) -> str:
-    """Why a cell does not fit."""
     kind = cells.removeprefix("optional_")
     if kind == "number":
         return f"{column} must be a finite number, got {describe(value)}"
@@ -205,26 +205,6 @@ class Checking:
         """Whether a row may have been lost, so that other tables cannot be checked against this one."""
         return self._problems.total - self._before > self.duplicates
 
-    # The cell of a row; None, with a problem, if it is not what it must be. An optional one may be empty.
-
-    def name(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self.cell("name", row, column, line))
-
-    def text(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self.cell("text", row, column, line))
-
-    def number(self, row: Row, column: str, line: int) -> float | None:
-        return cast("float | None", self.cell("number", row, column, line))
-
-    def optional_name(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self.cell("optional_name", row, column, line))
-
-    def optional_text(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self.cell("optional_text", row, column, line))
-
-    def optional_number(self, row: Row, column: str, line: int) -> float | None:
-        return cast("float | None", self.cell("optional_number", row, column, line))
-
     def cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:
         """What the cell holds; None if it is empty and may be, or with a problem."""
         value = row.get(column)
@@ -236,6 +216,13 @@ class Checking:
         elif found is None:
             self.add(_why(column, cells, value), line)
         return found
+
+    name = partialmethod(cell, "name")
+    text = partialmethod(cell, "text")
+    number = partialmethod(cell, "number")
+    optional_name = partialmethod(cell, "optional_name")
+    optional_text = partialmethod(cell, "optional_text")
+    optional_number = partialmethod(cell, "optional_number")
 
     def finish(self) -> None:
         """Report the columns that are not there."""

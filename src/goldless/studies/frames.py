@@ -134,8 +134,8 @@ def read_tasks(source: Source, problems: Problems) -> tuple[pl.DataFrame, Listed
     check.rows = len(table.lines)
     known = [name for name in table.columns if is_task_column(name)]
     rows = read_columns(table, {"task": "name", **dict.fromkeys(known, "optional_text")}, check)
-    others = table.frame.drop("task", *known, strict=False).iter_rows(named=True)
-    extra = [_extra(row) for row in others] if table.frame.width > len(known) + 1 else [None] * rows.height
+    others = table.frame.drop("task", *known, strict=False)
+    extra = list(map(_extra, others.iter_rows(named=True))) if others.width else [None] * rows.height
     frame = rows.with_columns(pl.Series(EXTRA, extra, pl.String)).filter("sound").drop("sound")
     return _listed(frame, TASKS, "task", check)
 
@@ -181,30 +181,19 @@ def task_frame(tasks: Sequence[Task]) -> pl.DataFrame:
 # --- agents ----------------------------------------------------------------------------------------------------------
 
 
-class AgentTable(dict[str, Agent]):
-    """The agents of a table by name."""
-
-    listed_in = ""
-    """The file, if every row of it could be read."""
-
-    def records(self) -> tuple[Agent, ...]:
-        return tuple(self.values())
-
-
-def read_agents(source: Source, problems: Problems) -> AgentTable:
-    """The agents in the order of the table."""
-    check, table, found = Checking(source.file, problems), source.table(problems), AgentTable()
+def read_agents(source: Source, problems: Problems) -> tuple[dict[str, Agent], Listed]:
+    """The agents by name, in the order of the table, and the list of them."""
+    check, table = Checking(source.file, problems), source.table(problems)
     check.rows = len(table.lines)
+    found: dict[str, Agent] = {}
     names = []
     for line, row in zip(table.lines, table.rows, strict=True):
         name, agent = checked_agent(row, line, check)
         if name is not None:
             names.append((name, line))
             found.setdefault(name, agent)
-    frame = pl.DataFrame(names, schema={"agent": pl.String, "line": pl.Int64}, orient="row")
-    _, listed = _listed(frame, {"agent": pl.String}, "agent", check)
-    found.listed_in = listed.file
-    return found
+    frame = pl.DataFrame(names, {"agent": pl.String, "line": pl.Int64}, orient="row")
+    return found, _listed(frame, {"agent": pl.String}, "agent", check)[1]
 
 
 def checked_agent(row: Row, line: int, check: Checking) -> tuple[str | None, Agent]:
@@ -224,7 +213,7 @@ def _cutoff_date(row: Row, line: int, check: Checking) -> str | None:
     if isinstance(value, date):
         # A datetime is a date too, and its time says nothing here.
         return date(value.year, value.month, value.day).isoformat()
-    text = check.optional_text(row, "cutoff_date", line)
+    text: str | None = check.optional_text(row, "cutoff_date", line)
     if text is None:
         return None
     if last_day(text) is None:
@@ -248,14 +237,6 @@ class Responses:
     """Whether every row was read, so that labels can be checked against them."""
     chats: bool = False
     """Whether texts were given as chats."""
-
-    def tasks(self) -> pl.DataFrame:
-        """What the rows say about each task, in order of appearance."""
-        about = [name for name in self.frame.columns if is_task_column(name)]
-        first = self.frame.group_by("task", maintain_order=True).agg(
-            pl.col(name).drop_nulls().first() for name in about
-        )
-        return pl.concat([pl.DataFrame(schema=TASKS), first], how="diagonal")
 
 
 NO_RESPONSES = Responses(pl.DataFrame(schema=dict.fromkeys(REQUIRED, pl.String)), {}, whole=False)

@@ -52,7 +52,6 @@ def hub_files(address: str) -> list[Path]:
 
 
 def _chosen(there: list[str], name: str, file: str | None) -> list[str]:
-    """The files that the address means."""
     tables = [one for one in there if Path(one).suffix.lower() in SINGLE]
     files = [one for one in tables if fnmatch(one, file)] if file else tables
     listed = ", ".join(tables[:SHOWN]) + f" and {len(tables) - SHOWN} more" * (len(tables) > SHOWN)

@@ -8,9 +8,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 
@@ -19,7 +19,7 @@ from goldless.files import temporary_prefix
 from goldless.records import Agent, Response, Task
 from goldless.studies import frames
 from goldless.studies.checking import Problems, all_at_once
-from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, AgentTable, Listed
+from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, Listed
 from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables
 from goldless.studies.importers.log import Repeats
@@ -158,21 +158,23 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
     )
 
 
-class StudyFiles(str):  # noqa: SLOT000 - it has attributes
-    """Files of a study as a command line names them, and how to read them; the text is the path of the first."""
+@dataclass(frozen=True, slots=True)
+class StudyFiles:
+    """Files of a study as a command line names them, and how to read them."""
 
-    paths: tuple[str, ...]
-    options: dict[str, Any]
+    paths: Sequence[str]
+    options: Mapping[str, Any]
+    """Of ``import_study``."""
     tell: Callable[[Study], None]
+    """Is given the study once it is read."""
 
-    def __new__(cls, paths: Sequence[str], options: Mapping[str, Any], tell: Callable[[Study], None]) -> Self:
-        """The files; ``options``: of ``import_study``; ``tell``: is given the study once it is read."""
-        made = super().__new__(cls, paths[0])
-        made.paths, made.options, made.tell = tuple(paths), dict(options), tell
-        return made
+    def __fspath__(self) -> str:
+        return self.paths[0]
+
+    __str__ = __fspath__
 
     def read(self) -> Study:
-        sample = self.paths == (SAMPLE,) and not Path(SAMPLE).exists()
+        sample = self.paths == [SAMPLE] and not Path(SAMPLE).exists()
         study = import_study([sample_study()] if sample else self.paths, **self.options)
         self.tell(study)
         return study
@@ -217,8 +219,9 @@ def _read_tables(sources: Mapping[str, Source], problems: Problems) -> dict[str,
     task_table, tasks = None, Listed("task", pl.Series("task", [], pl.String))
     if "tasks" in sources:
         task_table, tasks = frames.read_tasks(sources["tasks"], problems)
-    about = frames.read_agents(sources["agents"], problems) if "agents" in sources else AgentTable()
-    agents = Listed("agent", pl.Series("agent", list(about), pl.String), about.listed_in)
+    about, agents = dict[str, Agent](), Listed("agent", pl.Series("agent", [], pl.String))
+    if "agents" in sources:
+        about, agents = frames.read_agents(sources["agents"], problems)
     responses = NO_RESPONSES
     if "responses" in sources:
         responses = frames.read_responses(sources["responses"], tasks, agents, problems)
@@ -234,7 +237,9 @@ def _read_tables(sources: Mapping[str, Source], problems: Problems) -> dict[str,
     if not len(tasks.names) and not problems.total:
         problems.add("no table names a task. A study needs at least one")
     if task_table is None:
-        known = responses.tasks()
+        about_tasks = [name for name in responses.frame.columns if frames.is_task_column(name)]
+        by_task = responses.frame.group_by("task").agg(pl.col(name).drop_nulls().first() for name in about_tasks)
+        known = pl.concat([pl.DataFrame(schema=frames.TASKS), by_task], how="diagonal")
         task_table = tasks.names.to_frame().join(known, on="task", how="left", maintain_order="left")
     # An agent that a table lists but that answered only in samples is not one of its own.
     sampled = set(responses.samples.values()) - set(responses.frame["agent"])

@@ -168,8 +168,8 @@ def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None
         names = [column for column in required if column in NAMES]
         if not required and table.startswith(JUDGE):
             names = ["task", "first", "second"]
-        for file, part in _files(data, table) if names else ():
-            _check_names(Source(part if isinstance(part, Path) else part.collect(), file), names, required, problems)
+        for source in _sources(data, table) if names else ():
+            _check_names(source, names, required, problems)
 
 
 def _check_names(source: Source, names: Sequence[str], required: Sequence[str], problems: Problems) -> None:
@@ -178,60 +178,55 @@ def _check_names(source: Source, names: Sequence[str], required: Sequence[str], 
         return [name for name in there if lacking or name in {*names, *required}]
 
     check, table = Checking(source.file, problems), source.table(problems, choose=choose)
-    columns = table.frame.columns
-    there = [name for name in names if name in required or name in columns]
+    there = [name for name in names if name in required or name in table.columns]
     read_columns(table, dict.fromkeys(there, "name"), check)
     check.finish()
     for column in required:
-        if columns and column not in columns and column not in names:
-            problems.add(missing_column(column, columns), source.file)
+        if table.columns and column not in {*table.columns, *names}:
+            check.add(missing_column(column, table.columns))
 
 
-def _files(data: Recorded, table: str) -> Iterator[tuple[str, Path | pl.LazyFrame]]:
-    """Each file of a table with its name in messages; a frame as it is."""
+def _sources(data: Recorded, table: str) -> Iterator[Source]:
+    """Each file of a table; a frame as it is."""
     if not isinstance(data, Path):
-        yield table, data
+        yield Source.of(data, table, table)
         return
     for path in parts_of(data):
-        yield (f"{data.name}/{path.name}" if data.is_dir() else data.name), path
+        yield Source(path, f"{data.name}/{path.name}" if data.is_dir() else data.name)
 
 
 def check_inside(recorded: Mapping[str, Recorded], study: str, *, schemas: Mapping[str, Schema] = TABLES) -> None:
     """Read all of every recorded table; raise one ``StudyError`` with everything that is wrong."""
     with all_at_once(study) as problems:
         for table, data in recorded.items():
-            for file, part in _files(data, table):
-                if isinstance(part, Path):
-                    check = _check_parquet if is_parquet(part) else _check_rows
-                    with _unreadable(file, problems):
-                        check(part, file, schemas.get(table, {}), problems)
+            for source in _sources(data, table) if isinstance(data, Path) else ():
+                with _unreadable(source.file, problems):
+                    _check_values(source, schemas.get(table, {}), problems)
 
 
-def _check_rows(path: Path, file: str, schema: Schema, problems: Problems) -> None:
-    check, table = Checking(file, problems), Source(path, file).table(Problems())  # bad lines are reported already
+def _check_values(source: Source, schema: Schema, problems: Problems) -> None:
+    """Report values of another type than the evidence has, and damaged pages."""
+    assert isinstance(source.data, Path)
+    check = Checking(source.file, problems)
     numbers = [name for name, kind in schema.items() if kind in {pl.Float64, pl.Int64}]
-    read_columns(table, dict.fromkeys(numbers, "optional_number"), check)
-    for name in (name for name, kind in schema.items() if kind == pl.String and name in table.frame.columns):
-        if table.frame[name].dtype == pl.Object:
+    texts = [name for name, kind in schema.items() if kind == pl.String]
+    if not is_parquet(source.data):
+        table = source.table(Problems())  # bad lines are reported already
+        read_columns(table, dict.fromkeys(numbers, "optional_number"), check)
+        for name in (name for name in texts if name in table.columns and table.frame[name].dtype == pl.Object):
             for line, cell in zip(table.lines, table.frame[name].to_list(), strict=True):
                 if isinstance(cell, list | dict):
                     check.add(f"{name} must be a text, got {type(cell).__name__}", line)
-
-
-def _check_parquet(path: Path, file: str, schema: Schema, problems: Problems) -> None:
-    check_parquet(path)
-    lazy = pl.scan_parquet(path, glob=False)
-    there = lazy.collect_schema()
-    for name, wanted in schema.items():
-        kind = there.get(name, pl.Null())
-        word, fits = (
-            ("numbers", kind.is_numeric())
-            if wanted in {pl.Float64, pl.Int64}
-            else ("texts", not kind.is_nested())
-            if wanted == pl.String
-            else ("lists", kind.is_nested())
-        )
-        if not fits and kind != pl.Null:
-            problems.add(f"{name} must be {word}, got {kind}", file)
+        return
+    check_parquet(source.data)
+    lazy = pl.scan_parquet(source.data, glob=False)
+    for name, kind in lazy.collect_schema().items():
+        word, fits = "lists", kind.is_nested()
+        if name in numbers:
+            word, fits = "numbers", kind.is_numeric()
+        elif name in texts:
+            word, fits = "texts", not kind.is_nested()
+        if name in schema and not fits and kind != pl.Null:
+            check.add(f"{name} must be {word}, got {kind}")
     for _ in lazy.collect_batches():  # damaged pages raise
         pass

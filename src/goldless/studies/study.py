@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,47 +39,31 @@ class Origin:
     """What the user should know about the reading."""
 
 
+@dataclass(eq=False, repr=False)
 class Study:
     """Tasks, responses, labels and recorded evidence, read and checked; made by ``read_study`` and similar functions.
 
     Iterating yields each task with its responses.
     """
 
-    def __init__(
-        self,
-        name: str,
-        path: Path | None,
-        *,
-        task_table: pl.DataFrame,
-        agents: tuple[Agent, ...],
-        response_table: pl.DataFrame,
-        label_table: pl.DataFrame,
-        recorded_tables: Mapping[str, recorded.Recorded] = MappingProxyType({}),
-        part_of_whole: bool = False,
-        origin: Origin | None = None,
-    ) -> None:
-        self.name = name
-        """Name of its folder or file."""
-        self.path = path
-        """Where it was read from; None for a frame."""
-        self.task_table = task_table
-        """task, prompt, reference, synopsis_…, and other columns as one object in JSON."""
-        self.agents = agents
-        """The agents, in the order of the agents table, or of first appearance."""
-        self.response_table = response_table
-        """task, agent and text, in the order of the tasks and agents."""
-        self.label_table = label_table
-        """Ratings (task, agent, rater, score), preferences (task, first, second, rater, preference), and criterion."""
-        self.recorded_tables = recorded_tables
-        """Recorded evidence and unknown tables, by name."""
-        self.part_of_whole = part_of_whole
-        """Whether recorded tables may have other tasks and agents."""
-        self.origin = origin
-        """How it was read; None if it is not from files."""
-
-    def _with(self, **changes: Any) -> Study:
-        fields = ("task_table", "agents", "response_table", "label_table", "recorded_tables", "part_of_whole")
-        return Study(self.name, self.path, **{name: getattr(self, name) for name in fields} | changes)
+    name: str
+    """Name of its folder or file."""
+    path: Path | None
+    """Where it was read from; None for a frame."""
+    task_table: pl.DataFrame
+    """task, prompt, reference, synopsis_…, and other columns as one object in JSON."""
+    agents: tuple[Agent, ...]
+    """The agents, in the order of the agents table, or of first appearance."""
+    response_table: pl.DataFrame
+    """task, agent and text, in the order of the tasks and agents."""
+    label_table: pl.DataFrame
+    """Ratings (task, agent, rater, score), preferences (task, first, second, rater, preference), and criterion."""
+    recorded_tables: Mapping[str, recorded.Recorded] = field(default_factory=dict)
+    """Recorded evidence and unknown tables, by name."""
+    part_of_whole: bool = False
+    """Whether recorded tables may have other tasks and agents."""
+    origin: Origin | None = None
+    """How it was read; None if it is not from files."""
 
     def __repr__(self) -> str:
         return (
@@ -122,17 +105,14 @@ class Study:
 
     @property
     def n_tasks_with_peers(self) -> int:
-        """Number of tasks that at least two agents answered."""
         return int((np.diff(self._starts) > 1).sum())
 
     @property
     def n_ratings(self) -> int:
-        """Number of human ratings."""
         return self.label_table.height - self.n_preferences
 
     @property
     def n_preferences(self) -> int:
-        """Number of human preferences."""
         return int(self.label_table["second"].count())
 
     @property
@@ -156,15 +136,15 @@ class Study:
         digest = hashlib.sha256(b"goldless study 1")
         for task, responses in self:
             extra = {column: as_text(value) for column, value in task.extra.items()}
-            _update(digest, as_json([task.task, task.prompt, task.reference, task.synopses, extra]))
-            digest.update(len(responses).to_bytes(8, "big"))
-            for response in sorted(responses, key=lambda response: response.agent):
-                _update(digest, response.agent.encode())
-                _update(digest, response.text.encode())
+            about = as_json([task.task, task.prompt, task.reference, task.synopses, extra])
+            said = sorted((response.agent.encode(), response.text.encode()) for response in responses)
+            # Each length first: no two studies may give the same bytes in a row.
+            digest.update(len(about).to_bytes(8, "big") + about + len(said).to_bytes(8, "big"))
+            for data in chain.from_iterable(said):
+                digest.update(len(data).to_bytes(8, "big") + data)
         return digest.hexdigest()
 
     def task(self, task: str) -> Task:
-        """The task of this name."""
         return _task(self.task_table.row(self._task_number(task), named=True))
 
     def responses(self, task: str) -> tuple[Response, ...]:
@@ -174,8 +154,8 @@ class Study:
 
     def response(self, task: str, agent: str) -> Response | None:
         """The agent's response to the task, or None if it is missing."""
-        if agent not in self._agent_numbers:
-            raise _unknown("agent", agent, self._agent_numbers)
+        if agent not in self._agents_by_name:
+            raise _unknown("agent", agent, self._agents_by_name)
         return next((response for response in self.responses(task) if response.agent == agent), None)
 
     def labels(self) -> Iterator[Rating | Preference]:
@@ -183,11 +163,9 @@ class Study:
         return (Rating(**row) if "agent" in row else Preference(**row) for row in self.rows("labels"))
 
     def ratings(self) -> Iterator[Rating]:
-        """The human ratings, in the order they were recorded."""
         return (label for label in self.labels() if isinstance(label, Rating))
 
     def preferences(self) -> Iterator[Preference]:
-        """The human preferences, in the order they were recorded."""
         return (label for label in self.labels() if isinstance(label, Preference))
 
     def rows(self, name: str) -> Iterator[Row]:
@@ -205,9 +183,11 @@ class Study:
 
         Columns that name tasks, agents, reviewers and the like are text.
         """
+        if name in MADE:
+            return self._made(name)
         lazy = self.scan(name)
-        if lazy is None or name in MADE:
-            return None if lazy is None else lazy.collect()
+        if lazy is None:
+            return None
         with self.reading(name):
             return lazy.collect()
 
@@ -238,9 +218,10 @@ class Study:
     def subset(self, *, tasks: Iterable[str] | None = None, agents: Iterable[str] | None = None) -> Study:
         """The study of some tasks and agents, in the same order, with their labels and evidence."""
         of_task = pl.col("task").is_in(_chosen("task", self._task_numbers, tasks))
-        names = _chosen("agent", self._agent_numbers, agents)
+        names = _chosen("agent", self._agents_by_name, agents)
         of_agents = [pl.col(c).is_null() | pl.col(c).is_in(names) for c in ("agent", "first", "second")]
-        return self._with(
+        return replace(
+            self,
             task_table=self.task_table.filter(of_task),
             agents=tuple(agent for agent in self.agents if agent.agent in names),
             response_table=self.response_table.filter(of_task, pl.col("agent").is_in(names)),
@@ -268,7 +249,8 @@ class Study:
         first = self.response_table.with_columns(named_after).unique(
             ["task", "agent"], keep="first", maintain_order=True
         )
-        return self._with(
+        return replace(
+            self,
             agents=tuple(replace(agent, agent=name, sample_of=None) for name, agent in named.items()),
             response_table=in_order(first, self.task_table["task"], pl.Series(list(named))),
             label_table=self.label_table.clear(),
@@ -281,28 +263,26 @@ class Study:
 
         Names that are not agents of the study are ignored.
         """
-        return self._with(agents=tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents))
+        return replace(self, agents=tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents))
 
     def without_recorded(self, *, except_: Collection[str] = ()) -> Study:
         """The same study without recorded evidence, apart from some tables."""
         kept = {name: data for name, data in self.recorded_tables.items() if name in except_}
-        return self._with(recorded_tables=kept)
+        return replace(self, recorded_tables=kept)
 
     def with_labels(self, labels: pl.DataFrame) -> Study:
-        """The same study with these labels in place of its own."""
-        return self._with(label_table=labels)
+        return replace(self, label_table=labels)
 
     @cached_property
     def _task_numbers(self) -> dict[str, int]:
         return {task: number for number, task in enumerate(self.tasks)}
 
     @cached_property
-    def _agent_numbers(self) -> dict[str, int]:
-        return {agent.agent: number for number, agent in enumerate(self.agents)}
+    def _agents_by_name(self) -> dict[str, Agent]:
+        return {agent.agent: agent for agent in self.agents}
 
     @cached_property
     def _starts(self) -> npt.NDArray[np.int64]:
-        """Where the responses to each task begin, and the end."""
         counts = self.response_table.group_by("task").len()
         each = self.task_table.select("task").join(counts, on="task", how="left", maintain_order="left")["len"]
         return np.concatenate([[0], each.fill_null(0).cum_sum().to_numpy()]).astype(np.int64)
@@ -321,21 +301,12 @@ class Study:
 
     def _made(self, name: str) -> pl.DataFrame | None:
         """A table of the study's own, without empty columns; None if it has no rows."""
-        if name == "responses":
-            frame = self.response_table
-        elif name == "labels":
-            frame = self.label_table
-        elif name == "agents":
+        frame = self.label_table if name == "labels" else self.response_table
+        if name == "agents":
             frame = pl.DataFrame(self.agents, infer_schema_length=None, orient="row")
-        else:
+        elif name == "tasks":
             frame = pl.DataFrame([*self.task_table.drop(EXTRA), *_extra_columns(self.task_table[EXTRA])])
         return frame.select(c for c in frame if c.null_count() < len(c)) if frame.height else None
-
-
-def _update(digest: hashlib._Hash, data: bytes) -> None:
-    # The length first: no two studies may give the same bytes in a row.
-    digest.update(len(data).to_bytes(8, "big"))
-    digest.update(data)
 
 
 def _task(row: Mapping[str, Any]) -> Task:
@@ -369,11 +340,11 @@ def task_row(task: Task) -> Row:
 
 def in_order(responses: pl.DataFrame, tasks: pl.Series, agents: pl.Series) -> pl.DataFrame:
     """The responses in the order of the tasks and agents."""
-    placed = responses.select("task", "agent", "text")
+    keys = responses.select("task", "agent").with_row_index("row")
     for name, names in (("task", tasks), ("agent", agents)):
         places = pl.DataFrame({name: names}, {name: pl.String}).with_row_index(f"{name} place")
-        placed = placed.join(places, on=name, how="left", maintain_order="left")
-    return placed.sort("task place", "agent place").select("task", "agent", "text").rechunk()
+        keys = keys.join(places, on=name, how="left", maintain_order="left").drop(name)
+    return responses.select("task", "agent", "text")[keys.sort("task place", "agent place")["row"]]
 
 
 def _chosen(what: str, known: Collection[str], names: Iterable[str] | None) -> list[str]:

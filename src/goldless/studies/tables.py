@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import csv
 import json
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -37,6 +39,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """Other separators in files that are called CSV."""
 BOM = b"\xef\xbb\xbf"
+ROWS_AT_ONCE = 5_000
 LONGEST_LINE = 1 << 28
 MOST_COLUMNS = 10_000
 MANY_ROWS = 1_000_000
@@ -65,18 +68,16 @@ class NumberedRows:
     @classmethod
     def of(cls, rows: Iterable[Line]) -> NumberedRows:
         """The table of these rows; a row without a column has null there."""
-        lines: list[int] = []
-        columns: dict[str, list[Any]] = {}
-        for number, row in rows:
-            for name in row:
-                if name not in columns:
-                    columns[name] = [None] * len(lines)
-            if len(columns) > MOST_COLUMNS:
+        rows, lines, parts = iter(rows), array("q"), list[pl.DataFrame]()
+        while chunk := list(islice(rows, ROWS_AT_ONCE)):  # so that few cells are Python's at a time
+            numbers, cells = zip(*chunk, strict=True)
+            lines.extend(numbers)
+            names = dict.fromkeys(chain.from_iterable(cells))
+            if len(names) > MOST_COLUMNS:
                 raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
-            for name, cells in columns.items():
-                cells.append(row.get(name))
-            lines.append(number)
-        return cls(pl.DataFrame({str(name): column(str(name), columns.pop(name)) for name in list(columns)}), lines)
+            parts.append(pl.DataFrame([_column(str(name), [row.get(name) for row in cells]) for name in names]))
+        names = dict.fromkeys(name for part in parts for name in part.columns)
+        return cls(pl.DataFrame([_joined(name, parts) for name in names]), lines)
 
     @property
     def columns(self) -> list[str]:
@@ -87,7 +88,7 @@ class NumberedRows:
         return self.frame.to_dicts()
 
 
-def column(name: str, cells: Sequence[Any]) -> pl.Series:
+def _column(name: str, cells: Sequence[Any]) -> pl.Series:
     """The cells as a column of their one plain type, or of objects."""
     kinds = set(map(type, cells)) - {type(None)}
     kind = PLAIN.get(kinds.pop(), pl.Object) if len(kinds) == 1 else pl.Object if kinds else pl.Null
@@ -97,12 +98,20 @@ def column(name: str, cells: Sequence[Any]) -> pl.Series:
         return pl.Series(name, cells, pl.Object)
 
 
+def _joined(name: str, parts: Sequence[pl.DataFrame]) -> pl.Series:
+    each = [part[name] if name in part.columns else pl.Series(name, [None] * part.height) for part in parts]
+    kinds = {one.dtype for one in each} - {pl.Null}
+    if len(kinds) > 1 or pl.Object in kinds:
+        return _column(name, [cell for one in each for cell in one.to_list()])
+    return pl.concat(one.cast(*kinds) if kinds else one for one in each)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the rows of one table come from."""
 
-    data: Path | pl.DataFrame | NumberedRows
-    """A file, a folder of parts, a frame, or a table that is read already."""
+    data: Path | NumberedRows
+    """A file, a folder of parts, or a table that is read already."""
     file: str
     """Its name in messages; empty for the main frame passed from Python."""
 
@@ -115,11 +124,10 @@ class Source:
         if isinstance(native, nw.DataFrame | nw.LazyFrame):
             eager = native.collect() if isinstance(native, nw.LazyFrame) else native
             try:
-                frame = pl.from_arrow(eager.to_arrow())
+                frame = pl.DataFrame(eager.to_arrow())
             except (pa.ArrowException, UnicodeError) as error:
                 raise UserError(f"the frame has a column with mixed types: {error}") from error
-            assert isinstance(frame, pl.DataFrame)
-            return cls(frame, file)
+            return cls(_counted(frame), file)
         rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else [given]
         for row in rows:
             if row is given or not isinstance(row, Line | Mapping):
@@ -134,25 +142,16 @@ class Source:
         if isinstance(self.data, NumberedRows):
             return self.data
         try:
-            if isinstance(self.data, pl.DataFrame):
-                frame = self.data
-            elif isinstance(self.data, Path) and is_parquet(self.data):
-                names = [(part, check_parquet(part)) for part in parts_of(self.data)]
-                chosen = [(part, columns if choose is None else choose(columns)) for part, columns in names]
-                parts = [pl.read_parquet(part, columns=columns, glob=False) for part, columns in chosen]
-                frame = parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
-            else:
+            if not is_parquet(self.data):
                 return NumberedRows.of(self.rows(problems))
-            return NumberedRows(frame, range(1, frame.height + 1))
+            parts = []
+            for part in parts_of(self.data):
+                names = check_parquet(part)
+                parts.append(pl.read_parquet(part, columns=choose(names) if choose else names, glob=False))
+            return _counted(parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed"))
         except (*UNREADABLE, *POLARS_FAILED) as error:
             problems.add(f"cannot be read: {str(error).splitlines()[0]}", self.file)
             return NumberedRows(pl.DataFrame(), ())
-
-    def chunks(self, problems: Problems) -> Iterator[NumberedRows]:
-        """The table, if it has rows."""
-        table = self.table(problems)
-        if table.lines:
-            yield table
 
     def rows(self, problems: Problems) -> Iterator[Line]:
         """The rows as they are in the file, each with its line."""
@@ -172,33 +171,37 @@ class Source:
         return next(self.rows(Problems()), Line(0, {})).row
 
 
+def _counted(frame: pl.DataFrame) -> NumberedRows:
+    return NumberedRows(frame, range(1, frame.height + 1))
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
 def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
     with path.open("rb") as stream:
-        offset = _skip_bom(stream, file, problems)
-        if offset is None:
+        if _skip_bom(stream, file, problems) is None:
             return
         for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
-            if len(line) == LONGEST_LINE:
-                problems.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", file, number)
-                return
-            if number == 1 and line.lstrip().startswith(b"["):
+            try:
+                row = _loaded(line)
+            except json.JSONDecodeError as error:
+                if len(line) == LONGEST_LINE:
+                    problems.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", file, number)
+                    return
+                if number > 1 or not line.lstrip().startswith(b"["):
+                    if line.strip() and _is_utf8(line, stream.tell() - len(line), number, file, problems):
+                        problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
+                    continue
+                row = []
+            if isinstance(row, dict):
+                yield Line(number, row)
+            elif number == 1 and isinstance(row, list):
                 said = "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
                 problems.add(said, file, 1)
                 return
-            try:
-                row = _loaded(line) if line.strip() else {}
-            except json.JSONDecodeError as error:
-                if _decoded(line, offset, number, file, problems) is not None:
-                    problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
             else:
-                if not isinstance(row, dict):
-                    problems.add(f"a line must be a JSON object, got {describe(row)}", file, number)
-                elif line.strip():
-                    yield Line(number, row)
-            offset += len(line)
+                problems.add(f"a line must be a JSON object, got {describe(row)}", file, number)
 
 
 def _loaded(line: bytes) -> Any:
@@ -245,21 +248,31 @@ def _csv_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
             return
         lines = _text_lines(stream, start, file, problems)
         reader = csv.reader(lines, strict=True, delimiter=SEPARATORS[path.suffix.lower()])
-        records = _records(reader, file, problems)
-        line, header = next(records, (0, []))
-        if wrong := _wrong_header(header):
-            problems.add(wrong, file, line)
-            return
-        for number, cells in records:
-            if len(cells) == len(header):
+        header: list[str] = []
+        while True:
+            number = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                unclosed = "the quote opened in this row is never closed"
+                said = unclosed if str(error) == "unexpected end of data" else f"not CSV: {error}"
+                problems.add(said, file, number)
+                continue
+            if not header:
+                if wrong := _wrong_header(cells):
+                    problems.add(wrong, file, number)
+                    return
+                header = cells
+            elif len(cells) == len(header):
                 yield Line(number, dict(zip(header, cells, strict=True)))
-            else:
+            elif cells:
                 got = f"{len(cells)} cells, but the header has {len(header)}"
                 problems.add(f"{got}. Put quotes around text with a comma or line break", file, number)
 
 
 def _wrong_header(header: list[str]) -> str | None:
-    """What makes a header unusable."""
     used = [mark for mark in OTHER_MARKS if len(header) == 1 and mark in header[0]]
     if used:
         return f"the columns are separated by {OTHER_MARKS[used[0]]}. Save the table with commas"
@@ -269,40 +282,24 @@ def _wrong_header(header: list[str]) -> str | None:
     return f"column {twice[0]!r} is in the header twice" if twice else None
 
 
-def _records(reader: Any, file: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
-    """The non-blank records, each with its first line."""
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            unclosed = str(error) == "unexpected end of data"
-            problems.add(
-                "the quote opened in this row is never closed" if unclosed else f"not CSV: {error}", file, line
-            )
-            continue
-        if cells:
-            yield line, cells
-
-
 def _text_lines(stream: IO[bytes], offset: int, file: str, problems: Problems) -> Iterator[str]:
     for number, line in enumerate(stream, 1):
-        text = _decoded(line, offset, number, file, problems)
+        _is_utf8(line, offset, number, file, problems)
         # A line that is reported stays in the stream, so that a quoted text that spans it still ends where it ends.
-        yield line.decode(errors="replace") if text is None else text
+        yield line.decode(errors="replace")
         offset += len(line)
 
 
-def _decoded(line: bytes, offset: int, number: int, file: str, problems: Problems) -> str | None:
+def _is_utf8(line: bytes, offset: int, number: int, file: str, problems: Problems) -> bool:
+    """Whether a line is UTF-8; if not, it is reported."""
     try:
-        return line.decode()
+        line.decode()
     except UnicodeDecodeError as error:
         problems.add(f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,} is not UTF-8", file, number)
         convert = f"iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}"
         problems.advice[file] = f"if the file is in Windows-1252, convert it: {convert}"
-        return None
+        return False
+    return True
 
 
 def _skip_bom(stream: IO[bytes], file: str, problems: Problems) -> int | None:

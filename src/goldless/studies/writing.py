@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import orjson
 
@@ -58,11 +58,7 @@ class StudyFolder:
         return isinstance(thing, Study)
 
     def write(self, thing: Any, path: Path) -> None:
-        """Write the study; recorded tables keep their format."""
         write_study(thing, path, format=self.format)
-
-
-_FORMATS: tuple[Format, ...] = ("jsonl", "csv", "parquet")
 
 
 def write_study(
@@ -79,21 +75,32 @@ def write_study(
     type, CSV keeps text; other values become JSON text.
     """
     path = Path(path)
-    if format not in _FORMATS:
+    if format not in get_args(Format):
         raise UserError(f"format must be 'jsonl', 'csv' or 'parquet', got {format!r}")
     check_target(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    old = fresh.with_name(f"{fresh.name}.old")
     fresh.mkdir()
     try:
         for table in MADE:
             _write_made(study, table, fresh / f"{table}.{format}")
         for table in study.recorded:
             _write_recorded(study, table, fresh)
-        _put(fresh, path)
+        if path.exists():
+            path.rename(old)
+        try:
+            fresh.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
+    for hidden in old.glob(".*"):
+        hidden.rename(path / hidden.name)
+    shutil.rmtree(old, ignore_errors=True)
     return path
 
 
@@ -118,23 +125,6 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         )
 
 
-def _put(fresh: Path, path: Path) -> None:
-    """Rename the new folder into place; the old one is removed last, and its hidden files are kept."""
-    if not path.exists():
-        fresh.rename(path)
-        return
-    old = path.with_name(f"{fresh.name}.old")
-    path.rename(old)
-    try:
-        fresh.rename(path)
-    except OSError:
-        old.rename(path)
-        raise
-    for hidden in old.glob(".*"):
-        hidden.rename(path / hidden.name)
-    shutil.rmtree(old)
-
-
 def _write_made(study: Study, table: str, path: Path) -> None:
     frame = study.table(table)
     if frame is None:
@@ -143,24 +133,20 @@ def _write_made(study: Study, table: str, path: Path) -> None:
         frame.write_parquet(path)
     elif path.suffix == ".jsonl":
         with path.open("wb") as lines:
-            for row in study.rows(table):
-                lines.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            lines.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in study.rows(table))
     else:
         with path.open("w", encoding="utf-8", newline="") as cells:
             # Everything quoted: a lone carriage return would else end the row for some readers.
-            writer = csv.writer(cells, quoting=csv.QUOTE_ALL, lineterminator="\n")
-            writer.writerow(frame.columns)
+            writer = csv.DictWriter(cells, frame.columns, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            writer.writeheader()
             for row in study.rows(table):
-                writer.writerow([as_text(row[column]) if column in row else "" for column in frame.columns])
+                writer.writerow({column: as_text(value) for column, value in row.items()})
 
 
 def _write_recorded(study: Study, table: str, folder: Path) -> None:
-    file = study.recorded_file(table)
-    if file is not None:
+    if (file := study.recorded_file(table)) is not None:
         copy_table(file, folder)
-        return
-    lazy = study.scan(table)
-    if lazy is not None:
+    elif (lazy := study.scan(table)) is not None:
         with study.reading(table):
             lazy.sink_parquet(folder / f"{table}.parquet")
 
@@ -168,6 +154,6 @@ def _write_recorded(study: Study, table: str, folder: Path) -> None:
 def copy_table(path: Path, folder: Path) -> None:
     """Copy a recorded table, one file or a folder of parts, into the folder under the same name."""
     if path.is_dir():
-        shutil.copytree(path, folder / path.name, ignore=lambda _, names: [n for n in names if n.startswith(".")])
+        shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns(".*"))
     else:
         shutil.copyfile(path, folder / path.name)

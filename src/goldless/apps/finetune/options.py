@@ -67,7 +67,6 @@ class Finetuning(Recipe, Chosen):
         return Recipe(**{one.name: getattr(self, one.name) for one in fields(Recipe)})
 
     def check(self) -> None:
-        """Refuse what excludes each other."""
         if not self.base.startswith("hf:") or self.base == "hf:":
             raise UserError(
                 f"--base must be hf:NAME, because only weights on this machine can be trained; got {self.base}"

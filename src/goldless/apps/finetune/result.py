@@ -285,7 +285,6 @@ class Finetuned:
 
     @property
     def signature(self) -> str:
-        """The signature of training and measurement."""
         plan, recipe = self.plan, self.plan.recipe
         settings = {
             # the plan does not say how the base scores, and the numbers are of that way

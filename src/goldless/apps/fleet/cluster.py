@@ -33,7 +33,6 @@ class Room:
     machines: int
 
     def __str__(self) -> str:
-        """What each worker has, in words."""
         parts = [f"{count:g} {kind}{'s' * (count != 1)}" for count, kind in ((self.cpus, "CPU"), (self.gpus, "GPU"))]
         return " and ".join(parts if self.gpus else parts[:1])
 

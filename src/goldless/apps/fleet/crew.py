@@ -87,12 +87,10 @@ class Crew:
 
     @property
     def size(self) -> int:
-        """Workers that have loaded the models."""
         return len(self._at_work)
 
     @property
     def at_once(self) -> int:
-        """How many calls to make at a time."""
         return 2 * len(self._slots) + SPARE_CALLS
 
     async def answer(self, model: int, requests: Sequence[Request]) -> Sequence[Reply]:
@@ -207,7 +205,6 @@ class Crew:
             self._slots[self._numbers] = asyncio.create_task(self._hire(self._numbers))
 
     async def _grow(self) -> None:
-        """Add workers as machines join."""
         while True:
             await asyncio.sleep(GROW_SECONDS)
             self._add(max(0, room(self._ray.nodes(), self.place).workers - len(self._slots)))
@@ -256,7 +253,6 @@ class Crew:
             self._replace(number, lost)
 
     def _replace(self, number: int, lost: LostError) -> None:
-        """Hire another worker in the place of one that is lost."""
         self._say(f"a worker on {self._at_work[number].machine} {lost}; another one takes its place")
         self._dismiss(number)
         self._slots[number] = asyncio.create_task(self._hire(number))
@@ -320,7 +316,6 @@ class FleetModel(WrappedModel):
         self._number = crew.add(given, use)
 
     async def prepare(self) -> None:
-        """Start the workers, unless another model of the run did."""
         await self.crew.start()
         loaded = self.crew.loaded[self._number]
         if loaded.error is not None:
@@ -334,12 +329,10 @@ class FleetModel(WrappedModel):
         """Nothing to do: the workers are dismissed with the crew."""
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score all requests on one worker and deliver them together."""
         replies = await self.crew.answer(self._number, requests)
         deliver(dict(enumerate(replies)))  # type: ignore[arg-type] # scores, since scores were asked for
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply of one worker."""
         (reply,) = await self.crew.answer(self._number, [request])
         return reply  # type: ignore[return-value] # a chat was asked for
 
@@ -350,11 +343,9 @@ class Ray:
     forms = FORMS
 
     def check(self, written: str) -> None:
-        """Raise UserError for what is no such place."""
         parse_place(written)
 
     def workers(self, written: str, say: Say) -> Crew:
-        """Workers of a Ray cluster."""
         return Crew(parse_place(written), say)
 
 

@@ -83,7 +83,6 @@ class Worker:
         return Ready(platform.node(), __version__, loaded, tuple(said))
 
     def work(self, number: int, requests: Sequence[Request]) -> Done:
-        """The replies of a model to the requests of an item."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

@@ -202,8 +202,10 @@ def read_agent_facts(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         raise UserError(f"{path}: no such file. Give a table with the columns agent, {', '.join(FACTS)}")
     with all_at_once(str(path)) as problems:
-        agents = read_agents(Source(path, path.name), problems).records()
-    return {agent.agent: {k: v for k, v in asdict(agent).items() if k in FACTS and v is not None} for agent in agents}
+        agents, _ = read_agents(Source(path, path.name), problems)
+    return {
+        name: {k: v for k, v in asdict(agent).items() if k in FACTS and v is not None} for name, agent in agents.items()
+    }
 
 
 # --- tables of the study -------------------------------------------------------------------------------------------

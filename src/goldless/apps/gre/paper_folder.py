@@ -46,9 +46,9 @@ class CheckedTable(Checking):
 
     def lines(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
         """Each row with its line."""
-        for chunk in self._source.chunks(self._problems):
-            self.rows += len(chunk.rows)
-            yield from zip(chunk.lines, chunk.rows, strict=True)
+        table = self._source.table(self._problems)
+        self.rows = len(table.lines)
+        yield from zip(table.lines, table.rows, strict=True)
         self.finish()
         if self._papers is not None:
             self._papers.report_strangers("paper", self.file, self._problems)

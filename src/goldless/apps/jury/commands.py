@@ -72,7 +72,6 @@ def jury(own: Serving, options: Options) -> None:
 
 
 def _held(item: str) -> tuple[Path, Licence, str]:
-    """The licence's file, the licence and its model."""
     from goldless.judging.licences import read_licence
     from goldless.models.catalogue import specification_of
 

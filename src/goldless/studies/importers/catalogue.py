@@ -9,22 +9,17 @@ A package adds an importer, one object as described by ``Importer``, by an entry
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
-from goldless.studies.importers.alpaca_eval import AlpacaEval
-from goldless.studies.importers.arena import ArenaHard, ArenaVotes
-from goldless.studies.importers.every_eval_ever import EveryEvalEver
-from goldless.studies.importers.fastchat import FastChat
-from goldless.studies.importers.helm import Helm
+from goldless.studies.importers.boards import AlpacaEval, ArenaHard, ArenaVotes, FastChat
+from goldless.studies.importers.harnesses import EveryEvalEver, Helm, Lighteval, LmEval
 from goldless.studies.importers.inspect_log import InspectLogs
-from goldless.studies.importers.lighteval import Lighteval
-from goldless.studies.importers.lm_eval import LmEval
 from goldless.studies.importers.log import REPEATS, Log, study_tables
 from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import PlainTable, StudyTables
@@ -89,30 +84,27 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     goldless's own format is tried before any plugin; it also takes what no importer recognises, so that its error says
     what is allowed.
     """
+    known = IMPORTERS.all()
     if name is not None:
         if (named := IMPORTERS.get(name)) is not None:
             return name, named
         for plugin in IMPORTERS.plugins():
             if plugin.name == name:
                 raise UserError(f"the importer {name!r} from {plugin.package} cannot be used: {plugin.failure}")
-        known = IMPORTERS.all()
         raise UserError(f"importer must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
-    ours = IMPORTERS.get(OURS)
-    assert ours is not None
-    if ours.recognises(path) or not path.exists():
-        return OURS, ours
-    others = {other: importer for other, importer in IMPORTERS.all().items() if other != OURS}
-    found = {}
-    for other, importer in others.items():
+    if known[OURS].recognises(path) or not path.exists():
+        return OURS, known[OURS]
+    found = []
+    for other, importer in known.items():
         with suppress(Exception):  # third-party code: any failure means "not recognised"
-            if importer.recognises(path):
-                found[other] = importer
+            found += [other] * importer.recognises(path)
     if len(found) > 1:
         raise UserError(
             f"{path} is recognised by several importers: {', '.join(found)}. "
             "Choose one with --from or, in Python, importer="
         )
-    return next(iter(found.items()), (OURS, ours))
+    chosen = found[0] if found else OURS
+    return chosen, known[chosen]
 
 
 def imported_tables(
@@ -120,42 +112,34 @@ def imported_tables(
 ) -> tuple[dict[str, Source], Origin]:
     """The tables the importer returns, by name; any exception inside an importer becomes an error that names it."""
     given = {option: value for option, value in options.items() if value is not None}
-    if name is None and (given.keys() & {"columns", "wide"}):
-        name = TABLE
-    each = [importer_for(path, name) for path in paths]
-    if len({found for found, _ in each}) > 1:
-        used = dict(zip((found for found, _ in each), paths, strict=True))
-        said = ", ".join(f"{path.name} ({found})" for found, path in used.items())
-        raise UserError(f"all files must be of one format, got {said}. Import each format by itself")
-    chosen, importer = each[0]
-    plain = chosen == OURS and name is None and all(path.is_file() for path in paths)
-    if plain and (given.keys() == {"repeats"} or len(paths) > 1):
-        chosen, importer = TABLE, BUILT_IN[TABLE]
     if given.get("repeats", "first") not in REPEATS:
         raise UserError(f"repeats must be one of {', '.join(REPEATS)}, got {given['repeats']!r}")
-    parameters = inspect.signature(importer.read).parameters.values()
+    if name is None and (given.keys() & {"columns", "wide"}):
+        name = TABLE
+    each = {found: path for path in paths for found, _ in [importer_for(path, name)]}
+    if len(each) > 1:
+        said = ", ".join(f"{path.name} ({found})" for found, path in each.items())
+        raise UserError(f"all files must be of one format, got {said}. Import each format by itself")
+    (chosen,) = each
+    plain = chosen == OURS and name is None and all(path.is_file() for path in paths)
+    if plain and (given.keys() == {"repeats"} or len(paths) > 1):
+        chosen = TABLE
+    importer = IMPORTERS.all()[chosen]
+    parameters = inspect.signature(importer.read).parameters
     # repeats of a log are a matter of the rules, not of the importer
-    repeats = given.pop("repeats", REPEATS[0]) if all(one.name != "repeats" for one in parameters) else REPEATS[0]
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters) and importer not in BUILT_IN.values()
-    for option in given if not takes_any else ():
-        if all(one.name != option for one in parameters):
-            raise UserError(f"{chosen} files are read without the option {option!r}")
-    with _naming(chosen):
+    repeats = REPEATS[0] if "repeats" in parameters else given.pop("repeats", REPEATS[0])
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values()) and chosen not in BUILT_IN
+    for option in given.keys() - parameters.keys() if not takes_any else ():
+        raise UserError(f"{chosen} files are read without the option {option!r}")
+    try:
         found = importer.read(paths, problems, **given)
         tables = study_tables(found, problems, repeats) if isinstance(found, Log) else found
         sources = {
             table: Source.of(data, f"{paths[0].name} ({table})", f"{chosen}: the table {table!r}")
             for table, data in tables.items()
         }
-    return sources, Origin(chosen, len(paths), tuple(getattr(found, "notes", ())))
-
-
-@contextmanager
-def _naming(importer: str) -> Iterator[None]:
-    """Turn any exception inside an importer into an error that names it."""
-    try:
-        yield
     except (UserError, OSError):
         raise
     except Exception as error:
-        raise UserError(f"the importer {importer!r} failed: {type(error).__name__}: {error}") from error
+        raise UserError(f"the importer {chosen!r} failed: {type(error).__name__}: {error}") from error
+    return sources, Origin(chosen, len(paths), tuple(getattr(found, "notes", ())))

@@ -12,7 +12,7 @@ from typing import Any
 
 from goldless.errors import PrerequisiteError
 from goldless.studies.checking import Problems
-from goldless.studies.importers.log import Found, Log
+from goldless.studies.importers.log import Log
 
 JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"')
 STOPPED = {"content_filter": "refusal", "max_tokens": "truncated", "model_length": "truncated"}
@@ -44,7 +44,7 @@ class InspectLogs:
 
     def read(self, paths: Sequence[Path], problems: Problems, **_: Any) -> Mapping[str, Any] | Log:
         """The samples of all logs, with scores of models as judgements and those of people as labels."""
-        found = Found()
+        found = Log(task_columns=("conversation",))
         for log in open_logs(paths, problems):
             for sample in log.samples(problems):
                 _add(found, log, sample)
@@ -62,7 +62,7 @@ class InspectLogs:
             if not problems.total:
                 problems.add("the logs have no samples")
             return {}
-        return found.log(task_columns=("conversation",))
+        return found
 
 
 @dataclass(slots=True)
@@ -76,14 +76,12 @@ class InspectLog:
     """Samples read so far."""
 
     def task(self, sample_id: str | int) -> str:
-        """The name of a sample among the tasks of a study."""
         return f"{self.header.eval.task}/{sample_id}"
 
     def source(self, sample_id: str | int, epoch: int) -> str:
         return f"{self.path.name}:{sample_id}" + f" (epoch {epoch})" * ((self.header.eval.config.epochs or 1) > 1)
 
     def samples(self, problems: Problems) -> Iterator[Any]:
-        """The samples, with attachments in place."""
         reading = inspect_ai_log().read_eval_log_samples(
             str(self.path), all_samples_required=False, resolve_attachments="core", exclude_fields={"store", "events"}
         )
@@ -156,8 +154,7 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
 
 
-def _add(found: Found, log: InspectLog, sample: Any) -> None:
-    """Add a sample with its scores."""
+def _add(found: Log, log: InspectLog, sample: Any) -> None:
     cause, message = why_missing(sample)
     usage = sample.model_usage.get(log.header.eval.model)
     base = log.header.eval.model_base_url
@@ -187,7 +184,7 @@ def _add(found: Found, log: InspectLog, sample: Any) -> None:
     )
 
 
-def _add_score(found: Found, name: str, score: Any) -> None:
+def _add_score(found: Log, name: str, score: Any) -> None:
     """The scorer's own value as a judgement or a score, and each person's edit as a label."""
     edits = [edit for edit in score.history if edit.provenance is not None and edit.value != "UNCHANGED"]
     for edit in edits:

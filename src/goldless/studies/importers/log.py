@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +14,10 @@ from typing import Any, Literal
 
 import orjson
 import polars as pl
+import pyarrow.parquet as pq
 
 from goldless.studies.checking import Problems
-from goldless.studies.tables import BOM, Source
+from goldless.studies.tables import BOM, FORMATS, UNREADABLE, Source, is_parquet
 
 Repeats = Literal["samples", "first", "agents", "tasks"]
 REPEATS: tuple[Repeats, ...] = ("samples", "first", "agents", "tasks")
@@ -28,58 +28,43 @@ OWN = {"task": pl.String, "agent": pl.String, "text": pl.String, "missing": pl.S
 OWN |= {"prompt": pl.String, "reference": pl.String, "model": pl.String, "source": pl.String}
 """Columns of a log's samples that have a meaning here; a log need not have them all."""
 COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
-SAME = ("prompt", "reference")
 EXAMPLES = 5
 HEAD_BYTES = 1 << 16
 LINE_BYTES = 1 << 26
 """A first line that is longer is not looked at."""
 
+Row = Mapping[str, Any]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Log:
-    """The samples of one or several files, in the order in which they were recorded."""
+    """What one or several files record, in that order: samples and what refers to them, each as rows or as a frame."""
 
-    samples: pl.DataFrame
+    samples: Any = field(default_factory=list)
     """One row per sample. ``task``, ``agent``; ``text``: the response without reasoning, null if there is none;
     ``missing``: why not, in a word such as error, limit, refusal; ``message``: the details; ``prompt``, ``reference``;
     ``model``: the model that the agent's name means, if the log says more than the name; ``source``: FILE:LINE or
     FILE:SAMPLE. Any other column is kept in the table ``imported``."""
     task_columns: Sequence[str] = ()
     """Other columns of ``samples`` that describe the task; they go to the tasks table."""
-    labels: pl.DataFrame | None = None
+    labels: Any = field(default_factory=list)
     """Scores by people: ``row`` (of ``samples``), ``rater``, ``score``, optionally ``criterion``."""
-    judgements: pl.DataFrame | None = None
+    judgements: Any = field(default_factory=list)
     """Scores by models: ``row``, ``reviewer``, ``format``, ``output``, optionally ``value``."""
-    scores: pl.DataFrame | None = None
+    scores: Any = field(default_factory=list)
     """Scores by programs: ``row``, ``metric``, ``score``; ``goldless agree --scores`` reads the table."""
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Tables that are complete, such as ``judge_NAME``."""
-    notes: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
     """What the user should know about the reading, such as which of several filters was kept."""
-    same: Sequence[str] = SAME
+    same: Sequence[str] = ("prompt", "reference")
     """Columns that must be the same under every agent."""
-
-
-# --- making a log ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Found:
-    """What was read so far, row by row."""
-
-    samples: list[dict[str, Any]] = field(default_factory=list)
-    labels: list[dict[str, Any]] = field(default_factory=list)
-    judgements: list[dict[str, Any]] = field(default_factory=list)
-    scores: list[dict[str, Any]] = field(default_factory=list)
     compared: dict[str, list[tuple[str, str, str, float]]] = field(default_factory=lambda: defaultdict(list))
     """Comparisons by judge: task, first, second, and 1 if the first is better, 0 the second, 0.5 a tie."""
-    preferences: list[dict[str, Any]] = field(default_factory=list)
+    preferences: list[Row] = field(default_factory=list)
     """People's, in the columns of a study's labels."""
-    questions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What the tool's own files say about tasks, which may come after their samples."""
-    left_out: list[str] = field(default_factory=list)
-    """Files without texts."""
-    notes: list[str] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+    """What an importer must remember until all files are read."""
     counted: Counter[str] = field(default_factory=Counter)
     """Notes that begin with a number."""
 
@@ -88,75 +73,72 @@ class Found:
         """The place of the next sample, to which labels and scores refer."""
         return len(self.samples)
 
-    def note(self, note: str) -> None:
-        """Add a note, once."""
-        if note not in self.notes:
-            self.notes.append(note)
-
     def score(self, row: int, metric: str, score: Any) -> None:
         """Add a program's score, if it is a number."""
         if isinstance(score, int | float) and not math.isnan(score):
             self.scores.append({"row": row, "metric": metric, "score": float(score)})
 
-    def log(self, task_columns: Sequence[str] = (), same: Sequence[str] = SAME) -> Log:
-        """The log of all that was read; each judge's comparisons are a table ``judge_NAME``."""
-        tables = {
-            "judge_" + re.sub(r"[^\w.-]", "_", judge): pl.DataFrame(rows, COMPARED, orient="row")
-            for judge, rows in self.compared.items()
-        }
+    def all_tables(self) -> dict[str, pl.DataFrame]:
+        """The tables that are complete; each judge's comparisons are a table ``judge_NAME``."""
+        found = dict(self.tables)
+        for judge, rows in self.compared.items():
+            found["judge_" + re.sub(r"[^\w.-]", "_", judge)] = pl.DataFrame(rows, COMPARED, orient="row")
         if self.preferences:
-            tables["labels"] = pl.DataFrame(self.preferences)
-        return Log(
-            samples_frame(self.samples),
-            task_columns=task_columns,
-            labels=_frame(self.labels),
-            judgements=_frame(self.judgements),
-            scores=_frame(self.scores),
-            tables=tables,
-            notes=[*self.notes, *(f"{count:,} {what}" for what, count in self.counted.items() if count)],
-            same=same,
-        )
+            found["labels"] = pl.DataFrame(self.preferences)
+        return {name: table for name, table in found.items() if table.height}
 
 
-def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame | None:
-    return pl.DataFrame(rows, infer_schema_length=None) if rows else None
-
-
-def samples_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def samples_frame(rows: Sequence[Row]) -> pl.DataFrame:
     """Samples that were read one by one; every column that has a meaning is text."""
     frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
     return frame.with_columns(pl.col(name).cast(pl.String) for name in OWN if name in frame.columns)
 
 
-class LogImporter(ABC):
-    """An importer of files that are recognised and read one by one."""
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+class LogImporter:
+    """An importer of files that are recognised and read one by one; most are rows of one or several kinds."""
 
     description: str
-    patterns: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
     """Names of its files in a folder."""
+    kinds: Mapping[str, set[str]]
+    """The keys by which rows are known, by kind."""
+    row_must: str
+    """What to say of any other row."""
     task_columns: tuple[str, ...] = ()
-    same: tuple[str, ...] = SAME
+    same: tuple[str, ...] = ("prompt", "reference")
 
-    @abstractmethod
     def is_ours(self, path: Path) -> bool:
-        """Whether a file is in its format."""
-
-    @abstractmethod
-    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        """Add what a file has."""
-
-    def finish(self, found: Found, problems: Problems) -> None:  # noqa: B027 - most have nothing to add
-        """Add what can be said once all files are read."""
+        suffixes = {Path(pattern).suffix for pattern in self.patterns} or FORMATS
+        return path.suffix.lower() in suffixes and any(first_keys(path) >= keys for keys in self.kinds.values())
 
     def recognises(self, path: Path) -> bool:
         return any(map(self.is_ours, log_files([path], *self.patterns)))
 
     def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
-        found = Found()
+        log = Log(task_columns=self.task_columns, same=self.same)
         for path in log_files(paths, *self.patterns):
-            self.read_file(path, found, problems)
-        self.finish(found, problems)
-        return found.log(self.task_columns, self.same)
+            self.read_file(path, log, problems)
+        self.finish(log, problems)
+        log.notes += [f"{count:,} {what}" for what, count in log.counted.items() if count]
+        return log
+
+    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
+        for number, row in Source(path, path.name).rows(problems):
+            kind = next((kind for kind, keys in self.kinds.items() if row.keys() >= keys), None)
+            if kind is None:
+                problems.add(self.row_must, path.name, number)
+                continue
+            with expecting(f"this kind of {kind}", problems, path.name, number):
+                self.add(kind, row, log, path, number)
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:
+        raise NotImplementedError
+
+    def finish(self, log: Log, problems: Problems) -> None:
+        """Add what can be said once all files are read."""
 
 
 def log_files(paths: Sequence[Path], *patterns: str) -> list[Path]:
@@ -179,11 +161,17 @@ def first_line(path: Path) -> dict[str, Any]:
 
 
 def first_keys(path: Path) -> set[str]:
-    """The keys in the first bytes of a JSON file, at any depth."""
+    """The columns of a table's first row; of a .json file, the keys in its first bytes, at any depth."""
     try:
+        if is_parquet(path):
+            return set(pq.read_schema(path).names)
+        if path.suffix.lower() == ".jsonl":
+            return set(first_line(path))
+        if path.suffix.lower() != ".json":
+            return set(Source(path, path.name).first_row())
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
-    except OSError:
+    except UNREADABLE:
         return set()
     return {key.decode() for key in re.findall(rb'"(\w+)"\s*:', head)} if head[:1] in {b"{", b"["} else set()
 
@@ -197,11 +185,6 @@ def read_json(path: Path, problems: Problems) -> Any:
         said = f"{error.msg} at character {error.pos + 1:,}" if data.strip() else "the file is empty"
         problems.add(f"not JSON: {said}. Is the file complete?", path.name)
         return None
-
-
-def numbered_rows(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a JSONL file, or the items of a JSON array, each with its line or number."""
-    yield from ((line, dict(row)) for line, row in Source(path, path.name).rows(problems))
 
 
 @contextmanager
@@ -219,17 +202,18 @@ def expecting(what: str, problems: Problems, file: str, line: int | None = None)
 def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> dict[str, Any]:
     """The tables of a study; whatever breaks a rule is added to ``problems``, with counts and examples."""
     # every column that has a meaning, and a blank text is missing
-    lacking = [pl.lit(None, kind).alias(name) for name, kind in OWN.items() if name not in log.samples.columns]
+    given = log.samples if isinstance(log.samples, pl.DataFrame) else samples_frame(log.samples)
+    lacking = [pl.lit(None, kind).alias(name) for name, kind in OWN.items() if name not in given.columns]
     blank = pl.col("text").is_null() | (pl.col("text").str.strip_chars() == "")
     cause = pl.when(blank).then(pl.coalesce("missing", pl.lit("empty"))).otherwise("missing")
-    samples = log.samples.with_columns(lacking).with_row_index("row").with_columns(missing=cause)
+    samples = given.with_columns(lacking).with_row_index("row").with_columns(missing=cause)
     _check_models(samples, problems)
     named = _without_repeats(samples, repeats)
     for column in log.same:
         if column in samples.columns:
             _check_same(samples, column, problems)
-    present = named.filter(pl.col("missing").is_null())
-    if present.is_empty() and not log.tables and not problems.total:
+    present, tables = named.filter(pl.col("missing").is_null()), log.all_tables()
+    if present.is_empty() and not tables and not problems.total:
         causes = listed(f"{cause} {count:,}" for cause, count in cause_counts(samples).items())
         problems.add(f"no response among {samples.height:,} samples{causes and f': {causes}'}")
     if problems.total:
@@ -247,15 +231,16 @@ def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> 
         # without columns of nulls, but with the cause of what is missing
         IMPORTED: kept.select(c for c in kept if c.name == "missing" or c.null_count() < len(c)),
     }
-    for name, given in (("labels", log.labels), ("judgements", log.judgements), ("scores", log.scores)):
-        if given is not None and given.height:
+    for name, rows in (("labels", log.labels), ("judgements", log.judgements), ("scores", log.scores)):
+        if rows is not None and len(rows):
             keys = present.select(pl.col("row").cast(pl.Int64), "task", full_name)
-            rows = given.with_columns(pl.col("row").cast(pl.Int64)).join(keys, on="row", maintain_order="left")
-            if rows.height:
-                found[name] = rows.select("task", "agent", pl.exclude("row", "task", "agent"))
+            frame = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("row").cast(pl.Int64))
+            placed = frame.join(keys, on="row", maintain_order="left")
+            if placed.height:
+                found[name] = placed.select("task", "agent", pl.exclude("row", "task", "agent"))
     if present.is_empty():
         del found["responses"]
-    return found | {name: table for name, table in log.tables.items() if table.height}
+    return found | tables
 
 
 def _check_models(samples: pl.DataFrame, problems: Problems) -> None:

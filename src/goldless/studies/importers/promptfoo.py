@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers import log
-from goldless.studies.importers.log import Found, Log, LogImporter
+from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, log_files, read_json
+from goldless.studies.tables import Source
 
-Row = Mapping[str, Any]
-KEYS = {"promptIdx", "testIdx", "testCase", "provider"}
 VERSION = 3
 FAILED = 2
 """``failureReason`` of a call that failed; 1 is an assertion that failed."""
-HUMAN = "human"
 BY_MODELS = (
     *("llm-rubric", "g-eval", "model-graded", "factuality", "answer-relevance", "context-", "select-best", "pi"),
     *("search-rubric", "agent-rubric", "conversation-relevance", "moderation", "trajectory:goal-success"),
@@ -30,36 +27,49 @@ class Promptfoo(LogImporter):
 
     description = "results of promptfoo (.json of version 3, .jsonl)"
     patterns = ("*.json", "*.jsonl")
+    kinds: Mapping[str, set[str]] = {"result": {"promptIdx", "testIdx", "testCase", "provider"}}
+    row_must = "a result must have promptIdx, provider, testCase, testIdx"
 
     def is_ours(self, path: Path) -> bool:
-        if path.suffix.lower() == ".jsonl":
-            return log.first_line(path).keys() >= KEYS
-        return path.suffix.lower() == ".json" and log.first_keys(path) >= {"evalId", "results"}
+        if path.suffix.lower() == ".json":
+            return first_keys(path) >= {"evalId", "results"}
+        return super().is_ours(path)
 
     def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
         """The results of all files; in a folder, other files are left out."""
-        files = log.log_files(paths, *self.patterns)
+        files = log_files(paths, *self.patterns)
         return super().read([file for file in files if file in paths or self.is_ours(file)], problems)
 
-    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        """Results as they are, each with its place."""
-        rows = log.numbered_rows(path, problems) if path.suffix.lower() == ".jsonl" else _results(path, problems)
+    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
+        """Keep the results as they are, each with its place, until all prompts are known."""
+        rows: Iterable[tuple[int | None, Any]] = Source(path, path.name).rows(problems)
+        if path.suffix.lower() == ".json":
+            found = read_json(path, problems)
+            held = found.get("results") if isinstance(found, dict) else None
+            version = held.get("version") if isinstance(held, dict) else None
+            results = held.get("results") if isinstance(held, dict) and version == VERSION else None
+            if found is not None and not isinstance(results, list):
+                problems.add(
+                    f"results of promptfoo must be of version {VERSION}, got {version or 'none'}. Export them with a "
+                    "current promptfoo: promptfoo export eval ID -o results.json",
+                    path.name,
+                )
+            rows = ((None, row) for row in results) if isinstance(results, list) else ()
         for number, row in rows:
-            if isinstance(row, dict) and row.keys() >= KEYS:
-                place = number or row.get("id") or row["testIdx"]
-                found.samples.append({"place": f"{path.name}:{place}", "result": row})
+            if isinstance(row, dict) and row.keys() >= self.kinds["result"]:
+                place = f"{path.name}:{number or row.get('id') or row['testIdx']}"
+                log.about.setdefault("results", []).append((place, row))
             else:
-                problems.add(f"a result must have {', '.join(sorted(KEYS))}", path.name, number)
+                problems.add(self.row_must, path.name, number)
 
-    def finish(self, found: Found, problems: Problems) -> None:
+    def finish(self, log: Log, problems: Problems) -> None:
         """Name tasks by their variables, and agents by provider and, if there are several, prompt."""
-        results, found.samples = found.samples, []
-        labels = [str((one["result"].get("prompt") or {}).get("label") or "") for one in results]
+        results = log.about.get("results", ())
+        labels = [str((row.get("prompt") or {}).get("label") or "") for _, row in results]
         prompts = {label: number for number, label in enumerate(dict.fromkeys(labels), 1)}
         tasks: dict[str, str] = {}
-        for one, label in zip(results, labels, strict=True):
-            row = one["result"]
-            with log.expecting("a result of promptfoo", problems, one["place"]):
+        for (place, row), label in zip(results, labels, strict=True):
+            with expecting("a result of promptfoo", problems, place):
                 given = row.get("vars") or (row["testCase"] or {}).get("vars") or {}
                 digest = hashlib.sha256(as_json(given or row["testIdx"])).hexdigest()[:8]
                 by, prompt = row["provider"], (row.get("prompt") or {}).get("raw")
@@ -69,27 +79,10 @@ class Promptfoo(LogImporter):
                     prompt = row.get("vars") or {}
                 task = tasks.setdefault(digest, f"{row['testIdx']}-{digest}")
                 about = {"task": task, "agent": agent, "prompt": None if prompt is None else as_text(prompt)}
-                _add_grades(found, row)
-                found.samples.append(about | {"source": one["place"]} | _sample(row))
+                _add_grades(log, row)
+                log.samples.append(about | {"source": place} | _sample(row))
         if len(prompts) > 1:
-            found.notes.append("several prompts: each is an agent, and a task is its variables")
-
-
-def _results(path: Path, problems: Problems) -> list[tuple[None, Any]]:
-    """The results in a JSON file."""
-    found = log.read_json(path, problems)
-    given = found.get("results") if isinstance(found, dict) else None
-    results: dict[str, Any] = given if isinstance(given, dict) else {}
-    version = results.get("version")
-    if version == VERSION and isinstance(results.get("results"), list):
-        return [(None, row) for row in results["results"]]
-    if found is not None:
-        problems.add(
-            f"results of promptfoo must be of version {VERSION}, got {'none' if version is None else version}. Export "
-            "them with a current promptfoo: promptfoo export eval ID -o results.json",
-            path.name,
-        )
-    return []
+            log.notes.append("several prompts: each is an agent, and a task is its variables")
 
 
 def _sample(row: Row) -> dict[str, Any]:
@@ -114,7 +107,7 @@ def _sample(row: Row) -> dict[str, Any]:
     }
 
 
-def _add_grades(found: Found, row: Row) -> None:
+def _add_grades(log: Log, row: Row) -> None:
     """Add the grades of the next sample, by whoever gave them."""
     used: Counter[str] = Counter()
     for one in (row.get("gradingResult") or {}).get("componentResults") or ():
@@ -125,13 +118,12 @@ def _add_grades(found: Found, row: Row) -> None:
         used[kind] += 1
         by_model = kind.removeprefix("not-").startswith(BY_MODELS)
         if by_model and (one.get("metadata") or {}).get("graderError"):
-            found.counted["grades are missing because the grader failed"] += 1
-            continue
-        if kind == HUMAN:
-            found.labels.append({"row": found.row, "rater": HUMAN, "score": float(score)})
-            continue
-        if by_model:
-            said = {"reviewer": kind, "format": "promptfoo", "output": str(one.get("reason") or "")}
-            criterion = as_text(assertion.get("value") or "")
-            found.judgements.append({"row": found.row, **said, "value": float(score), "criterion": criterion})
-        found.score(found.row, kind if used[kind] == 1 else f"{kind}#{used[kind]}", float(score))
+            log.counted["grades are missing because the grader failed"] += 1
+        elif kind == "human":
+            log.labels.append({"row": log.row, "rater": kind, "score": float(score)})
+        else:
+            if by_model:
+                said = {"reviewer": kind, "format": "promptfoo", "output": str(one.get("reason") or "")}
+                criterion = as_text(assertion.get("value") or "")
+                log.judgements.append({"row": log.row, **said, "value": float(score), "criterion": criterion})
+            log.score(log.row, kind if used[kind] == 1 else f"{kind}#{used[kind]}", float(score))

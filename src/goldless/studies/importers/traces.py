@@ -6,7 +6,7 @@ A task is one input, so that traces become a study where several models got iden
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ import orjson
 
 from goldless.studies.chats import content_text, said_by, turns
 from goldless.studies.checking import Problems, as_text
-from goldless.studies.importers.log import HEAD_BYTES, Found, LogImporter, first_keys, numbered_rows, read_json
+from goldless.studies.importers.log import HEAD_BYTES, Log, LogImporter, Row, expecting, first_keys, read_json
+from goldless.studies.tables import Source
 
-Row = Mapping[str, Any]
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
 SIGNS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "openinference.span.kind")
 """What the first spans of a file have, wherever its format puts attributes."""
@@ -38,42 +38,38 @@ class Traces(LogImporter):
         keys = first_keys(path)
         return any(sign.encode() in head for sign in SIGNS) or any(keys >= known for known in LANGFUSE)
 
-    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        for place, row in _rows(path, problems):
-            call = _langfuse(row) if any(row.keys() >= keys for keys in LANGFUSE) else _span(row)
-            if call is None:
-                found.counted["spans that do not call a model are left out"] += 1
-                continue
-            for name, score, by_person in call.pop("scores"):
-                if by_person:
-                    found.labels.append({"row": found.row, "rater": name, "score": float(score)})
-                else:
-                    found.score(found.row, name, score)
-            found.samples.append(call | {"source": place})
+    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
+        """Add each span or observation that is a call; an OTLP file, or a line of one, has many."""
+        rows: Iterable[tuple[int | None, Any]] = Source(path, path.name).rows(problems)
+        if path.suffix.lower() == ".json":
+            found = read_json(path, problems)
+            held = found.get("data", found) if isinstance(found, dict) else found
+            rows = ((None, row) for row in (held if isinstance(held, list) else [held]) if isinstance(row, dict))
+        for count, (line, row) in enumerate(rows, 1):
+            with expecting("a trace", problems, path.name, line):
+                for one in _unpacked(row):
+                    place = line or one.get("spanId") or one.get("id") or count
+                    call = _langfuse(one) if any(one.keys() >= keys for keys in LANGFUSE) else _span(one)
+                    if call is None:
+                        log.counted["spans that do not call a model are left out"] += 1
+                        continue
+                    for name, score, by_person in call.pop("scores"):
+                        if by_person:
+                            log.labels.append({"row": log.row, "rater": name, "score": float(score)})
+                        else:
+                            log.score(log.row, name, score)
+                    log.samples.append(call | {"source": f"{path.name}:{place}"})
 
-    def finish(self, found: Found, problems: Problems) -> None:
+    def finish(self, log: Log, problems: Problems) -> None:
         """Report traces in which no input was given to two models."""
         agents: dict[str, set[str]] = {}
-        for sample in found.samples:
+        for sample in log.samples:
             agents.setdefault(sample["task"], set()).add(sample["agent"])
         if agents and not problems.total and all(len(of_one) == 1 for of_one in agents.values()):
             problems.add(
                 f"none of {len(agents):,} inputs was given to two models, so no response has a peer. Replay one set of "
                 "inputs with each model, or run a dataset experiment"
             )
-
-
-def _rows(path: Path, problems: Problems) -> Iterator[tuple[str, Row]]:
-    """Each span or observation with its place; an OTLP file, or a line of one, has many."""
-    if path.suffix.lower() == ".jsonl":
-        for number, row in numbered_rows(path, problems):
-            yield from ((f"{path.name}:{number}", one) for one in _unpacked(row))
-        return
-    found = read_json(path, problems)
-    held = found.get("data", found) if isinstance(found, dict) else found
-    for number, row in enumerate(held if isinstance(held, list) else [held], 1):
-        if isinstance(row, dict):
-            yield from ((f"{path.name}:{one.get('spanId') or one.get('id') or number}", one) for one in _unpacked(row))
 
 
 def _unpacked(row: Row) -> Iterator[Row]:
@@ -103,7 +99,6 @@ def _flat(given: Row, under: str) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """The value in OTLP's wrapping of types."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, inner),) = value.items()

@@ -1,0 +1,263 @@
+"""Harnesses that run benchmarks: lm-evaluation-harness, lighteval, HELM, and what Every Eval Ever converts of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from goldless.studies.checking import Problems, as_json, as_text
+from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, first_line, listed, read_json
+from goldless.studies.tables import Source
+
+# --- lm-evaluation-harness -------------------------------------------------------------------------------------------
+
+NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
+
+
+class LmEval(LogImporter):
+    """One row per document and filter; the model is named in the results file beside the samples, or by the folder."""
+
+    description = "samples of lm-evaluation-harness (--log_samples)"
+    patterns = ("samples_*.jsonl",)
+    kinds: Mapping[str, set[str]] = {"sample": {"doc_id", "doc", "arguments", "resps"}}
+    row_must = "samples must have arguments, doc, doc_id, resps on every line"
+    same = ("prompt", "reference", "document")
+
+    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
+        """Add the samples of a generation task, by their first filter; tasks with log-likelihoods are left out."""
+        first = first_line(path)
+        if not first.keys() >= self.kinds["sample"]:
+            got = "an empty file" if not path.stat().st_size else "another first line"
+            problems.add(f"{self.row_must}, got {got}", path.name)
+            return
+        if not any(isinstance(text, str) for text in _texts(first)):  # but pairs of a number and whether it is greedy
+            log.about.setdefault("left out", []).append(path.name)
+            return
+        named, run = NAME.fullmatch(path.name), _results(path)
+        task, config = named["task"] if named else path.stem, run.get("config") or {}
+        about = {
+            "agent": run.get("model_name") or path.resolve().parent.name.replace("__", "/"),
+            "model": as_json([run.get("model_source"), config.get("model_args")]).decode() if config else None,
+            "chat template": run.get("chat_template_sha"),
+        }
+        shots, filters = (run.get("n-shot") or {}).get(task), dict[Any, None]()
+        for line, row in Source(path, path.name).rows(problems):
+            filters[row.get("filter")] = None
+            if row.get("filter") != first.get("filter"):
+                continue
+            if not (texts := _texts(row)):
+                problems.add("resps must be a list of lists of texts", path.name, line)
+            for metric in first.get("metrics") or ():  # a score is of the first response
+                log.score(log.row, metric, row.get(metric))
+            arguments, target, hashed = row.get("arguments"), row.get("target"), row.get("doc_hash")
+            asked = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
+            document = {
+                "task": f"{task}/{row.get('doc_id')}",
+                "prompt": asked.get("arg_0") if isinstance(asked, dict) else None,
+                "reference": None if target is None else as_text(target),
+                "source": f"{path.parent.name}/{path.name}:{line}",
+                "document": None if hashed is None else f"{hashed} {shots}-shot",
+            }
+            log.samples += [{**about, **document, "text": text} for text in texts]
+        note = f"{task}: scores are by the filter {first.get('filter')} of {', '.join(map(str, filters))}"
+        if len(filters) > 1 and (note := f"{note}; texts are unfiltered") not in log.notes:
+            log.notes.append(note)
+
+    def finish(self, log: Log, problems: Problems) -> None:
+        left_out = listed(log.about.get("left out", ()))
+        if left_out and log.samples:
+            log.notes.append(f"left out, log-likelihoods of given answers without text: {left_out}")
+        elif left_out and not problems.total:
+            said = "only log-likelihoods of given answers, no texts. Import tasks that generate"
+            problems.add(f"{left_out}: {said}")
+        if len({sample.pop("chat template") for sample in log.samples}) > 1:
+            log.notes.append("prompts are left out: each has its model's chat template. The documents are the same")
+            for sample in log.samples:
+                del sample["prompt"]
+
+
+def _texts(row: Row) -> list[Any]:
+    given = row.get("resps")
+    first = given[0] if isinstance(given, list) and given else None
+    return first if isinstance(first, list) else []
+
+
+def _results(path: Path) -> dict[str, Any]:
+    """The results file beside a file of samples: that of the same date, or of any."""
+    named = NAME.fullmatch(path.name)
+    same = path.with_name(f"results_{named['date']}.json") if named else path
+    files = [same] if named and same.exists() else sorted(path.parent.glob("results_*.json"), reverse=True)[:1]
+    try:
+        found = orjson.loads(files[0].read_bytes()) if files else {}
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# --- lighteval -------------------------------------------------------------------------------------------------------
+
+
+class Lighteval(LogImporter):
+    """Documents and what a model said, each of several responses as a sample; metrics' values are scores."""
+
+    description = "details of lighteval (.parquet)"
+    patterns = ("details_*.parquet",)
+    kinds: Mapping[str, set[str]] = {"details": {"doc", "model_response"}}
+    row_must = "details must have doc, model_response"
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:  # noqa: ARG002
+        """Add responses without reasoning, where lighteval took it off."""
+        # the folders between ``details`` and the date: a name may have a slash
+        parts = path.parts[:-2]
+        later = [i for i, part in enumerate(parts) if part == "details"]
+        model = "/".join(parts[later[-1] + 1 :] if later else ()) or path.parent.name
+        for name, value in (row.get("metric") or {}).items():
+            log.score(log.row, name, value)
+        doc, response = row["doc"], row["model_response"] or {}
+        texts = response.get("text_post_processed") or response.get("text") or [None]
+        choices, gold = doc.get("choices") or [], doc.get("gold_index")
+        first = next(iter(gold), None) if isinstance(gold, list) else gold
+        about = {
+            "task": f"{doc.get('task_name') or 'task'}/{doc.get('id')}",
+            "prompt": doc.get("query"),
+            "reference": str(choices[first]) if isinstance(first, int) and 0 <= first < len(choices) else None,
+            "agent": model,
+            "source": f"{path.name}:{number}",
+        }
+        log.samples += [about | {"text": text} for text in ([texts] if isinstance(texts, str) else texts)]
+
+    def finish(self, log: Log, problems: Problems) -> None:
+        if log.samples and all(sample["text"] is None for sample in log.samples):
+            problems.add("no generated text: these tasks score given choices, so there is nothing to compare")
+
+
+# --- HELM ------------------------------------------------------------------------------------------------------------
+
+STATE = "scenario_state.json"
+STATS = "per_instance_stats.json"
+HIDDEN = re.compile(r"\[?(encrypted|redacted)[^\]]*\]?")
+"""What HELM publishes in place of the texts of some scenarios."""
+
+
+class Helm(LogImporter):
+    """Requests and completions of runs; perturbed instances are left out and counted."""
+
+    description = "runs of HELM (scenario_state.json)"
+    patterns = (STATE,)
+
+    def is_ours(self, path: Path) -> bool:
+        return path.name == STATE and "adapter_spec" in first_keys(path)
+
+    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
+        state = read_json(path, problems)
+        if state is None:
+            return
+        if not isinstance(state, dict) or not {"adapter_spec", "request_states"} <= state.keys():
+            problems.add("the state of a run must have adapter_spec and request_states", path.name)
+            return
+        spec = path.with_name("run_spec.json")
+        run = read_json(spec, problems) if spec.exists() else None
+        name = str(run.get("name")) if isinstance(run, dict) else path.parent.name
+        scenario = re.sub(r"(?<=[:,])model=[^,]*,?|,?model=[^,]*$", "", name).strip(",:") or name
+        rows: dict[tuple[str, int], int] = {}
+        with expecting("a run of HELM", problems, path.name):
+            for one in state["request_states"]:
+                if (one.get("instance") or {}).get("perturbation"):
+                    log.counted["perturbed instances are left out"] += 1
+                    continue
+                number, trial = one["instance"].get("id"), int(one.get("train_trial_index") or 0)
+                rows.setdefault((str(number), trial), log.row)
+                about = {"task": f"{scenario}/{number}", "agent": str(state["adapter_spec"].get("model"))}
+                place = {"trial": str(trial), "source": f"{path.parent.name}/{path.name}:{number}"}
+                log.samples.append({**_completion(one), **about, **place})
+            stats = path.with_name(STATS)
+            for one in (read_json(stats, problems) if stats.exists() else None) or ():
+                instance = str(one.get("instance_id")), int(one.get("train_trial_index") or 0)
+                for stat in (one.get("stats") or ()) if instance in rows and not one.get("perturbation") else ():
+                    log.score(rows[instance], str(stat["name"].get("name")), stat.get("mean"))
+
+
+def _completion(one: Row) -> dict[str, Any]:
+    """The text of a request, or why it is missing, with its prompt and reference."""
+    instance, result = one["instance"], one.get("result") or {}
+    prompt = (one.get("request") or {}).get("prompt") or (instance.get("input") or {}).get("text")
+    references = [
+        (reference.get("output") or {}).get("text")
+        for reference in instance.get("references") or ()
+        if "correct" in (reference.get("tags") or ())
+    ]
+    text = next((one.get("text") for one in result.get("completions") or ()), None)
+    hidden = any(isinstance(given, str) and HIDDEN.fullmatch(given.strip()) for given in (text, prompt))
+    failed = not result.get("success", True)
+    return {
+        "text": None if hidden or failed else text,
+        "missing": "encrypted" if hidden else "error" if failed else None,
+        "message": str(result["error"]) if failed and result.get("error") else None,
+        "prompt": None if hidden else prompt,
+        "reference": None if hidden else next(iter(references), None),
+    }
+
+
+# --- Every Eval Ever -------------------------------------------------------------------------------------------------
+
+
+class EveryEvalEver(LogImporter):
+    """One line per model and sample, of whatever tool was converted to the schema."""
+
+    description = "instance-level results of Every Eval Ever (.jsonl)"
+    patterns = ("*.jsonl",)
+    kinds: Mapping[str, set[str]] = {
+        "instance": {"evaluation_id", "model_id", "evaluation_name", "sample_id", "interaction_type", "input"}
+    }
+    row_must = "an instance must have evaluation_id, evaluation_name, input, interaction_type, model_id, sample_id"
+
+    def is_ours(self, path: Path) -> bool:
+        aggregate = {"evaluation_id", "evaluation_results", "source_metadata"}
+        return super().is_ours(path) or (path.suffix.lower() == ".json" and first_keys(path) >= aggregate)
+
+    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
+        if path.suffix.lower() == ".json":
+            said = "the file has aggregate results without responses. Give the .jsonl file of its instances"
+            problems.add(said, path.name)
+            return
+        log.about = {"lines": {}, "results": Counter()}  # a sample is in one file
+        super().read_file(path, log, problems)
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:  # noqa: ARG002
+        """Add the response, the final turn of a conversation, and the score under the name of its evaluation.
+
+        A sample has one line per result of its evaluation; the same result again is another sample.
+        """
+        result = row.get("evaluation_result_id")
+        key = tuple(str(row[name]) for name in ("evaluation_id", "model_id", "sample_id"))
+        lines, before = log.about["lines"].setdefault(key, []), log.about["results"][(*key, str(result))]
+        log.about["results"][(*key, str(result))] += 1
+        if result is None or before >= len(lines):
+            references = [as_text(one) for one in row["input"].get("reference") or ()]
+            place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
+            lines.append(log.row)
+            log.samples.append(_instance(row) | place)
+            log.counted["samples have several references; the first is used"] += len(references) > 1
+        score, at = (row.get("evaluation") or {}).get("score"), lines[-1 if result is None else before]
+        log.score(at, str(result or row["evaluation_name"]), score)
+
+
+def _instance(row: Row) -> dict[str, Any]:
+    """The output of a single turn, or the last thing that the model says; reasoning is not part of it."""
+    error, output = row.get("error"), (row.get("output") or {}).get("raw")
+    said = [one.get("content") for one in row.get("messages") or () if one.get("role") == "assistant"]
+    text = (output[0] if isinstance(output, list) else output) if output else next(filter(None, reversed(said)), None)
+    return {
+        "task": f"{row['evaluation_name']}/{row['sample_id']}",
+        "agent": str(row["model_id"]),
+        "text": None if error or text is None else as_text(text),
+        "missing": "error" if error else None,
+        "message": as_text(error) if error else None,
+        "prompt": as_text(row["input"]["raw"]) if row["input"].get("raw") else None,
+        "interaction": row["interaction_type"],
+    }

@@ -310,6 +310,7 @@ class CountedModel(OpenModel):
         self.model: Any = counter
         self.scorer: Any = counter
         self.chat: Any = counter
+        self.batched = None
 
     @property
     def judge(self) -> Any:

@@ -147,7 +147,7 @@ def review(own: Reviewing, options: Options, output: Output) -> None:
     from goldless.apps.gre.edition import read_agent_facts
     from goldless.apps.gre.reviewing import review_edition
     from goldless.reports.document import write
-    from goldless.runs.reviewers import named_reviewers
+    from goldless.runs.review_evidence import named_reviewers
 
     opened = own.opened()
     chosen = named_reviewers(own.models)

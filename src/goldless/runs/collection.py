@@ -296,14 +296,9 @@ class Collection:
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
         batches = [evidence.empty(SCORED)] * len(groups)
-        taken = 0
-        calls = {
-            (job.stage.template.name, job.stage.synopsis, job.stage.texts_hash(job.task, question, job.texts))
-            for jobs in by_task
-            for job in jobs
-            for question in job.questions
-        }
-        done, failed = set[tuple[Any, ...]](), set[tuple[Any, ...]]()
+        every = [(job, question) for jobs in by_task for job in jobs for question in job.questions]
+        calls = {(j.stage.template.name, j.stage.synopsis, j.stage.texts_hash(j.task, q, j.texts)) for j, q in every}
+        taken, done, failed = 0, set[tuple[Any, ...]](), set[tuple[Any, ...]]()
 
         async def some(number: int) -> None:
             nonlocal taken
@@ -312,9 +307,9 @@ class Collection:
             # per-token values are kept of the tasks' own responses alone
             batches[number] = rows.with_columns(pl.when(pl.col("target_task").is_null()).then(TOKENS))
             taken += reused
-            asked = batches[number].select("template", "synopsis", "texts", "failure")
-            done.update(asked.drop("failure").iter_rows())
-            failed.update(asked.filter(pl.col("failure").is_in(list(OPEN_KINDS))).drop("failure").iter_rows())
+            call = pl.col("template", "synopsis", "texts")
+            done.update(rows.select(call).iter_rows())
+            failed.update(rows.filter(pl.col("failure").is_in(list(OPEN_KINDS))).select(call).iter_rows())
             self.arrived("logprobs", part, lambda: pl.concat([rows.drop(TOKENS) for rows in batches]))
             self._report("scoring", len(calls), scorer, len(done), len(failed))
 

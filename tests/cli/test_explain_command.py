@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import math
 import re
+from functools import partial
 
 import anyio
 import pytest
 from rich.console import Console
 
 from goldless.cli import explain as command
-from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.explaining import explain_pair
+from goldless.runs.options import Options
 from goldless.studies import read_study
 
 LN4 = math.log(4)  # what a word that both have tells in the toy scorer
@@ -29,10 +31,8 @@ def pair(toy_scorer, study_file, script_file, tmp_path):
 
     def make(texts=TEXTS) -> list[object]:
         path, model = study_file(texts), toy_scorer(tokens=words)
-        options = ExplainOptions(
-            task="t1", agent="ann", peer="bob", scorer=model, journal=tmp_path / "writing-the-script.sqlite"
-        )
-        anyio.run(explain_pair, read_study(path), options)
+        options = Options(scorer=model, journal=tmp_path / "writing-the-script.sqlite")
+        anyio.run(partial(explain_pair, task="t1", agent="ann", peer="bob"), read_study(path), options)
         asked = {(call.context, call.target) for call in model.calls}
         rows = [
             {"context": c, "target": t, "logprobs": model._logprobs(c, t), "tokens": words(t)} for c, t in sorted(asked)

@@ -15,7 +15,8 @@ import pytest
 import goldless
 from goldless.errors import CapabilityError, MetricError, TextTooLongError, UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.explaining import explain_pair
+from goldless.runs.options import Options
 from goldless.studies import read_study
 
 pytestmark = pytest.mark.anyio
@@ -42,8 +43,9 @@ def explain(study, toy_scorer, tmp_path):
 
     async def run(task="t1", agent="ann", peer="bob", *, of=study, **options):
         scorer = options.pop("scorer", None) or toy_scorer(tokens=words)
-        given = {"journal": tmp_path / "explain.sqlite", **options}
-        return await explain_pair(of, ExplainOptions(task=task, agent=agent, peer=peer, scorer=scorer, **given))
+        calling = {name: options.pop(name) for name in ("say", "journal") if name in options}
+        given = Options(scorer=scorer, **{"journal": tmp_path / "explain.sqlite", **calling})
+        return await explain_pair(of, given, task=task, agent=agent, peer=peer, **options)
 
     return run
 
@@ -219,7 +221,7 @@ async def test_a_sentence_that_states_the_peers_fact_contributes_more_than_an_un
         "bob": "Inspectors found a crack in the eastern pier, so they closed the bridge. 😀",
     }
     study = read_study(study_file({"t": texts}))
-    found = await explain_pair(study, ExplainOptions(task="t", agent="ann", peer="bob", scorer=embedded))
+    found = await explain_pair(study, Options(scorer=embedded), task="t", agent="ann", peer="bob")
     unrelated, fact = found.candidate_sentences
     assert fact.contribution_nats > unrelated.contribution_nats + 1
     assert found.helps_most(1) == 0

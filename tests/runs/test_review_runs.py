@@ -372,10 +372,10 @@ def confidence_rows(reviewer, **columns):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (confidence_rows("h", certainty=(0.8, 0.4)), r"exams.jsonl: unknown column 'certainty'"),
+        (confidence_rows("h", certainty=(0.8, 0.4)), r"the table exams: unknown column 'certainty'"),
         (
             confidence_rows("h", probability=(80, 40)),
-            r"exams.jsonl, h: probability must be above 0 and at most 1, got 80",
+            r"the table exams, h: probability must be above 0 and at most 1, got 80",
         ),
         (confidence_rows("h", probability=("sure", "0.4")), r"probability must be a number, got 'sure'"),
         (confidence_rows("h", exam=("confidence",) * 2), r"exam must be pertinence, .*, got 'confidence'"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from goldless.records import Response, Task
-from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.explaining import explain_pair
 from goldless.runs.opening import task_marks, training_notes
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
@@ -86,7 +86,7 @@ async def test_a_run_and_a_map_say_it_once(trained, study_file, tmp_path):
     told = [str(warning.message) for warning in said]
     assert ["trained with the template plain, but is used with general" in note for note in told] == [True, False]
     assert "trained on 2 of the 3 tasks" in told[1]
-    pair = ExplainOptions(task="t3", agent="ann", peer="bob", scorer=scorer, journal=journal)
+    asked = Options(scorer=scorer, journal=journal)
     with pytest.warns(UserWarning, match="trained with the template plain") as said:
-        await explain_pair(study, pair)
+        await explain_pair(study, asked, task="t3", agent="ann", peer="bob")
     assert len(said) == 1

@@ -21,7 +21,7 @@ from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIden
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Charge
-from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
 
@@ -119,9 +119,8 @@ def _script(place: Path) -> None:
 
     model = ScriptedModel(logprobs=logprobs, tokens=_words, name="toy")
     study = read_study(place / "single" / "answers.jsonl")
-    pair = ExplainOptions(task="t0", agent="ann", peer="bob", scorer=model, journal=place / "asked.sqlite")
-    anyio.run(explain_pair, study, pair)
     options = Options(metrics=("gem-raw",), scorer=model, journal=place / "asked.sqlite")
+    anyio.run(lambda: explain_pair(study, options, task="t0", agent="ann", peer="bob"))
     anyio.run(lambda: watch(study, options, folder=place / "asked"))
     shutil.rmtree(place / "asked")
     (place / "asked.sqlite").unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import anyio
 import pytest
@@ -20,7 +21,7 @@ from goldless.apps.studio.maps import (
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import CallFailure
-from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
@@ -58,8 +59,8 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
     whole = read_study(sample_study())
     study = whole.subset(tasks=list(whole.tasks)[:1], agents=["careful", "solid"])
     save_run(anyio.run(evaluate_study, study, Options(scorer=embedded, resamples=200)), tmp_path / "run")
-    options = ExplainOptions(task=study.tasks[0], agent="careful", peer="solid", scorer=embedded)
-    expected = anyio.run(explain_pair, study, options)
+    explain = partial(explain_pair, task=study.tasks[0], agent="careful", peer="solid")
+    expected = anyio.run(explain, study, Options(scorer=embedded))
     site = Site(tmp_path / "run", journal=embedded_journal)
     place = site.task("run", 0)
     (way,) = scored_ways(place, "careful", "solid")

@@ -56,10 +56,9 @@ async def explain(study: Study, own: Explaining, options: Options) -> Informatio
     Example:
       goldless explain answers.csv --task refund --agent careful --peer brief
     """
-    from goldless.runs.explaining import ExplainOptions, explain_pair
+    from goldless.runs.explaining import explain_pair
 
-    asked = ExplainOptions(**values(own), **options.some("scorer", "journal", *CALLING, "say"))
-    return await explain_pair(study, asked)
+    return await explain_pair(study, options, **values(own))
 
 
 @explain.told

@@ -31,7 +31,7 @@ async def replay(own: Replaying) -> Replay:
       goldless replay runs/first
       goldless replay https://example.org/run.tar.gz --badge replay.svg
     """
-    from goldless.runs.published import published_run
+    from goldless.runs.replay import published_run
     from goldless.runs.replay import replay as replayed
 
     with published_run(own.run) as folder:

@@ -18,7 +18,7 @@ from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_journal, open_models
 from goldless.runs.options import Options
-from goldless.runs.reviewers import ReviewCollector, named_reviewers, review_parts
+from goldless.runs.review_evidence import ReviewCollector, named_reviewers, review_parts
 from goldless.signature import Signature
 
 REPLICATE = 1

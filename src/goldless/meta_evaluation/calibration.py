@@ -551,8 +551,13 @@ def judge_shares(data: LabelledData) -> list[JudgeShare]:
                 bad=len(bad),
                 level=data.level,
             )
-            rates = [None if one.value is None else float(part.mean()) for part in (rest, good, 1 - bad)]
-            found.append(JudgeShare(agent, judge, one.value, one.low, one.high, *rates, len(good), len(bad), one.note))
+            judged, hits, rejections = (
+                None if one.value is None else float(part.mean()) for part in (rest, good, 1 - bad)
+            )
+            counts = len(good), len(bad)
+            found.append(
+                JudgeShare(agent, judge, one.value, one.low, one.high, judged, hits, rejections, *counts, one.note)
+            )
     return found
 
 

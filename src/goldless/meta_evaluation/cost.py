@@ -34,8 +34,7 @@ from goldless.reports.run_record import Spending
 from goldless.runs.estimate import CHARACTERS_A_TOKEN, plan_study
 from goldless.runs.options import Options
 from goldless.runs.plan import with_default_metrics
-from goldless.runs.review_evidence import reviewer_family
-from goldless.runs.reviewers import named_reviewers
+from goldless.runs.review_evidence import named_reviewers, reviewer_family
 from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.studies import Study

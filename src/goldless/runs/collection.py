@@ -1,4 +1,4 @@
-"""Collection: the evidence that a plan's metrics need, asked of models or recorded in the study.
+"""Collection: the evidence that a plan needs, asked of models or recorded in the study.
 
 Models are asked only for evidence that is not there yet: synopses, then rewrites, then log-probabilities; a critic's
 verdicts; reviewers' ratings.
@@ -39,9 +39,8 @@ from goldless.runs.opening import OpenModel, in_batches
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import recorded_control, recorded_evidence, recorded_logprobs, recorded_tokens
-from goldless.runs.review_evidence import recorded_review
-from goldless.runs.reviewers import ReviewCollector, review_parts
-from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage
+from goldless.runs.review_evidence import ReviewCollector, recorded_review, review_parts
+from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage, WorkedExample
 from goldless.synopses import PROMPTS, SynopsisStage
 from goldless.templates import Template
 
@@ -60,78 +59,116 @@ ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts",
 
 
 @asynccontextmanager
-async def collecting(plan: RunPlan) -> AsyncIterator[Collector]:
+async def collecting(plan: RunPlan) -> AsyncIterator[Collection]:
     """What collects the evidence of a plan, with each model opened once and checked before any call."""
-    options = plan.options
+    options, canaries, noise = plan.options, dict[str, CanaryReport](), None
     if not plan.asks_models:
-        yield Collector()
+        yield Collection(plan)
         return
     async with (
         opening.open_journal(options.journal, options.occasion) as journal,
         opening.open_models(plan.parts(), options, journal) as models,
     ):
-        _check_roles(plan, models)
-        scorers = [part for part in models if part == SCORER or part.startswith("juror ")]
-        canaries = {part: await check_scorer(models[part].model, journal, models[part].ledger) for part in scorers}
-        noise = None
+        asked = {} if plan.reviews else models
+        for name, model in asked.items():
+            _check_role(plan, name, model)
+        for name, model in asked.items():
+            if _scores(name):
+                canaries[name] = await check_scorer(model.model, journal, model.ledger)
         if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.verdicts):
             noise = (await check_scorer(models["critic"].model, journal, models["critic"].ledger)).noise_nats
-        yield Collector(models, canaries, noise)
+        yield Collection(plan, models, canaries, noise)
 
 
-def _check_roles(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
+def _scores(part: str) -> bool:
+    return part == SCORER or part.startswith("juror ")
+
+
+def _check_role(plan: RunPlan, part: str, model: OpenModel) -> None:
     """Refuse a model that cannot play its role, and warn of a scorer that is asked otherwise than it was trained."""
-    for name, model in models.items():
-        if name == SCORER or name.startswith("juror "):
-            opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
-            unlike = opening.layout_note(model.model)
-            notes = opening.training_notes(model.model, plan.options.chosen_templates(), plan.study)
-            for note in [*notes, *([unlike] if unlike else [])]:
-                warnings.warn(note, stacklevel=2)
-        if name.startswith("rewriter"):
-            opening.refuse_without_chat(model, "rewrite responses for gem")
-        if name == SYNOPSIS_WRITER:
-            opening.refuse_without_chat(model, "write synopses")
-        if name == "critic":
-            critic_stage(plan, model)  # refuses one that cannot give verdicts
-            if is_small(model.identity):
-                warnings.warn(
-                    f"the {model.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all "
-                    "agents. Use a larger one with --critic",
-                    stacklevel=2,
-                )
+    if _scores(part):
+        opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
+        unlike = opening.layout_note(model.model)
+        notes = opening.training_notes(model.model, plan.options.chosen_templates(), plan.study)
+        for note in [*notes, *([unlike] if unlike else [])]:
+            warnings.warn(note, stacklevel=2)
+    elif part.startswith("rewriter"):
+        opening.refuse_without_chat(model, "rewrite responses for gem")
+    elif part == SYNOPSIS_WRITER:
+        opening.refuse_without_chat(model, "write synopses")
+    elif part == "critic":
+        critic_stage(plan, model)  # refuses one that cannot give verdicts
+        if is_small(model.identity):
+            warnings.warn(
+                f"the {model.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all "
+                "agents. Use a larger one with --critic",
+                stacklevel=2,
+            )
+
+
+def critic_stage(plan: RunPlan, critic: OpenModel) -> CriticStage:
+    """How a critic is asked."""
+    return CriticStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), plan.options.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
-class Collector:
-    """The models of a run; without any, its evidence is what is recorded."""
+class Collection:
+    """The models of a run, and what they are asked; without any, its evidence is what is recorded."""
 
+    plan: RunPlan
     models: Mapping[str, OpenModel] = field(default_factory=dict)
     canaries: Mapping[str, CanaryReport] = field(default_factory=dict)
     """By scorer or juror."""
     critic_noise: float | None = None
     """Of the log-probabilities that its verdicts are read from; None: they are not."""
+    arrived: Arrived = nobody
+    only: AbstractSet[str] | None = None
+    """The tasks to ask about; None: all."""
 
-    async def collect(self, plan: RunPlan, arrived: Arrived = nobody) -> Evidence:
-        """Everything that a plan needs; ``arrived`` is told of it as it comes."""
-        options = plan.options
+    async def collect(self) -> Evidence:
+        """Everything that the plan needs, each stage over the whole study."""
+        plan, tables = self.plan, dict[str, Any]()
         if not self.models:
-            if not options.recorded:
-                return Evidence()
-            found = recorded_evidence(plan.study, options, plan.metrics)
-            how: dict[str, Any] = {"reviewers": list(map(str, options.reviewers)), "convention": options.convention}
-            ratings = [recorded_review(plan.study, scale=scale, **how).judgements for scale in plan.scales]
-            return replace(found, judgements=pl.concat(ratings)) if ratings else found
-        found = await Collection(plan, self.models, arrived).collect()
+            return self._recorded() if plan.options.recorded else Evidence()
+        synopses = await self._write_synopses() if plan.synopses else evidence.empty(SYNOPSES)
+        rewritten = await self._preprocess() if plan.rewriting else plan.preprocessors
+        if rewritten:
+            tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
+        if plan.likelihood:
+            rows = await self._score(rewritten, synopses)
+            tables["logprobs"], tables["control"] = by_table(rows.drop(TOKENS))
+            tables["with_tokens"] = by_table(rows)[0].select(*LOGPROBS).lazy
+        if plan.critic:
+            tables["verdicts"] = await self._judge(self.models["critic"])
+        if plan.scales:
+            opened = {part.name: self.models[part.name] for part in review_parts(plan.options)}
+            asked = [replace(plan.options, scale=scale.name) for scale in plan.scales]
+            raters = [ReviewCollector(plan.study, one, opened, self.arrived) for one in asked]
+            tables["judgements"] = pl.concat([await rater.judgements(list(opened)) for rater in raters])
         opening.stop_if_waiting(self.models.values())
-        return replace(found, described=self._described(plan, found))
+        found = Evidence(synopses=synopses, **tables)
+        return replace(found, described=self._described(found))
 
-    def _described(self, plan: RunPlan, found: Evidence) -> dict[str, dict[str, str]]:
-        described = {}
-        if SCORER in self.canaries:
-            described["logprobs"] = self._scorers([SCORER])
-        if jurors := [part for part in plan.jurors if part != SCORER and part in self.canaries]:
-            described["jurors"] = self._scorers(jurors)
+    def _recorded(self) -> Evidence:
+        plan, options = self.plan, self.plan.options
+        found = recorded_evidence(plan.study, options, plan.metrics)
+        how: dict[str, Any] = {"reviewers": list(map(str, options.reviewers)), "convention": options.convention}
+        ratings = [recorded_review(plan.study, scale=scale, **how).judgements for scale in plan.scales]
+        return replace(found, judgements=pl.concat(ratings)) if ratings else found
+
+    def _described(self, found: Evidence) -> dict[str, dict[str, str]]:
+        """What signatures say of the evidence."""
+        plan, described = self.plan, {}
+        jurors = [part for part in plan.jurors if part != SCORER]
+        for table, parts in (("logprobs", [SCORER]), ("jurors", jurors)):
+            if parts := [part for part in parts if part in self.canaries]:
+                scorers = [self.models[part] for part in parts]
+                alone = {**_identity_settings(scorers[0]), "positions": scorers[0].scorer.positions}
+                described[table] = {
+                    "scorer": "+".join(scorer.identity.short for scorer in scorers),
+                    **(alone if len(scorers) == 1 else {}),
+                    "noise": f"{max(self.canaries[part].noise_nats for part in parts):.0e}nats",
+                }
         if plan.critic:
             critic, noise = self.models["critic"], self.critic_noise
             described["verdicts"] = {
@@ -145,92 +182,30 @@ class Collector:
             }
         return described
 
-    def _scorers(self, parts: Sequence[str]) -> dict[str, str]:
-        """Settings of log-probabilities; of several jurors, their names and the largest noise."""
-        scorers = [self.models[part] for part in parts]
-        alone = {**_identity_settings(scorers[0]), "positions": scorers[0].scorer.positions}
-        return {
-            "scorer": "+".join(scorer.identity.short for scorer in scorers),
-            **(alone if len(scorers) == 1 else {}),
-            "noise": f"{max(self.canaries[part].noise_nats for part in parts):.0e}nats",
-        }
-
-
-def _identity_settings(model: OpenModel) -> dict[str, str]:
-    settings = model.identity.settings
-    found = {key: settings[key] for key in ("layout", "kernel", "dialect", "dtype") if key in settings}
-    sharing = sharing_word(settings)
-    return found if sharing is None else {**found, "sharing": sharing}
-
-
-def critic_stage(plan: RunPlan, critic: OpenModel) -> CriticStage:
-    """How a critic is asked."""
-    return CriticStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), plan.options.verdicts)
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """One round of asking: all that the plan needs, each stage over the whole study."""
-
-    plan: RunPlan
-    models: Mapping[str, OpenModel]
-    arrived: Arrived = nobody
-    only: AbstractSet[str] | None = None
-    """The tasks to ask about; None: all."""
-    scored: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """Log-probabilities of the tasks' own responses by batch, with per-token values."""
-
-    async def collect(self) -> Evidence:
-        plan, tables = self.plan, dict[str, Any]()
-        synopses = await self._write_synopses() if plan.synopses else evidence.empty(SYNOPSES)
-        rewritten = await self._preprocess()
-        if rewritten:
-            tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
-        if plan.likelihood:
-            tables["logprobs"], tables["control"] = await self._score(rewritten, synopses)
-            scored = [evidence.empty(LOGPROBS), *(self.scored[place] for place in sorted(self.scored))]
-            tables["with_tokens"] = pl.concat(scored, rechunk=True).lazy
-        if plan.critic:
-            tables["verdicts"] = await self._judge(self.models["critic"])
-        if plan.scales:
-            opened = {part.name: self.models[part.name] for part in review_parts(plan.options)}
-            asked = [replace(plan.options, scale=scale.name) for scale in plan.scales]
-            raters = [ReviewCollector(plan.study, one, opened, arrived=self.arrived) for one in asked]
-            tables["judgements"] = pl.concat([await rater.judgements(list(opened)) for rater in raters])
-        return Evidence(synopses=synopses, **tables)
-
-    def _report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int = 0) -> None:
+    def _report(self, stage: str, total: int, model: OpenModel, ended: int, failed: int = 0) -> None:
         """Report the progress of a stage; what failed for a temporary cause is not done."""
         self.plan.options.progress(model.progress(stage, ended - failed, total, failed))
 
-    @property
-    def _paired(self) -> set[str] | None:
-        """The tasks of the pairing; None: all."""
-        pairing = self.plan.options.pairing
-        return None if pairing is None else {task for task, _ in pairing}
+    # --- texts that models write -------------------------------------------------------------------------------------
 
     async def _write_synopses(self) -> pl.DataFrame:
-        writer, paired = self.models[SYNOPSIS_WRITER], self._paired
-        stage = SynopsisStage(writer.chat)
+        writer, pairing = self.models[SYNOPSIS_WRITER], self.plan.options.pairing
+        stage, paired = SynopsisStage(writer.chat), {task for task, _ in pairing or ()}
         wanted = [
             (task, name)
             for task, _ in self.plan.study.with_peers()
             for name in self.plan.synopses
-            if name in PROMPTS and name not in task.synopses and (paired is None or task.task in paired)
+            if name in PROMPTS and name not in task.synopses and (pairing is None or task.task in paired)
         ]
         made = await self._each("writing synopses", writer, wanted, lambda job: stage.write(*job))
-        name_of = writer.identity.short
         rows = [
-            (name_of, task.task, name, *evidence.text_cells(text))
+            (writer.identity.short, task.task, name, *evidence.text_cells(text))
             for (task, name), text in zip(wanted, made, strict=True)
         ]
         return evidence.rows_frame(rows, SYNOPSES)
 
     async def _preprocess(self) -> Sequence[Preprocessor]:
         """All rewrites: recorded ones completed by the rewriter, or a full set from each of several rewriters."""
-        plan = self.plan
-        if not plan.rewriting:
-            return plan.preprocessors
         rewriters = [model for name, model in self.models.items() if name.startswith("rewriter")]
         names = Counter(model.identity.short for model in rewriters)
         if twice := [name for name, count in names.items() if count > 1]:
@@ -238,20 +213,19 @@ class Collection:
         return [
             await self._rewrite(rewriter, template, known)
             for rewriter in rewriters
-            for template in plan.options.chosen_templates()
-            for known in plan.preprocessors or (None,)
+            for template in self.plan.options.chosen_templates()
+            for known in self.plan.preprocessors or (None,)
         ]
 
     async def _rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
         """Rewrites of all responses that have peers: known ones, and the others written now."""
-        stage = RewritingStage(rewriter.chat, template, self.plan.options.rewrite_max_tokens)
+        plan, pairing = self.plan, self.plan.options.pairing
+        stage = RewritingStage(rewriter.chat, template, plan.options.rewrite_max_tokens)
         there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
-        paired = self._paired
-        if paired is not None:
-            paired |= {task for key, others in self.plan.control.items() if key[0] in paired for task in others}
-        every = (r for t, rs in self.plan.study.with_peers() if paired is None or t.task in paired for r in rs)
+        paired = {task for task, _ in pairing or ()}
+        paired |= {task for key, others in plan.control.items() if key[0] in paired for task in others}
+        every = (r for t, rs in plan.study.with_peers() if pairing is None or t.task in paired for r in rs)
         wanted = [r for r in every if (r.task, r.agent) not in there]
-
         texts = await self._each("rewriting", rewriter, wanted, stage.rewrite)
         by = rewriter.identity.short, template.name
         rows = [(*by, r.task, r.agent, *evidence.text_cells(text)) for r, text in zip(wanted, texts, strict=True)]
@@ -269,26 +243,24 @@ class Collection:
             nonlocal failed
             done[place] = written = await write(jobs[place])
             failed += isinstance(written, CallFailure) and evidence.is_open(written)
-            self._report(stage, len(done), len(jobs), model, failed)
+            self._report(stage, len(jobs), model, len(done), failed)
 
-        self._report(stage, 0, len(jobs), model)
+        self._report(stage, len(jobs), model, 0)
         await side_by_side(one, range(len(jobs)), model.at_once(CALLS_AT_ONCE))
         return [done[place] for place in range(len(jobs))]
 
+    # --- a critic's verdicts -----------------------------------------------------------------------------------------
+
     async def _judge(self, critic: OpenModel) -> pl.DataFrame:
-        stage, asked = critic_stage(self.plan, critic), self.plan.questions
-        if self.only is not None:
-            asked = tuple(question for question in asked if question.task in self.only)
-        texts: dict[tuple[str, str], str | CallFailure] = {
-            (r.task, r.agent): r.text for _, responses in self.plan.study for r in responses
-        }
+        asked = [q for q in self.plan.questions if self.only is None or q.task in self.only]
+        texts: Texts = {(r.task, r.agent): r.text for _, responses in self.plan.study for r in responses}
         verdicts = await in_batches(
             critic,
             list(critic_batches(asked, local=critic.local)),
-            partial(stage.judge, texts=texts),
+            partial(critic_stage(self.plan, critic).judge, texts=texts),
             evidence.verdicts_frame,
             arrived=partial(self.arrived, "verdicts", ""),
-            report=lambda ended, failed: self._report("judging", ended, len(asked), critic, failed),
+            report=partial(self._report, "judging", len(asked), critic),
         )
         bad = verdicts.filter(pl.col("failure") == "too_long")
         if len(bad) and self.plan.options.on_too_long == "error":
@@ -300,60 +272,53 @@ class Collection:
             )
         return verdicts
 
-    # --- log-probabilities -----------------------------------------------------------------------------------------
+    # --- log-probabilities -------------------------------------------------------------------------------------------
 
-    async def _score(
-        self, rewritten: Sequence[Preprocessor], synopses: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Log-probabilities for every question, with those of responses to other tasks separate.
-
-        All ways of asking about one task are scored together.
-        """
-        found: list[pl.DataFrame] = []
+    async def _score(self, rewritten: Sequence[Preprocessor], synopses: pl.DataFrame) -> pl.DataFrame:
+        """Log-probabilities for every question; all ways of asking about one task are scored together."""
+        found = [evidence.empty(SCORED)]
         for part, wanted in self.plan.by_scorer(rewritten).items():
-            await self._ask(self.models[part], list(self._jobs(part, wanted, synopses)), found)
-        rows = _whole(found)
+            found += await self._ask(part, list(self._jobs(part, wanted, synopses)))
+        rows = pl.concat(found, rechunk=True)
         if self.plan.options.on_too_long == "error":
             scoring.refuse_too_long(scoring.too_long(rows))
-        return by_table(rows)
+        return rows
 
-    async def _ask(self, scorer: OpenModel, by_task: Sequence[list[ScoringJob]], batches: list[pl.DataFrame]) -> None:
-        """Add the log-probabilities of one scorer to the batches of others."""
-        known, first = self._known(scorer), len(batches)
-        if self.plan.options.on_too_long == "error" and scorer.local:
+    async def _ask(self, part: str, by_task: Sequence[list[ScoringJob]]) -> list[pl.DataFrame]:
+        """The log-probabilities of one scorer, in batches."""
+        scorer, options = self.models[part], self.plan.options
+        known = self._known(scorer)
+        if options.on_too_long == "error" and scorer.local:
             scoring.refuse_too_long([bad for jobs in by_task for bad in await scoring.unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together
         groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
-        batches += [evidence.empty(SCORED)] * len(groups)
-        stages = [(job, question) for jobs in by_task for job in jobs for question in job.questions]
-        calls = {
-            (job.stage.template.name, job.stage.synopsis, job.stage.texts_hash(job.task, question, job.texts))
-            for job, question in stages
-        }
-        taken = 0
-        done, failed = set[tuple[Any, ...]](), set[tuple[Any, ...]]()
+        batches = [evidence.empty(SCORED)] * len(groups)
+        every = [(job, question) for jobs in by_task for job in jobs for question in job.questions]
+        calls = {(j.stage.template.name, j.stage.synopsis, j.stage.texts_hash(j.task, q, j.texts)) for j, q in every}
+        taken, done, failed = 0, set[tuple[Any, ...]](), set[tuple[Any, ...]]()
 
         async def some(number: int) -> None:
             nonlocal taken
             jobs = [job for place in groups[number] for job in by_task[place]]
             rows, reused = await _score_unknown(jobs, known, turn)
+            # per-token values are kept of the tasks' own responses alone
+            batches[number] = rows.with_columns(pl.when(pl.col("target_task").is_null()).then(TOKENS))
             taken += reused
-            asked = rows.select("template", "synopsis", "texts", "failure")
-            done.update(asked.drop("failure").iter_rows())
-            failed.update(asked.filter(pl.col("failure").is_in(list(OPEN_KINDS))).drop("failure").iter_rows())
-            self.scored[first + number] = rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
-            batches[first + number] = rows.drop(TOKENS)
-            self.arrived("logprobs", str(first), lambda: _whole(batches[first:]))
-            self._report("scoring", len(done), len(calls), scorer, len(failed))
+            call = pl.col("template", "synopsis", "texts")
+            done.update(rows.select(call).iter_rows())
+            failed.update(rows.filter(pl.col("failure").is_in(list(OPEN_KINDS))).select(call).iter_rows())
+            self.arrived("logprobs", part, lambda: pl.concat([rows.drop(TOKENS) for rows in batches]))
+            self._report("scoring", len(calls), scorer, len(done), len(failed))
 
-        self._report("scoring", 0, len(calls), scorer)
+        self._report("scoring", len(calls), scorer, 0)
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
         if taken:
-            self.plan.options.say(f"{taken} of {sum(counts)} log-probabilities were reused from the study")
+            options.say(f"{taken} of {sum(counts)} log-probabilities were reused from the study")
+        return batches
 
     def _known(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
         """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""
@@ -387,56 +352,59 @@ class Collection:
             agents = [r.agent for r in responses]
             jobs = []
             for wording, need in wanted.items():
-                asked = self._pairs(task.task, agents, both_directions=need.both_directions, marginals=need.marginals)
+                every = texts[wording]
+                asked = self._pairs(
+                    task.task, agents, both=need.any("both_directions"), marginals=need.any("marginals")
+                )
+                mine: dict[Any, str | CallFailure] = {agent: every[task.task, agent] for agent in agents}
+                examples: dict[str, list[WorkedExample]] = {}
                 if need.examples is not None:
-                    asked = need.examples.questions(asked)
-                examples = {} if need.examples is None else need.examples.shown(task.task, asked)
+                    asked, examples, shown = need.examples.of(task.task, asked, every)
+                    mine |= shown
                 asked += [q for q in alone[wording].get(task.task, ()) if q not in set(asked)]
                 asked += self._elsewhere(task.task, agents, wording, need)
+                mine |= {q.target_key: every[q.target_task, q.target] for q in asked if q.target_task}
                 stage = ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis, examples)
-                mine: dict[Any, str | CallFailure] = {agent: texts[wording][task.task, agent] for agent in agents}
-                mine |= {q.target_key: texts[wording][q.target_task, q.target] for q in asked if q.target_task}
-                if need.examples is not None:
-                    mine |= need.examples.texts(examples, texts[wording])
                 jobs.append(ScoringJob(stage, known, mine, asked))
             yield jobs
 
     def _tasks(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
         return (each for each in self.plan.study.with_peers() if self.only is None or each[0].task in self.only)
 
-    def _pairs(self, task: str, agents: Sequence[str], *, both_directions: bool, marginals: bool) -> list[Question]:
+    def _pairs(self, task: str, agents: Sequence[str], *, both: bool, marginals: bool) -> list[Question]:
         pairing = self.plan.options.pairing
         if pairing is None:
             peers = self.plan.peers
-            return list(scoring.questions(agents, peers=peers, both_directions=both_directions, marginals=marginals))
-        there = set(agents)
-        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in there] for a in agents}
-        return list(scoring.paired_questions(peers_of, both_directions=both_directions, marginals=marginals))
+            return list(scoring.questions(agents, peers=peers, both_directions=both, marginals=marginals))
+        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in agents] for a in agents}
+        return list(scoring.paired_questions(peers_of, both_directions=both, marginals=marginals))
 
     def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
         """What task control asks of responses to other tasks, under this task's synopsis and responses."""
-        if not need.controlled:
+        if not need.any("control"):
             return []
-        pairs = self._pairs(task, agents, both_directions=need.controlled_both, marginals=False)
+        pairs = self._pairs(task, agents, both=need.any("control", "both_directions"), marginals=False)
         control = self.plan.control
         found = [Question(q.target, q.given, other) for q in pairs for other in control.get((task, q.target), ())]
-        if need.controlled_marginals and wording.synopsis is not None:
+        if need.any("control", "marginals") and wording.synopsis is not None:
             found += dict.fromkeys(Question(q.target, None, q.target_task) for q in found)
         return found
 
     def _marginals_elsewhere(self, wording: Wording, need: Need) -> Mapping[str, Iterable[Question]]:
         """Without a synopsis the marginal of another task's response is that task's own: which are needed, by task."""
         found: dict[str, dict[Question, None]] = {}
-        if need.controlled_marginals and wording.synopsis is None:
+        if need.any("control", "marginals") and wording.synopsis is None:
             for task, responses in self._tasks():
                 for question in self._elsewhere(task.task, [r.agent for r in responses], wording, need):
                     found.setdefault(str(question.target_task), {})[Question(question.target, None)] = None
         return found
 
 
-def _whole(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """The batches of log-probabilities that are there."""
-    return pl.concat([evidence.empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in batches)])
+def _identity_settings(model: OpenModel) -> dict[str, str]:
+    settings = model.identity.settings
+    found = {key: settings[key] for key in ("layout", "kernel", "dialect", "dtype") if key in settings}
+    sharing = sharing_word(settings)
+    return found if sharing is None else {**found, "sharing": sharing}
 
 
 def by_table(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

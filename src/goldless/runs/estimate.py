@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -51,9 +51,9 @@ from goldless.studies import Study
 TASKS_MEASURED = 40
 """Number of tasks whose texts are counted; the rest are assumed to be similar."""
 SERVER_CALLS_AT_ONCE = 20
-SERVER_SECONDS_A_CALL = 1.0
-SECONDS_A_TEXT = 5
-"""How many times longer a call that writes a text takes."""
+SECONDS_A_CALL = 1.0
+SECONDS_A_TEXT = 5.0
+"""Of a call that writes a text."""
 SYNOPSIS_TOKENS = 200
 LABEL_TOKENS = 2
 """Tokens of a verdict that is chosen: the label, and the end of the turn."""
@@ -175,22 +175,14 @@ async def plan_study(study: Study, options: Options) -> Plan:
                 alone = plan_run(study, replace(options, metrics=(metric.name,)))
             rows += await _counted(alone, models, metric.name)
         together = await _counted(work, models, None)
-        notes = [
-            *_notes(work, list(models.values())),
-            *(
-                f"{row.model}: SGLang shares contexts between scores and computes about {row.shared_tokens:,} of the "
-                f"{row.tokens:,} tokens; vLLM and servers with echo do not and compute all, "
-                f"{row.tokens / row.shared_tokens:.1f} times as many"
-                for row in together
-                if row.shared_tokens
-            ),
-            *(f"warning: {found.message}" for found in text_findings(study)),
-        ]
+        notes = _notes(work, list(models.values()), together)
         power = None if options.detect is None else await _power(study, options, options.detect, together)
         return Plan(study.name, tuple(rows), tuple(together), (*notes, *(power.notes if power else ())), power)
 
 
 # --- counting ----------------------------------------------------------------------------------------------------
+
+NOT_ASKED = CallFailure("not_recorded", "counted, not asked", attempts=0)
 
 
 @dataclass
@@ -209,9 +201,9 @@ class Counter:
     """The model on this machine, for its tokenizer; None: a server, whose tokens are counted by characters."""
     tokens_a_second: float | None = None
     paces: Mapping[Kind, float] = field(default_factory=dict)
-    """What calls to a server took before, by the journal."""
-    measured: Mapping[Kind, float] = field(default_factory=dict)
-    """What one call took by ``goldless doctor``, of kinds that the journal does not have."""
+    """Seconds for each call to a server, with many at once."""
+    notes: Sequence[str] = ()
+    """Where these are from."""
     calls: int = 0
     tokens: int = 0
     written: int = 0
@@ -263,15 +255,6 @@ class Counter:
                 self.written += LABEL_TOKENS if request.choices else request.max_tokens // 2
         return NOT_ASKED if text is None else ChatReply(text)
 
-    def pace_notes(self) -> Iterator[str]:
-        for where, seconds, at_once in (
-            ("in the journal", self.paces, "with as many calls at once as there were"),
-            ("by goldless doctor", self.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
-        ):
-            if seconds:
-                paces = ", ".join(f"a {kind} {took:.2g} s" for kind, took in seconds.items())
-                yield f"{self.identity.short}: {where}, {paces}, {at_once}"
-
     def row(self, metric: str | None, share: float) -> PlannedCalls:
         """What was counted; ``share``: the factor to scale it by."""
         scores, local = self.part.use == "scoring", self.real is not None
@@ -282,12 +265,10 @@ class Counter:
         )
         left = 1 - self.known / self.calls if self.calls else 0.0
         seconds = None
-        if local and self.tokens_a_second and computed:
-            seconds = computed * left / self.tokens_a_second
         if not local:
-            kind: Kind = "text" if texts else "score" if scores else "verdict"
-            alone = self.measured.get(kind, SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1))
-            seconds = calls * self.paces.get(kind, alone / SERVER_CALLS_AT_ONCE)
+            seconds = calls * self.paces["text" if texts else "score" if scores else "verdict"]
+        elif self.tokens_a_second and computed:
+            seconds = computed * left / self.tokens_a_second
         usage = Usage(round(tokens * left), round(written * left))
         return PlannedCalls(
             metric=metric,
@@ -310,6 +291,7 @@ class CountedModel(OpenModel):
         self.model: Any = counter
         self.scorer: Any = counter
         self.chat: Any = counter
+        self.batched = None
 
     @property
     def judge(self) -> Any:
@@ -317,9 +299,6 @@ class CountedModel(OpenModel):
 
     def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
         return Progress(stage, done, total, 0, None, None, failed)
-
-
-NOT_ASKED = CallFailure("not_recorded", "counted, not asked", attempts=0)
 
 
 async def _known_model(part: Part, options: Options, journal: Journal, stack: AsyncExitStack) -> Counter:
@@ -330,29 +309,35 @@ async def _known_model(part: Part, options: Options, journal: Journal, stack: As
     identity = unopened_identity(given) if isinstance(given, str) else None
     if identity is None:
         model = open_model(given, say=options.say) if isinstance(given, str) else given
-        try:
+        with suppress(CapabilityError):  # one on this machine says who it is once it is loaded
             identity = model.identity
-            local = is_local(identity)
-        except CapabilityError:
-            local = True  # says who it is once it is loaded, so it is on this machine
-        if local:
+        if identity is None or is_local(identity):
             if isinstance(given, str):
                 stack.push_async_callback(model.aclose)
             await model.prepare()
             identity, can = model.identity, model.capabilities
             speed = await _speed(model) if can.scoring else None
             return Counter(part, identity, can, price_of(identity), journal, model, tokens_a_second=speed)
-    assert identity is not None
-    timed = {kind: seconds_per_call(options.journal or default_journal(), identity, kind) for kind in get_args(Kind)}
-    paces = {kind: seconds for kind, seconds in timed.items() if seconds is not None}
-    alone = {kind: seconds for kind, seconds in measured(default_journal(), identity).items() if kind not in paces}
+    paces: dict[Kind, float] = {"text": SECONDS_A_TEXT, "score": SECONDS_A_CALL, "verdict": SECONDS_A_CALL}
+    before = {kind: seconds_per_call(options.journal or default_journal(), identity, kind) for kind in paces}
+    timed = {kind: seconds for kind, seconds in before.items() if seconds is not None}
+    alone = {kind: seconds for kind, seconds in measured(default_journal(), identity).items() if kind not in timed}
+    paces = {kind: seconds / SERVER_CALLS_AT_ONCE for kind, seconds in {**paces, **alone}.items()} | timed
+    sources = (
+        ("in the journal", timed, "with as many calls at once as there were"),
+        ("by goldless doctor", alone, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
+    )
+    notes = [
+        f"{identity.short}: {where}, {', '.join(f'a {kind} {took:.2g} s' for kind, took in found.items())}, {how}"
+        for where, found, how in sources
+        if found
+    ]
     provider = PROVIDERS.get(identity.provider)
-    choice = provider is None or provider.choice
-    can = Capabilities(scoring=True, chat=True, choice=choice, one_call_choice=True)
+    can = Capabilities(scoring=True, chat=True, choice=provider is None or provider.choice, one_call_choice=True)
     price = price_of(identity) or options.price
     if price is not None and options.batch:
         price = price.shared(batch_share(identity))
-    return Counter(part, identity, can, price, journal, paces=paces, measured=alone)
+    return Counter(part, identity, can, price, journal, paces=paces, notes=notes)
 
 
 async def _speed(model: Any) -> float | None:
@@ -390,7 +375,7 @@ def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
     return tuple(hash(text[i : i + CHARACTERS_A_TOKEN]) for i in range(0, len(text), CHARACTERS_A_TOKEN))
 
 
-def _notes(work: RunPlan, models: Sequence[Counter]) -> Iterator[str]:
+def _notes(work: RunPlan, models: Sequence[Counter], together: Sequence[PlannedCalls]) -> Iterator[str]:
     """What was estimated, and how, in sentences."""
     tasks = work.study.n_tasks_with_peers
     if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
@@ -404,15 +389,22 @@ def _notes(work: RunPlan, models: Sequence[Counter]) -> Iterator[str]:
     if any(model.real is None for model in models):
         yield (
             f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
-            f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
+            f"{SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
         )
-    for model in {model.identity.short: model for model in models}.values():
-        yield from model.pace_notes()
+    yield from dict.fromkeys(note for model in models for note in model.notes)
     if work.options.batch:
         yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
     speeds = {model.identity.short: model.tokens_a_second for model in models if model.tokens_a_second}
     if speeds:
         yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
+    for row in together:
+        if row.shared_tokens:
+            yield (
+                f"{row.model}: SGLang shares contexts between scores and computes about {row.shared_tokens:,} of the "
+                f"{row.tokens:,} tokens; vLLM and servers with echo do not and compute all, "
+                f"{row.tokens / row.shared_tokens:.1f} times as many"
+            )
+    yield from (f"warning: {found.message}" for found in text_findings(work.study))
 
 
 # --- tasks needed ----------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from goldless.metrics.metric import (
 from goldless.records import Agent, FailureKind
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import HERE_ONLY
-from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, leaderboard_notes, make_leaderboard
+from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, leaderboard_notes
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.options import Options
 from goldless.signature import Signature
@@ -133,17 +133,15 @@ class Evaluation(Leaderboards):
 
     @property
     def logprobs(self) -> pl.DataFrame:
-        """The log-probabilities used by the metrics, without per-token values."""
+        """Those used by the metrics, without per-token values."""
         return self.evidence.logprobs.clone()
 
     @property
     def rewrites(self) -> pl.DataFrame:
-        """The rewrites used by the metrics."""
         return self.evidence.rewrites.clone()
 
     @property
     def verdicts(self) -> pl.DataFrame:
-        """The critic's verdicts used by the metrics."""
         return self.evidence.verdicts.clone()
 
     def to_polars(self) -> pl.DataFrame:
@@ -152,47 +150,49 @@ class Evaluation(Leaderboards):
 
     @property
     def examples(self) -> dict[FailureKind, str]:
-        """One message for each cause of missing evidence."""
         return self.evidence.examples
 
 
 def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
     """Response scores of several metrics as one table."""
-    frames = [
-        one.responses.with_columns(metric=pl.lit(one.metric), signature=pl.lit(one.signature)) for one in outcomes
-    ]
-    return _one_table(frames, {"metric": pl.String, **RESPONSES, "signature": pl.String})
+    columns: Schema = {"metric": pl.String, **RESPONSES, "signature": pl.String}
+    return _one_table([(one, one.responses) for one in outcomes], columns)
 
 
 def pair_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
     """Pair scores of several metrics as one table."""
-    frames = [one.pairs.with_columns(metric=pl.lit(one.metric)) for one in outcomes]
-    return _one_table(frames, {"metric": pl.String, **PAIRS})
+    return _one_table([(one, one.pairs) for one in outcomes], {"metric": pl.String, **PAIRS})
 
 
-def _one_table(frames: Iterable[pl.DataFrame], columns: Schema) -> pl.DataFrame:
-    casts = [pl.col(name).cast(kind) for name, kind in columns.items()]
-    return pl.concat([pl.DataFrame(schema=columns), *(frame.select(casts) for frame in frames)])
-
-
-# --- signatures ----------------------------------------------------------------------------------------------------
+def _one_table(tables: Iterable[tuple[MetricOutcome, pl.DataFrame]], columns: Schema) -> pl.DataFrame:
+    found = [pl.DataFrame(schema=columns)]
+    for one, rows in tables:
+        named = rows.with_columns(metric=pl.lit(one.metric), signature=pl.lit(one.signature))
+        found.append(named.select(pl.col(name).cast(kind) for name, kind in columns.items()))
+    return pl.concat(found)
 
 
 def signature(metric: Metric, scores: Scores, given: Given, options: Options) -> Signature:
-    """The signature of a metric's numbers."""
+    """The signature of a metric's numbers, with the settings of its evidence that it did not say itself."""
     made = {"seed": str(options.seed), "study": given.study.fingerprint[:8]}
     if scores.raters is not None:
         return Signature(metric.name, {**scores.settings, **made})
+    needs, said = metric.needs, dict(scores.settings)
+    for table, wanted in (("logprobs", needs.logprobs), ("verdicts", needs.verdicts)):
+        for key, value in given.evidence.described.get(table, {}).items() if wanted is not None else ():
+            said.setdefault(key if said.get(key, value) == value else f"{table}-{key}", value)
+    if needs.logprobs is not None and "template" not in scores.settings:
+        said["template"] = ",".join(given.evidence.logprobs["template"].unique(maintain_order=True))
+    if needs.model and "peers" not in scores.settings:
+        said["peers"] = given.peers_shown(scores.pairs)
     compared = options.compare if options.baseline is None else f"baseline-{options.baseline}"
-    test = f"sign-flip-max-t-less-skew({compared})"
-    until = {}
+    test, until = f"sign-flip-max-t-less-skew({compared})", {}
     if options.until:
         test = f"confidence-sequence-less-skew(alpha={options.alpha:g},at-least={options.at_least})"
         tasks = len({task for task, _ in options.pairing or {}})
         until = {"until": f"{','.join(options.until)}(tasks={tasks})"}
     settings = {
-        **scores.settings,
-        **_unsaid(metric, scores, given),
+        **said,
         **({} if scores.over is None else {"over": f"{scores.over}-peers"}),
         **options.told,
         "missing": "left-out",
@@ -203,24 +203,6 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **groups_name(scores.responses.drop_nulls("score")["task"].n_unique()),
     }
     return Signature(metric.name, {**settings, **made})
-
-
-def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:
-    """Settings of the evidence that the metric itself did not put into its signature."""
-    needs = metric.needs
-    found: dict[str, str] = {}
-    for table, wanted in (("logprobs", needs.logprobs), ("verdicts", needs.verdicts)):
-        for key, value in given.evidence.described.get(table, {}).items() if wanted is not None else ():
-            said = {**scores.settings, **found}
-            if said.get(key, value) != value:
-                found[f"{table}-{key}"] = value
-            elif key not in said:
-                found[key] = value
-    if needs.logprobs is not None and "template" not in scores.settings:
-        found["template"] = ",".join(given.evidence.logprobs["template"].unique(maintain_order=True))
-    if needs.model and "peers" not in scores.settings:
-        found["peers"] = given.peers_shown(scores.pairs)
-    return found
 
 
 # --- agents' scores ------------------------------------------------------------------------------------------------
@@ -261,12 +243,13 @@ def averaged(scores: Scores, samples: Mapping[str, str]) -> Scores:
     )
 
 
-def score_table(responses: pl.DataFrame, study: Study) -> FloatArray:
-    """Response scores [tasks, agents], NaN where one is missing."""
-    values = np.full((len(study.tasks), len(study.agents)), np.nan)
-    task = responses["task"].cast(study.task_names).to_physical().to_numpy()
-    agent = responses["agent"].cast(study.agent_names).to_physical().to_numpy()
-    values[task, agent] = responses["score"].fill_null(np.nan).to_numpy()
+def score_table(rows: pl.DataFrame, study: Study, value: str | pl.Expr = "score") -> FloatArray:
+    """Response scores [tasks, agents], or with a column ``peer`` [tasks, agents, peers]; NaN where one is missing."""
+    names = {"task": study.task_names, "agent": study.agent_names, "peer": study.agent_names}
+    sides = [rows[name].cast(kind).to_physical().to_numpy() for name, kind in names.items() if name in rows.columns]
+    shape = (len(study.tasks), len(study.agents), len(study.agents))
+    values = np.full(shape[: len(sides)], np.nan)
+    values[tuple(sides)] = rows.select(value).to_series().fill_null(np.nan).to_numpy()
     return values
 
 
@@ -298,43 +281,71 @@ def highest_first(rows: Iterable[AgentSoFar]) -> tuple[AgentSoFar, ...]:
 def metric_outcome(
     found: MetricScores, study: Study, options: Options, until: Until | None = None, usd_per_task: float | None = None
 ) -> MetricOutcome:
-    """The results of a metric: its scores, ranked. ``until``: the question that decided how many tasks there are."""
-    agents = [agent.agent for agent in study.agents]
-    values = score_table(found.responses, study)
-    by_wording = _agent_scores(found.scores, study) if len(found.scores.by_wording) > 1 else {}
-    board = _leaderboard(found, study, options, values, by_wording, until=until, usd_per_task=usd_per_task)
+    """The results of a metric: its scores, ranked, of all agents except those that a pairing uses only as peers.
+
+    ``until``: the question that decided how many tasks there are.
+    """
+    metric, scores, names = found.metric, found.scores, [agent.agent for agent in study.agents]
+    paired = None if options.pairing is None or until is not None else {agent for _, agent in options.pairing}
+    ranked = [j for j, name in enumerate(names) if paired is None or name in paired]
+    values, by_peer = score_table(found.responses, study), _by_peer(scores, study)
+    limits = getattr(metric, "bounds", None)
+    missing = None if options.pairing is not None else _missing(found, study, values, by_peer)
+    table = standings(
+        values[:, ranked],
+        [names[j] for j in ranked],
+        # the largest table: not copied for nothing
+        by_peer=by_peer if by_peer is None or len(ranked) == len(names) else by_peer[:, ranked],
+        until=until,
+        missing=missing,
+        limits=limits,
+        **options.some("compare", "baseline", "seed", "resamples", "level"),
+    )
+    notes = list(leaderboard_notes(table, missing, limited=limits is not None))
+    if getattr(metric, "but_closest", False):
+        notes.append(_PEERS_USED[scores.over])
+    notes += [STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)
     groups = None
     if options.compare_groups is not None:
         members = group_members(study, options.compare_groups)
         groups = compare_groups(values, *members, **options.some("seed", "resamples", "level"))
+        notes += groups.notes
+    by_wording = _by_wording(scores, study) if len(scores.by_wording) > 1 else {}
+    counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())
+    counted = {agent: {"asked": asked, "used": used} for agent, asked, used in counts.iter_rows()}
+    group_of, rows = {agent.agent: agent.group for agent in study.agents}, []
+    for row in table.rows:
+        own = [score for by_agent in by_wording.values() if (score := by_agent[row.agent]) is not None]
+        spread = float(np.std(own, ddof=1)) if len(own) > 1 else None
+        count = counted.get(row.agent, {"asked": 0, "used": 0})
+        rows.append(replace(row, group=group_of[row.agent], between_prompts=spread, **count))
     return MetricOutcome(
-        metric=board.metric,
-        unit=board.unit,
-        level=board.level,
-        rows=board.rows,
-        comparisons=board.comparisons,
-        signature=board.signature,
-        notes=(*board.notes, *(() if groups is None else groups.notes)),
+        metric=metric.name,
+        unit=metric.unit,
+        level=options.level,
+        rows=tuple(rows),
+        comparisons=table.comparisons,
+        signature=str(found.signature),
+        notes=tuple(notes),
         groups=groups,
         group_names=None if options.compare_groups is None else " against ".join(options.compare_groups),
-        summary=found.scores.summary,
+        summary=scores.summary,
         by_wording=by_wording,
-        influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), agents, INFLUENTIAL)),
-        peer_graph=peer_graph(found.pairs, agents),
-        agents=tuple(agents),
+        influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), names, INFLUENTIAL)),
+        peer_graph=peer_graph(found.pairs, names),
+        agents=tuple(names),
         pair_table=found.pairs,
         responses=found.responses,
         problems=found.problems,
     )
 
 
-def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | None]]:
+def _by_wording(scores: Scores, study: Study) -> dict[str, dict[str, float | None]]:
     """Each agent's score by prompt, over the pairs that all prompts have."""
     found: dict[str, dict[str, float | None]] = {}
     used = scores.pairs if scores.by_peer is None else scores.by_peer
     for name, mine in scores.by_wording.items():
-        keys = ["task", "agent", "peer"]
-        shared = mine.join(used.drop_nulls("score"), on=keys, how="semi", maintain_order="left")
+        shared = mine.join(used.drop_nulls("score"), on=["task", "agent", "peer"], how="semi", maintain_order="left")
         means = scores_over_tasks(score_table(over_peers(shared, scores.over or "own"), study))
         known = [None if np.isnan(mean) else float(mean) for mean in means]
         found[name] = dict(zip([agent.agent for agent in study.agents], known, strict=True))
@@ -354,70 +365,20 @@ def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], lis
     return first, second
 
 
-def _leaderboard(
-    found: MetricScores,
-    study: Study,
-    options: Options,
-    values: FloatArray,
-    by_wording: Mapping[str, Mapping[str, float | None]],
-    *,
-    until: Until | None,
-    usd_per_task: float | None,
-) -> Leaderboard:
-    """The leaderboard over all agents, except those that a pairing uses only as peers."""
-    paired = None if options.pairing is None or until is not None else {agent for _, agent in options.pairing}
-    ranked = [j for j, agent in enumerate(study.agents) if paired is None or agent.agent in paired]
-    agents = [study.agents[j].agent for j in ranked]
-    counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())
-    by_peer, limits = _by_peer(found, study), getattr(found.metric, "bounds", None)
-    missing = None if options.pairing is not None else _missing(found, study, values, by_peer)
-    table = standings(
-        values[:, ranked],
-        agents,
-        # the largest table: not copied for nothing
-        by_peer=by_peer if by_peer is None or len(ranked) == len(study.agents) else by_peer[:, ranked],
-        until=until,
-        missing=missing,
-        limits=limits,
-        **options.some("compare", "baseline", "seed", "resamples", "level"),
-    )
-    scores = {a: [s for by_agent in by_wording.values() if (s := by_agent[a]) is not None] for a in agents}
-    return make_leaderboard(
-        table,
-        metric=found.metric.name,
-        unit=found.metric.unit,
-        level=options.level,
-        signature=str(found.signature),
-        asked=dict(counts.select("agent", "asked").iter_rows()),
-        used=dict(counts.select("agent", "used").iter_rows()),
-        groups={study.agents[j].agent: study.agents[j].group for j in ranked},
-        between_prompts={a: float(np.std(mine, ddof=1)) for a, mine in scores.items() if len(mine) > 1},
-        notes=[
-            *leaderboard_notes(table, missing, limited=limits is not None),
-            *([_PEERS_USED[found.scores.over]] if getattr(found.metric, "but_closest", False) else []),
-            *([STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)),
-        ],
-    )
-
-
-def _by_peer(found: MetricScores, study: Study) -> FloatArray | None:
+def _by_peer(scores: Scores, study: Study) -> FloatArray | None:
     """Scores [tasks, agents, peers], NaN where one is missing; None where response scores are not over peers."""
-    rows, agents = found.scores.by_peer, len(study.agents)
+    rows = scores.by_peer
     if rows is None or not rows.height:
         return None
-    table: FloatArray = np.full((len(study.tasks), agents, agents), np.nan)
-    met = np.zeros(agents, np.bool_)
-    task = rows["task"].cast(study.task_names).to_physical().to_numpy()
-    agent, peer = (rows[side].cast(study.agent_names).to_physical().to_numpy() for side in ("agent", "peer"))
-    table[task, agent, peer] = rows["score"].fill_null(np.nan).to_numpy()
-    met[peer] = True
+    table = score_table(rows, study)
+    met = np.isin(study.agent_names.categories.to_numpy(), rows["peer"].cast(pl.String).unique().to_numpy())
     np.einsum("tii->ti", table)[:] = np.nan  # an agent is no peer of its own
     return table if met.all() else table[:, :, met]
 
 
 def _missing(found: MetricScores, study: Study, values: FloatArray, by_peer: FloatArray | None) -> Missing | None:
     """What missing scores are taken to be in the worst case: the metric's limits, or the range of its scores."""
-    used = score_table(found.responses.with_columns(score=pl.col("used") / pl.col("asked")), study)
+    used = score_table(found.responses, study, pl.col("used") / pl.col("asked"))
     share = np.where(np.isnan(values), 0.0, np.nan_to_num(used))
     scored = ~np.isnan(values).all(axis=1)
     if not scored.any() or (share[scored] == 1).all():

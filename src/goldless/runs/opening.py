@@ -6,7 +6,7 @@ A scorer that was trained: how it was asked and on which tasks, held against wha
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,24 +200,21 @@ async def open_models(
 
     ``lost``: takes the parts whose model cannot be reached or loaded now, with the cause, and the others go on; where
     it is not given, the first such cause is raised.
+
+    After the block, calls that wait for a batch are sent, and WaitingError is raised if anything is out. An error that
+    goldless raised in the block may be due to what is not there yet: what waits is sent all the same.
     """
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
+    crew = None if options.on is None else find_place(options.on).workers(options.on, options.say)
     by_model: dict[str | int, list[Part]] = {}
     for part in parts:
         by_model.setdefault(part.given if isinstance(part.given, str) else id(part.given), []).append(part)
-    unique = list(by_model.values())
-    crew = None if options.on is None else find_place(options.on).workers(options.on, options.say)
-    models = [_open(played, options, crew) for played in unique]
-    ledgers = [_early_ledger(model, options, budget) for model in models]
+    models = [(played, *_open(played, options, crew, budget)) for played in by_model.values()]
     opened: dict[str, OpenModel] = {}
-    by_batch = [options.batch and {part.use for part in played} != {"scoring"} for played in unique]
-    for model, batch in zip(models, by_batch, strict=True):
-        if batch:
-            batching(model)
     async with AsyncExitStack() as stack:
         if crew is not None:
             stack.push_async_callback(crew.aclose)
-        for played, model, batch, known in zip(unique, models, by_batch, ledgers, strict=True):
+        for played, model, ledger, batch in models:
             if isinstance(played[0].given, str):
                 stack.push_async_callback(model.aclose)
             try:
@@ -227,29 +224,22 @@ async def open_models(
                     raise
                 lost |= {part.name: error for part in played}
                 continue
-            ready = OpenModel(model, journal, known or _ledger(model, options, budget), batch=batch)
+            ready = OpenModel(model, journal, ledger or _ledger(model, options, budget), batch=batch)
             opened |= {part.name: ready for part in played}
             if ready.batched is not None:
                 await ready.batched.collect()
-        async with _batches_sent([one.batched for one in opened.values() if one.batched is not None]):
+        cause = None
+        try:
             yield opened
+        except GoldlessError as error:
+            cause = error
+        await _send_batches([one.batched for one in dict.fromkeys(opened.values()) if one.batched is not None], cause)
 
 
-@asynccontextmanager
-async def _batches_sent(models: Sequence[BatchedChat]) -> AsyncIterator[None]:
-    """After the block, what waits is sent; raises WaitingError if anything is out.
-
-    An error that goldless raised in the block may be due to what is not there yet: what waits is sent all the same.
-    """
-    cause: GoldlessError | None = None
-    try:
-        yield
-    except GoldlessError as error:
-        cause = error
-    unique = {id(model): model for model in models}
-    for model in unique.values():
-        await model.submit()
-    raise_if_waiting(list(unique.values()), cause)
+async def _send_batches(batches: Sequence[BatchedChat], cause: GoldlessError | None) -> None:
+    for waiting in batches:
+        await waiting.submit()
+    raise_if_waiting(batches, cause)
     if cause is not None:
         raise cause
 
@@ -260,28 +250,26 @@ def stop_if_waiting(models: Iterable[OpenModel]) -> None:
         raise WaitingError("calls wait for a batch")
 
 
-def _open(played: Sequence[Part], options: Options, crew: Workers | None) -> Any:
+def _open(
+    played: Sequence[Part], options: Options, crew: Workers | None, budget: Budget | None
+) -> tuple[Any, Ledger | None, bool]:
+    """A model, its ledger if it says who it is before it is loaded, and whether its calls are sent as batches."""
     given, uses = played[0].given, {part.use for part in played}
     if isinstance(given, str) and "scoring" in uses:
         check_scorer(given)
-    use = uses.pop() if len(uses) == 1 else "both"
-    if crew is not None and (elsewhere := crew.model(given, use)) is not None:
-        return elsewhere
-    if not isinstance(given, str):
-        return given
-    model = open_model(given, use=use, say=options.say)
-    WrappedModel(model).limit_calls(options.timeout_seconds, options.max_retries, options.max_in_flight)
-    return model
-
-
-def _early_ledger(model: Any, options: Options, budget: Budget | None) -> Ledger | None:
-    """The ledger, which also pays for probes; None for a model that says who it is only once it is loaded."""
-    try:
+    use = next(iter(uses)) if len(uses) == 1 else "both"
+    model = None if crew is None else crew.model(given, use)
+    if model is None and isinstance(given, str):
+        model = open_model(given, use=use, say=options.say)
+        WrappedModel(model).limit_calls(options.timeout_seconds, options.max_retries, options.max_in_flight)
+    model, ledger = model or given, None
+    with suppress(CapabilityError):  # one that says who it is only once it is loaded is here, and free
         ledger = _ledger(model, options, budget)
-    except CapabilityError:
-        return None  # a model on this machine, which is free
-    WrappedModel(model).charge_to(ledger)
-    return ledger
+        WrappedModel(model).charge_to(ledger)  # it also pays for probes
+    batch = options.batch and uses != {"scoring"}
+    if batch:
+        batching(model)
+    return model, ledger, batch
 
 
 def _ledger(model: Any, options: Options, budget: Budget | None) -> Ledger:

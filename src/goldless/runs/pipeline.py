@@ -2,14 +2,15 @@
 
 study → plan → collect → scores → estimates → result
 
-Live and recorded runs differ only in where a collector takes evidence from. A run that stops early goes through the
-same steps in rounds, each with more tasks.
+Live and recorded runs differ only in where evidence is collected from. A run that stops early goes through the same
+steps in rounds, each with more tasks. A review goes through them too: its exams are a step of collecting, and its
+scores are the votes of those who pass.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,17 +24,16 @@ from goldless.reports.decisions import Stopped
 from goldless.reports.findings import comparative
 from goldless.reports.leaderboard import RaterScores
 from goldless.reports.run_record import BoardSoFar, Spending
-from goldless.runs import evaluation, review_evidence
-from goldless.runs.collection import Collector, by_table, collecting
+from goldless.runs import evaluation, review_evidence, review_outcome
+from goldless.runs.collection import Collection, by_table, collecting
 from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
-from goldless.runs.opening import OpenModel, open_journal, open_models, stop_if_waiting
+from goldless.runs.opening import stop_if_waiting
 from goldless.runs.options import Options
-from goldless.runs.plan import RunPlan, model_name, plan_run
+from goldless.runs.plan import RunPlan, model_name, plan_review, plan_run
 from goldless.runs.progress import Arriving
 from goldless.runs.recorded import recorded_wins
-from goldless.runs.review_evidence import ReviewEvidence, ReviewPlan
-from goldless.runs.review_outcome import Review, Votes, qualified, ranking_board, review_result, sweep
-from goldless.runs.reviewers import ReviewCollector, review_parts
+from goldless.runs.review_evidence import ReviewCollector
+from goldless.runs.review_outcome import Review, Votes
 from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.studies import Study
 from goldless.templates import FIELDS, TEMPLATES
@@ -48,7 +48,7 @@ class Scored:
 
     plan: RunPlan
     """As it was when it stopped: with the responses that were scored."""
-    collected: Collector
+    collected: Collection
     evidence: Evidence
     scores: Mapping[str, MetricScores]
     """By metric."""
@@ -71,10 +71,10 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     seen = text_findings(plan.agents)
     for finding in seen:
         options.say(f"warning: {finding.message}")
-    if options.so_far is not None and (at_once := _boards(plan, {}, {})):
+    if options.so_far is not None and (at_once := _boards(Collection(plan), {})):
         options.so_far(at_once)
     scored = await _scored(plan)
-    stopped, evidence = scored.stopped, scored.evidence
+    stopped, evidence, models = scored.stopped, scored.evidence, scored.collected.models
     ranking = plan.asked if stopped is None else scored.plan.options
     price = usd_per_task(scored.spending, study.n_tasks_with_peers if stopped is None else stopped.tasks)
     metrics: dict[str, MetricOutcome | RaterScores] = {}
@@ -85,7 +85,6 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
             criteria = {criterion or "": found for criterion, found in one.scores.raters.items()}
             metrics[name] = RaterScores(name, str(one.signature), criteria)
     outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
-    models = scored.collected.models
     open_ = evidence.open if models else 0
     templates, prompts = options.chosen_templates(), {}
     if plan.critic and not options.recorded:
@@ -123,19 +122,67 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     )
 
 
-async def _scored(plan: RunPlan) -> Scored:
-    """The scores of all tasks, or of more and more until the first metric decides the question."""
-    rounds = None if plan.until is None else Rounds.of(plan.study, plan.options, plan.until, plan.peers)
-    async with collecting(plan) as collector:
-        for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
+async def review_study(study: Study, options: Options) -> Review:
+    """Run the exams, collect judgements of the reviewers who pass, and count their votes."""
+    plan = plan_review(study, options)
+    async with collecting(plan) as collection:
+        reviewers = None if options.recorded else ReviewCollector(study, options, collection.models)
+        if reviewers is None:
+            examined = review_evidence.recorded_panel(study, options)
+        else:
+            examined = await reviewers.exams(plan.people.questioners)
+            stop_if_waiting(collection.models.values())
+        notes: Sequence[str] = ()
+        if reviewers is not None and options.licences:
+            passed = review_outcome.licensed(reviewers)
+        else:
+            passed, notes = review_outcome.qualified(plan, examined)
+        rounds = Rounds.of(plan) if passed.passed else None
+        for now in _in_rounds(plan, rounds):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
-                return _boards(now, collector.models, tables)
+                return Votes(now, replace(examined, judgements=tables["judgements"]), passed).board()
 
-            evidence = await collector.collect(now, Arriving(boards, plan.options.so_far))
-            given = _given(now, evidence, collector.models)
+            judgements, pairing = examined.judgements, now.options.pairing
+            if reviewers is not None:
+                arriving = Arriving(boards, options.so_far)
+                asked = replace(reviewers, options=now.options, arrived=arriving)
+                judgements = await asked.judgements(passed.passed)
+                stop_if_waiting(collection.models.values())
+            elif pairing is not None:
+                judgements = review_evidence.paired_judgements(judgements, pairing)
+            votes = Votes(now, replace(examined, judgements=judgements), passed)
+            if rounds is not None:
+                over = failure_counts(judgements)["budget"] > 0
+                rounds.look(votes.comparisons(rounds.until), over_budget=over)
+                options.say(rounds.answer)
+        found = review_outcome.review_result(votes, notes=notes, collector=reviewers, rounds=rounds)
+    if reviewers is None:
+        return replace(found, sweep=review_outcome.sweep(plan, examined))
+    if options.so_far is not None:
+        options.so_far([review_outcome.ranking_board(*one) for one in [*found.rankings.items()][:1]])
+    return found
+
+
+def _in_rounds(plan: RunPlan, rounds: Rounds | None) -> Iterator[RunPlan]:
+    """The plan as it is, or limited to more and more tasks until a look at the scores says to stop."""
+    return iter([plan]) if rounds is None else map(plan.limited, rounds.pairings())
+
+
+async def _scored(plan: RunPlan) -> Scored:
+    """The scores of all tasks, or of more and more until the first metric decides the question."""
+    rounds = Rounds.of(plan)
+    async with collecting(plan) as collection:
+        for now in _in_rounds(plan, rounds):
+
+            def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
+                return _boards(replace(collection, plan=now), tables)
+
+            asked = replace(collection, plan=now, arrived=Arriving(boards, plan.options.so_far))
+            evidence = await asked.collect()
+            given = _given(asked, evidence)
             scores = {metric.name: await _metric_scores(metric, given, now.options) for metric in now.metrics}
-            scored = Scored(now, collector, evidence, scores)
+            scored = Scored(now, asked, evidence, scores)
             if rounds is not None:
                 scored = _looked(scored, rounds)
     if plan.options.so_far is not None:
@@ -164,8 +211,9 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
     return replace(scored, scores=scores, stopped=stopped)
 
 
-def _given(plan: RunPlan, evidence: Evidence, models: Mapping[str, OpenModel]) -> Given:
+def _given(collection: Collection, evidence: Evidence) -> Given:
     """What the metrics are given."""
+    plan, models = collection.plan, collection.models
     study, options = plan.study, plan.options
     families = dict(options.juror_families)
     if not options.recorded:  # by the names of jurors in the evidence
@@ -200,11 +248,11 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
     return MetricScores(metric, scores, evaluation.signature(metric, scores, given, options))
 
 
-def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, Any]) -> Sequence[BoardSoFar]:
+def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoFar]:
     """Interim leaderboards of length, which needs none, and of the metrics whose evidence has begun to arrive."""
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
-    given = replace(_given(plan, Evidence(**tables), models), say=lambda _: None)
+    plan, given = collection.plan, replace(_given(collection, Evidence(**tables)), say=lambda _: None)
     boards = []
     for metric in plan.metrics:
         asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}
@@ -213,56 +261,3 @@ def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, An
         if isinstance(scores, Scores) and scores.raters is None:
             boards.append(evaluation.metric_board(metric, checked_scores(metric.name, scores, given), plan.study))
     return [board for board in boards if any(row.tasks for row in board.rows)]
-
-
-# --- review --------------------------------------------------------------------------------------------------------
-
-
-async def review_study(study: Study, options: Options) -> Review:
-    """Run the exams, collect judgements of the reviewers who pass, and count their votes."""
-    plan = review_evidence.plan_review(study, options)
-    if options.recorded:
-        evidence = review_evidence.recorded_panel(plan)
-        return replace(await _reviewed(plan, evidence, None), sweep=sweep(plan, evidence))
-    async with (
-        open_journal(options.journal, options.occasion) as journal,
-        open_models(review_parts(options), options, journal) as models,
-    ):
-        collector = ReviewCollector(study, options, models, plan.people.questioners)
-        evidence = await collector.exams()
-        stop_if_waiting(models.values())
-        found = await _reviewed(plan, evidence, collector)
-    if options.so_far is not None:
-        options.so_far([ranking_board(*one) for one in [*found.rankings.items()][:1]])
-    return found
-
-
-async def _reviewed(plan: ReviewPlan, evidence: ReviewEvidence, collector: ReviewCollector | None) -> Review:
-    """The review by those who pass: of all tasks, or of more and more until the panel decides the question."""
-    licensed = None if collector is None else collector.licensed()
-    qualification, notes = (licensed, ()) if licensed else qualified(plan, evidence)
-    rounds = None
-    if plan.until is not None and qualification.passed:
-        rounds = Rounds.of(plan.study, plan.options, plan.until)
-    for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
-        if collector is None:
-            judgements = review_evidence.paired_judgements(evidence.judgements, now.options.pairing)
-        else:
-
-            def boards(tables: dict[str, Any], now: ReviewPlan = now) -> Sequence[BoardSoFar]:
-                return Votes(now, replace(evidence, judgements=tables["judgements"]), qualification).board()
-
-            arriving = Arriving(boards, plan.options.so_far)
-            judgements = await collector.round(now.options, arriving, qualification.passed)
-        votes = Votes(now, replace(evidence, judgements=judgements), qualification)
-        if rounds is not None:
-            over = failure_counts(judgements)["budget"] > 0
-            rounds.look(votes.comparisons(rounds.until), over_budget=over)
-            plan.options.say(rounds.answer)
-    return review_result(
-        votes,
-        notes=notes,
-        models={} if collector is None else collector.opened,
-        readings={} if collector is None else collector.readings(qualification.passed),
-        rounds=rounds,
-    )

@@ -1,4 +1,4 @@
-"""The plan of a run: the models, questions, rewrites and synopses that the metrics need.
+"""The plan of a run: the models, questions, rewrites and synopses that metrics or a review need.
 
 Decided before any model is opened, so that everything that can be known to be wrong is said before anything is paid.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,12 +28,12 @@ from goldless.models.interface import content_hash
 from goldless.records import CallFailure
 from goldless.runs.evaluation import group_members
 from goldless.runs.opening import Part
-from goldless.runs.options import DEFAULT_METRICS, Options, check_options
+from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
-from goldless.runs.reviewers import named_reviewers, review_parts
-from goldless.runs.rounds import asked_until
+from goldless.runs.review_evidence import People, named_reviewers, review_parts, what_people_said
 from goldless.scoring import Question, WorkedExample
-from goldless.statistics.answering import Until
+from goldless.statistics.answering import Until, only_question, parse_question
+from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 from goldless.templates import Template
@@ -45,8 +45,6 @@ LONGEST_PROMPT = 6_000
 """Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
 Texts = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent."""
-Control = Mapping[tuple[str, str], Sequence[str]]
-"""Other tasks for each response that is predicted, by its task and agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,49 +97,49 @@ class WorkedExamples:
         return Roles.of(self.study.agents)
 
     @cached_property
-    def _others(self) -> Callable[[str], Iterator[str]]:
+    def _others(self) -> Any:
         return example_order((task for task, _ in self.study), self.same, self.seed)
 
-    def questions(self, asked: Sequence[Question]) -> list[Question]:
-        """The questions in which one agent's first sample informs about another's second, or about no one's."""
+    def of(
+        self, task: str, asked: Sequence[Question], every: Texts
+    ) -> tuple[list[Question], dict[str, list[WorkedExample]], dict[Any, str | CallFailure]]:
+        """The questions in which one agent's first sample informs about another's second, or about no one's.
+
+        And the examples by the agent that is predicted, the first other tasks in order that it answered; and of all
+        texts, those that the examples show.
+        """
         predicted, informants = self._roles.examples.keys() - set(self.left_out), self._roles.informants
         informed = {q.target for q in asked if q.target in predicted and q.given in informants}
-        return [q for q in asked if q.target in informed and (q.given is None or q.given in informants)]
-
-    def shown(self, task: str, asked: Sequence[Question]) -> dict[str, list[WorkedExample]]:
-        """The examples by the agent that is predicted: the first other tasks in order that it answered."""
-        found = {}
-        for target in dict.fromkeys(question.target for question in asked):
+        kept = [q for q in asked if q.target in informed and (q.given is None or q.given in informants)]
+        shown = {}
+        for target in dict.fromkeys(question.target for question in kept):
             first = self._roles.examples[target]
             there = (other for other in self._others(task) if self.study.response(other, first) is not None)
-            found[target] = [WorkedExample(self.study.task(t), first) for t in itertools.islice(there, self.number)]
-        return found
-
-    def texts(self, shown: Mapping[str, Sequence[WorkedExample]], every: Texts) -> dict[Any, str | CallFailure]:
-        """Of all texts, those that the examples show."""
+            shown[target] = [WorkedExample(self.study.task(t), first) for t in itertools.islice(there, self.number)]
         tasks = {example.task.task for mine in shown.values() for example in mine}
-        return {key: every[key] for task in tasks for name in self._roles.informants if (key := (task, name)) in every}
+        texts = {key: every[key] for one in tasks for name in informants if (key := (one, name)) in every}
+        return kept, shown, texts
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Need:
     """What all metrics together need in one way of asking."""
 
     template: Template
     preprocessor: Preprocessor | None
-    both_directions: bool = False
-    marginals: bool = False
-    controlled: bool = False
-    """Whether the same is asked of responses to other tasks, and below what of it."""
-    controlled_both: bool = False
-    controlled_marginals: bool = False
-    examples: WorkedExamples | None = None
+    examples: WorkedExamples | None
     """The worked examples that are shown first."""
+    wanted: list[LogprobNeed] = field(default_factory=list)
+    """What each metric needs."""
+
+    def any(self, *flags: str) -> bool:
+        """Whether a metric needs all of these, such as ``control`` and ``marginals``."""
+        return any(all(getattr(one, flag) for flag in flags) for one in self.wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What the metrics need from a study, decided before any model is opened."""
+    """What metrics or a review need from a study, decided before any model is opened."""
 
     study: Study
     agents: Study
@@ -150,22 +148,26 @@ class RunPlan:
     """As given, with the default metrics spelled out."""
     options: Options
     """With the peers of each response, where agents have several samples or tasks are asked in rounds."""
-    metrics: tuple[Metric, ...]
-    peers: tuple[str, ...] | None
-    """Agents used as peers; None: all."""
-    questions: tuple[CriticQuestion, ...]
-    """Questions for the critic."""
-    shuffles: int
-    control: Control
-    """The other tasks that task control takes for each response that is predicted."""
-    preprocessors: tuple[Preprocessor, ...]
-    """Rewrites recorded in the study."""
-    rewriting: bool
-    """Whether a rewriter has to write more."""
-    synopses: tuple[str, ...]
-    """Synopses that a model has to write."""
-    until: Until | None = None
+    until: Until | None
     """The question that decides how many tasks are asked; None: all are."""
+    reviews: bool = False
+    """Whether it is the plan of a review, whose only evidence is that of reviewers."""
+    people: People = People()  # noqa: RUF009 - it is frozen
+    """What a review is held against."""
+    metrics: tuple[Metric, ...] = ()
+    peers: tuple[str, ...] | None = None
+    """Agents used as peers; None: all."""
+    questions: tuple[CriticQuestion, ...] = ()
+    """Questions for the critic."""
+    shuffles: int = 0
+    control: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    """The other tasks that task control takes for each response that is predicted, by its task and agent."""
+    preprocessors: tuple[Preprocessor, ...] = ()
+    """Rewrites recorded in the study."""
+    rewriting: bool = False
+    """Whether a rewriter has to write more."""
+    synopses: tuple[str, ...] = ()
+    """Synopses that a model has to write."""
 
     def limited(self, pairing: Pairing) -> RunPlan:
         """The part of this plan that scores these responses; all that was drawn stays as it was drawn."""
@@ -175,6 +177,14 @@ class RunPlan:
 
         asked = (q for q in self.questions if wanted(q.first, q.second, q.task) or wanted(q.second, q.first, q.task))
         return replace(self, options=replace(self.options, pairing=pairing), questions=tuple(asked))
+
+    @property
+    def draws(self) -> Draws:
+        return {"seed": self.options.seed, "resamples": self.options.resamples, "level": self.options.level}
+
+    @property
+    def names(self) -> dict[str, Sequence[str]]:
+        return {"tasks": self.study.tasks, "agents": [agent.agent for agent in self.study.agents]}
 
     @property
     def likelihood(self) -> tuple[Metric, ...]:
@@ -201,7 +211,7 @@ class RunPlan:
     @property
     def asks_models(self) -> bool:
         """Whether any model is needed."""
-        return not self.options.recorded and any(metric.needs.model for metric in self.metrics)
+        return not self.options.recorded and (self.reviews or any(metric.needs.model for metric in self.metrics))
 
     @property
     def needs_peers(self) -> bool:
@@ -214,54 +224,51 @@ class RunPlan:
         if not self.asks_models:
             return []
         plain = any(not _asked(metric).worked_examples for metric in self.likelihood)
-        found = [Part(SCORER, options.scorer, "scoring")] if plain else []
-        named = {part.name for part in found}
-        found += [Part(part, juror, "scoring") for part, juror in self.jurors.items() if part not in named]
+        scorers = {**({SCORER: options.scorer} if plain else {}), **self.jurors}
+        found = [Part(part, given, "scoring") for part, given in scorers.items()]
         if self.rewriting:
             found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.rewriters, 1)]
         if self.synopses:
             found.append(Part(SYNOPSIS_WRITER, options.synopsis_writer, "chat"))
         if self.critic:
             found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
-        return found + (review_parts(options) if self.scales else [])
+        return found + (review_parts(options) if self.scales or self.reviews else [])
 
     def by_scorer(self, rewritten: Sequence[Preprocessor]) -> dict[str, dict[Wording, Need]]:
         """What each scorer and juror is asked, by the name of its part; a juror nothing about its own family."""
-        wanted = self._needs(rewritten)
+        options, wanted = self.options, dict[Wording, Need]()
+        for metric in self.likelihood:
+            one = _asked(metric)
+            examples = WorkedExamples(self.study, options.examples, options.seed, one.same)
+            for template in options.chosen_templates():
+                words = template.with_examples(options.examples, one.same) if one.worked_examples else template
+                usable: Sequence[Preprocessor | None] = [None]
+                if one.text == "rewrites" or (one.text == "rewrites if any" and rewritten):
+                    # rewrites made with another prompt are used if there are none with this one
+                    usable = [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
+                for made in usable:
+                    wording = Wording(words.name, None if made is None else made.name, one.synopsis)
+                    need = Need(words, made, examples if one.worked_examples else None)
+                    wanted.setdefault(wording, need).wanted.append(one)
         plain = {wording: need for wording, need in wanted.items() if need.examples is None}
         found = {SCORER: plain} if plain else {}
         for part, juror in self.jurors.items():
-            left_out = self.study.family(self.options.juror_families.get(model_name(juror)))
+            left_out = self.study.family(options.juror_families.get(model_name(juror)))
             for wording, need in wanted.items():
                 if need.examples is not None:
                     mine = replace(need, examples=replace(need.examples, left_out=left_out))
                     found.setdefault(part, {})[wording] = mine
         return found
 
-    def _needs(self, rewritten: Sequence[Preprocessor]) -> dict[Wording, Need]:
-        """What the metrics over log-probabilities need, each item once."""
-        options, found = self.options, dict[Wording, Need]()
-        for wanted in (metric.needs.logprobs for metric in self.metrics):
-            if wanted is None:
-                continue
-            examples = None
-            if wanted.worked_examples:
-                examples = WorkedExamples(self.study, options.examples, options.seed, wanted.same)
-            for template in options.chosen_templates():
-                words = template if examples is None else template.with_examples(options.examples, wanted.same)
-                usable: Sequence[Preprocessor | None] = [None]
-                if wanted.text == "rewrites" or (wanted.text == "rewrites if any" and rewritten):
-                    # rewrites made with another prompt are used if there are none with this one
-                    usable = [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
-                for preprocessor in usable:
-                    wording = Wording(words.name, None if preprocessor is None else preprocessor.name, wanted.synopsis)
-                    need = found.setdefault(wording, Need(words, preprocessor, examples=examples))
-                    need.both_directions |= wanted.both_directions
-                    need.marginals |= wanted.marginals
-                    need.controlled |= wanted.control
-                    need.controlled_both |= wanted.control and wanted.both_directions
-                    need.controlled_marginals |= wanted.control and wanted.marginals
-        return found
+
+def _asked(metric: Metric) -> LogprobNeed:
+    """The log-probabilities that a metric takes; of one that takes none, the least."""
+    return metric.needs.logprobs or LogprobNeed()
+
+
+def model_name(given: Any) -> str:
+    """The name of a model that is given by a specification, or as an object."""
+    return given if isinstance(given, str) else str(given.identity.short)
 
 
 def with_default_metrics(study: Study, options: Options) -> Options:
@@ -306,7 +313,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     if options.baseline is not None and options.baseline not in names:
         advice = nearest(options.baseline, names) or f". Agents: {', '.join(names)}"
         raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
-    until = asked_until(options, names)
+    until = _until(options, names)
     _warn_of_unused(options, metrics)
     every = [agent.agent for agent in study.agents]
     if options.peer_sample is not None and not options.recorded:
@@ -323,6 +330,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
         agents=agents,
         asked=asked,
         options=options,
+        until=until,
         metrics=tuple(metrics),
         peers=peers,
         questions=questions,
@@ -331,21 +339,21 @@ def plan_run(study: Study, options: Options) -> RunPlan:
         preprocessors=known,
         rewriting=rewriting,
         synopses=tuple(dict.fromkeys(lacking)),
-        until=until,
     )
 
 
-# --- what metrics need ---------------------------------------------------------------------------------------------
+def plan_review(study: Study, options: Options) -> RunPlan:
+    """Plan a review. Raises if the options exclude each other, or an exam needs labels that are not there."""
+    check_review_options(options)
+    until = _until(options, [agent.agent for agent in study.agents])
+    return RunPlan(study, study, options, options, until, reviews=True, people=what_people_said(study, options))
 
 
-def _asked(metric: Metric) -> LogprobNeed:
-    """The log-probabilities that a metric takes; of one that takes none, the least."""
-    return metric.needs.logprobs or LogprobNeed()
-
-
-def model_name(given: Any) -> str:
-    """The name of a model that is given by a specification, or as an object."""
-    return given if isinstance(given, str) else str(given.identity.short)
+def _until(options: Options, agents: Sequence[str]) -> Until | None:
+    """The question of a run; None: all tasks are asked. Raises if it cannot be asked of these agents."""
+    if not options.until:
+        return None
+    return Until(parse_question(only_question(options.until), agents), options.alpha, options.at_least)
 
 
 # --- what can be known to be wrong -----------------------------------------------------------------------------------
@@ -364,7 +372,9 @@ def _check_metrics(study: Study, options: Options, metrics: Sequence[Metric], *,
             check_wins(study, metric.needs.table)
         if metric.needs.labels:
             check_labels(study)
-    _check_jurors(study, options, [metric for metric in metrics if _asked(metric).worked_examples])
+    worked = [metric for metric in metrics if _asked(metric).worked_examples]
+    if worked and not options.recorded:
+        _check_jurors(study, options, worked)
 
 
 def _check_reviews(metric: Metric, options: Options) -> None:
@@ -401,8 +411,6 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
 
 def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> None:
     """Refuse a family of no juror, and say who is predicted by the very response that informs."""
-    if not worked or options.recorded:
-        return
     names = list(map(model_name, options.jurors or (options.scorer,)))
     for name in options.juror_families:
         if name not in names:
@@ -464,9 +472,9 @@ def samples_apart(study: Study, options: Options) -> Options:
         return options
     if options.budget_calls is not None:
         raise UserError("--budget-calls must be left out where agents have several samples. Try --peer-sample")
-    agents = list(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
-    peers = _drawn(agents, options) or agents
     of = {agent.agent: agent.sample_of or agent.agent for agent in study.agents}
+    agents = list(dict.fromkeys(of.values()))
+    peers = _drawn(agents, options) or agents
     pairing = {}
     for task, responses in study:
         there = [response.agent for response in responses]
@@ -505,25 +513,20 @@ def _critic_work(
     answered = {task.task: [r.agent for r in responses] for task, responses in study.with_peers()}
     most = max(1, len(answered) - 1)
     shuffles = min(options.shuffles or max(1, critic_work.default_shuffles(len(answered))), most)
-    agents = list(dict.fromkeys(name for names in answered.values() for name in names))
+    only: Mapping[str, Collection[tuple[str, str]]] | None = None
     if options.pairing is not None:
-        only: dict[str, set[tuple[str, str]]] = {}  # each response with its peers, in both orders
+        sides: dict[str, set[tuple[str, str]]] = {}  # each response with its peers, in both orders
         for (task, agent), others in options.pairing.items():
-            only.setdefault(task, set()).update(pair for peer in others for pair in ((agent, peer), (peer, agent)))
-        asked = critic_work.critic_questions(answered, shuffles=shuffles, seed=options.seed, only=only)
-    elif options.budget_calls is None:
-        asked = critic_work.critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
-    else:
+            sides.setdefault(task, set()).update(pair for peer in others for pair in ((agent, peer), (peer, agent)))
+        only, peers = sides, None
+    elif options.budget_calls is not None:
+        agents = list(dict.fromkeys(name for names in answered.values() for name in names))
         design = critic_work.choose_design(
             len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles
         )
         shuffles = min(design.shuffles, most)
-        asked = critic_work.critic_questions(
-            answered,
-            shuffles=shuffles,
-            seed=options.seed,
-            only=critic_work.chosen_pairs(list(answered), agents, design, seed=options.seed),
-        )
+        only, peers = critic_work.chosen_pairs(list(answered), agents, design, seed=options.seed), None
+    asked = critic_work.critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers, only=only)
     if not asked:
         raise MetricError(
             f"{study.name}: no two agents have two tasks in common, so there are no shuffled pairs to compare matched "
@@ -532,7 +535,7 @@ def _critic_work(
     return tuple(asked), shuffles
 
 
-def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Control:
+def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> dict[tuple[str, str], Sequence[str]]:
     """The other tasks for each response, by derangements of the tasks that its agent answered.
 
     An agent's draw depends on the seed, its name and its tasks alone: another agent in the study changes none, and all
@@ -557,11 +560,13 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
             f"task{'s' * (most > 1)}, so {most} {'is' if most == 1 else 'are'} used",
             stacklevel=2,
         )
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for agent, tasks in tasks_of.items():
-        drawn = critic_work.other_tasks(tasks, options.control_tasks, content_hash("control", options.seed, agent))
-        found |= {(task, agent): tuple(others) for task, others in drawn.items()}
-    return found
+    return {
+        (task, agent): tuple(others)
+        for agent, tasks in tasks_of.items()
+        for task, others in critic_work.other_tasks(
+            tasks, options.control_tasks, content_hash("control", options.seed, agent)
+        ).items()
+    }
 
 
 def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tuple[tuple[Preprocessor, ...], bool]:
@@ -569,26 +574,24 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
     wanted = [metric for metric in metrics if _asked(metric).text != "responses"]
     if not wanted:
         return (), False
-    recorded = preprocessors(recorded_rewrites(study))
+    recorded = tuple(preprocessors(recorded_rewrites(study)))
     every = {(r.task, r.agent) for _, responses in study.with_peers() for r in responses}
     lacking = sum(len(every - set(p.table.select("task", "agent").iter_rows())) for p in recorded)
     several = len(options.rewriters) > 1
     if options.rewriters and (not recorded or lacking or several):
         # several rewriters are compared with each other, so each makes its own
-        return (() if several else tuple(recorded)), True
-    if recorded:
-        if lacking:
-            warnings.warn(
-                f"{lacking} responses have no recorded rewrite and count as missing. Choose a rewriter with --rewriter",
-                stacklevel=2,
-            )
-        return tuple(recorded), False
-    if any(_asked(metric).text == "rewrites" for metric in wanted):
-        raise MetricError("gem rewrites responses first. Choose a chat model with --rewriter, or use gem-raw")
+        return (() if several else recorded), True
     styled = [metric.name for metric in wanted if not _asked(metric).control]
-    if styled:
+    if not recorded and any(_asked(metric).text == "rewrites" for metric in wanted):
+        raise MetricError("gem rewrites responses first. Choose a chat model with --rewriter, or use gem-raw")
+    if lacking:
+        warnings.warn(
+            f"{lacking} responses have no recorded rewrite and count as missing. Choose a rewriter with --rewriter",
+            stacklevel=2,
+        )
+    elif not recorded and styled:
         warnings.warn(
             f"{styled[0]}: there is no rewriter, so the original responses are scored, including their style",
             stacklevel=2,
         )
-    return (), False
+    return recorded, False

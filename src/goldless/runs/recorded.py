@@ -85,6 +85,12 @@ class RecordedTable:
             for row in found.iter_rows(named=True):
                 raise MetricError(f"{self.label}, {place.format_map(row)}: {name} must be a number, got {row[name]!r}")
 
+    def refuse(self, rows: pl.DataFrame, rules: Iterable[Rule], place: str) -> None:
+        """Raise at the first row for which a rule says what is wrong; ``place``: format of the row's name."""
+        for wrong, why in rules:
+            for row in rows.filter(wrong).head(1).iter_rows(named=True):
+                raise MetricError(f"{self.label}, {place.format_map(row)}: {why.format_map(row)}")
+
     def require(self, columns: Sequence[str]) -> None:
         there = self.rows.collect_schema().names()
         if missing := [column for column in columns if column not in there]:
@@ -196,9 +202,7 @@ def read_recorded(study: Study, name: str, kind: Kind) -> pl.DataFrame:
         with table.reading():
             lacks_sums = bool(_rows(table, kind).select(lacking.any()).collect().item())
     found = table.read(_rows(table, kind, values=lacks_sums).drop(TOKENS, strict=False), kind.names)
-    for wrong, why in kind.rules:
-        for row in found.filter(wrong).head(1).iter_rows(named=True):
-            raise MetricError(f"{table.label}, {kind.place.format_map(row)}: {why.format_map(row)}")
+    table.refuse(found, kind.rules, kind.place)
     for twice in found.filter(pl.struct(kind.key).is_duplicated()).head(1).iter_rows(named=True):
         what = ", ".join(str(twice[part]) for part in kind.key if twice[part] is not None)
         raise MetricError(f"{table.label} has more than one row for {what}. Keep one")

@@ -1,9 +1,20 @@
-"""Replaying a run folder: its printed numbers, recomputed from its own evidence without a model or key."""
+"""Replaying a run folder: its printed numbers, recomputed from its own evidence without a model or key.
+
+It may come from elsewhere: a folder, an archive, or the address of one. Nothing in it is run or trusted.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import lzma
 import math
+import shutil
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +32,7 @@ from goldless.reports.run_folder import RunFolder
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
-from goldless.studies import Study
+from goldless.runs.store import MADE_BY
 
 OF_REVIEW = ("reviewers", "panel", "ranking", "rankings", "comparisons", "labels", "until", "sweep")
 """The parts of a review that are computed from its evidence."""
@@ -30,6 +41,11 @@ OF_A_RUN = {"signature", "notes", "usd_per_task", "usd", "model"}
 RELATIVE_TOLERANCE = 1e-9
 """Processors round sums differently; what is printed has far fewer digits."""
 SHOWN = 20
+ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
+MOST_BYTES = 4 << 30
+"""The most that an archive may hold, unpacked."""
+SECONDS = 60
+"""Longest silence of a server."""
 Outcome = Literal["equal", "different", "not replayed"]
 
 
@@ -120,7 +136,7 @@ async def replay(folder: Path) -> Replay:
             f"{folder}: no results to replay (leaderboard.json or review.json). Give a folder made with --out"
         )
     study = run.study
-    parts = [] if scores is None else await _score_again(study, scores, _noted_pairing(run, study, scores))
+    parts = [] if scores is None else await _score_again(run, scores)
     if review is not None:
         name = f"review, {review.get('scale')}"
         try:
@@ -134,11 +150,38 @@ async def replay(folder: Path) -> Replay:
     return Replay(str(study_name), not noted or noted == study.fingerprint, tuple(parts))
 
 
-def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> Pairing | None:
+async def _score_again(run: RunFolder, printed: Mapping[str, Any]) -> list[ReplayedPart]:
+    """All metrics of the run that are ours, together: the first may decide where it stopped."""
+    boards, pairing = printed.get("metrics", {}), _noted_pairing(run, printed)
+
+    async def evaluated(*metrics: str) -> Any:
+        """The metrics' results as plain data, or why there are none."""
+        try:
+            options = recorded_options(printed, metrics=metrics, pairing=pairing)
+            return write(await evaluate_study(run.study, options))["metrics"]
+        except GoldlessError as error:
+            return str(error).splitlines()[0]
+
+    ours = []
+    for name in boards:
+        with contextlib.suppress(GoldlessError):  # no folder from elsewhere runs its code
+            find_metric(name)
+            ours.append(name)
+    found = dict.fromkeys(ours, await evaluated(*ours))
+    if len(ours) > 1 and isinstance(found[ours[0]], str) and "until" not in printed:
+        found = {name: await evaluated(name) for name in ours}
+    parts = []
+    for name, then in boards.items():
+        made = found.get(name, "needs code of its own, and a replay runs none")
+        parts.append(ReplayedPart(name, left_out=made) if isinstance(made, str) else compared(name, then, made[name]))
+    return parts
+
+
+def _noted_pairing(run: RunFolder, printed: Mapping[str, Any]) -> Pairing | None:
     """With whom each response was compared, where some agents were peers only; None: with all others."""
     boards = printed.get("metrics", {}).values()
     ranked = {row.get("agent") for board in boards for row in board.get("rows", ())}
-    if study.samples or ranked >= {agent.agent for agent in study.agents}:
+    if run.study.samples or ranked >= {agent.agent for agent in run.study.agents}:
         return None
     try:
         pairs = run.scan("pair_scores")
@@ -149,35 +192,6 @@ def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> 
         return {(task, agent): tuple(peers) for task, agent, peers in rows.iter_rows()}
     except POLARS_FAILED as error:
         raise UserError(f"{run.path}: pair_scores cannot be read ({str(error).splitlines()[0]})") from error
-
-
-async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[ReplayedPart]:
-    """All metrics of the run that are ours, together: the first may decide where it stopped."""
-
-    async def evaluated(*metrics: str) -> Any:
-        """The metrics' results as plain data, or why there are none."""
-        try:
-            options = recorded_options(printed, metrics=metrics, pairing=pairing)
-            return write(await evaluate_study(study, options))["metrics"]
-        except GoldlessError as error:
-            return str(error).splitlines()[0]
-
-    def is_ours(metric: str) -> bool:
-        """Whether it comes with goldless or an installed plugin: no folder from elsewhere runs its code."""
-        with contextlib.suppress(GoldlessError):
-            find_metric(metric)
-            return True
-        return False
-
-    ours = list(filter(is_ours, printed.get("metrics", {})))
-    found = dict.fromkeys(ours, await evaluated(*ours))
-    if len(ours) > 1 and isinstance(found[ours[0]], str) and "until" not in printed:
-        found = {name: await evaluated(name) for name in ours}
-    parts = []
-    for name, then in printed.get("metrics", {}).items():
-        made = found.get(name, "needs code of its own, and a replay runs none")
-        parts.append(ReplayedPart(name, left_out=made) if isinstance(made, str) else compared(name, then, made[name]))
-    return parts
 
 
 def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
@@ -219,3 +233,89 @@ def _equal(printed: Any, recomputed: Any) -> bool:
     if any(isinstance(one, bool) or not isinstance(one, int | float) for one in (printed, recomputed)):
         return bool(printed == recomputed)
     return math.isclose(printed, recomputed, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)
+
+
+# --- a run from elsewhere: nothing in it is run or trusted ---------------------------------------------------------
+
+
+@contextlib.contextmanager
+def published_run(given: str) -> Iterator[Path]:
+    """The run folder at a path or address, for as long as the block lasts."""
+    with tempfile.TemporaryDirectory(prefix="goldless-replay-") as room:
+        if given.startswith(("https://", "http://")):
+            yield _run_in(_unpacked(_fetched(given, Path(room)), Path(room) / "run"), given)
+            return
+        path = Path(given)
+        if path.is_dir():
+            yield path
+        elif path.is_file():
+            yield _run_in(_unpacked(path, Path(room) / "run"), given)
+        else:
+            raise UserError(f"{given}: no such folder or archive. Give a run folder, an archive of one, or its address")
+
+
+def _fetched(address: str, room: Path) -> Path:
+    """The archive at an address."""
+    name = address.partition("?")[0].rstrip("/").rpartition("/")[2]
+    file = room / (name or "run")
+    try:
+        with urllib.request.urlopen(address, timeout=SECONDS) as reply, file.open("wb") as kept:  # noqa: S310 - http(s)
+            left = MOST_BYTES
+            while block := reply.read(1 << 20):
+                left -= len(block)
+                if left < 0:
+                    raise UserError(
+                        f"{address}: larger than {MOST_BYTES >> 30} GB. Unpack it yourself, and give the folder"
+                    )
+                kept.write(block)
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it is the server's reply, whose connection is still open
+        raise UserError(f"{address}: cannot be fetched ({error}). Fetch it yourself, and give its path") from error
+    return file
+
+
+def _unpacked(archive: Path, folder: Path) -> Path:
+    """An archive, unpacked: plain files below the folder alone, and no more than allowed."""
+    folder.mkdir()
+    most = min(MOST_BYTES, shutil.disk_usage(folder).free)
+
+    def check_size(size: int) -> None:
+        if size > most:
+            raise UserError(f"{archive.name}: {size / 1e9:.1f} GB unpacked, which is more than is allowed or free here")
+
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as packed:
+                check_size(sum(one.file_size for one in packed.infolist()))
+                packed.extractall(folder)  # noqa: S202 - drops what leads outside; links become plain files
+        elif tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as tape:
+                check_size(sum(one.size for one in tape))
+                _untar(tape, folder)
+        else:
+            raise UserError(f"{archive.name}: not an archive ({', '.join(ARCHIVES)}). Give a run folder or its archive")
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, ValueError, EOFError, OSError) as error:
+        raise UserError(f"{archive.name}: cannot be unpacked ({error}). Fetch it again") from error
+    return folder
+
+
+def _untar(packed: tarfile.TarFile, folder: Path) -> None:
+    for one in packed:  # extractall has no filter before Python 3.11.4
+        place = (folder / one.name).resolve()
+        content = packed.extractfile(one) if one.isfile() and place.is_relative_to(folder.resolve()) else None
+        if content is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with content, place.open("wb") as file:
+                shutil.copyfileobj(content, file)
+    while packed.fileobj is not None and packed.fileobj.read(1 << 20):
+        continue  # to the end, where gzip has its checksum
+
+
+def _run_in(folder: Path, given: str) -> Path:
+    """The run folder in an unpacked archive: itself, or the only one in it."""
+    found = sorted({path.parent for path in folder.rglob(MADE_BY)}, key=lambda path: (len(path.parts), path))
+    if len(found) != 1:
+        listed = ", ".join(str(path.relative_to(folder)) for path in found) or "none"
+        raise UserError(f"{given}: must hold one run folder (with {MADE_BY}), got {len(found)}: {listed}")
+    return found[0]

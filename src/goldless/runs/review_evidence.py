@@ -1,4 +1,4 @@
-"""The plan of a review, and its evidence: judgements and exam answers, recorded in a study or given by reviewers.
+"""The evidence of a review: judgements and exam answers, given by reviewers now or recorded in a study.
 
 People: their labels, which of them an exam is made of, and which the panel is held against.
 """
@@ -6,160 +6,285 @@ People: their labels, which of them an exam is made of, and which the panel is h
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import polars as pl
 
-from goldless.errors import MetricError, UserError, nearest
-from goldless.evidence import EXAMS, JUDGEMENTS, empty
-from goldless.judging.exams import one_order, pair_of
+from goldless.errors import CapabilityError, MetricError, UserError, nearest
+from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, judgements_frame
+from goldless.judging import exams as exam_items
+from goldless.judging.asking import reads_by_scoring
+from goldless.judging.debate import DebateStage, find_debate
+from goldless.judging.exams import (
+    ChangingStage,
+    ConfidenceSets,
+    ConfidenceStage,
+    Exam,
+    ExamAnswer,
+    ExamPair,
+    chosen_sets,
+    nearest_items,
+    ranked_sets,
+    sit_pertinence,
+)
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
-from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels
-from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings
+from goldless.metrics.judgement_table import Convention
 from goldless.metrics.metric import Pairing
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
-from goldless.runs.options import Options, check_review_options
+from goldless.models.provider import Use
+from goldless.records import CallFailure
+from goldless.runs.opening import CALLS_AT_ONCE, OpenModel, Part, in_batches
+from goldless.runs.options import PEERS, Options
+from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import RecordedTable, find_table
-from goldless.runs.rounds import asked_until
-from goldless.statistics.answering import Until
-from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
 PAIRWISE = "pairwise"
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewPlan:
-    """What reviewers are asked of a study, decided before any model is opened."""
-
-    study: Study
-    options: Options
-    people: People
-    until: Until | None
-    """The question that decides how many tasks are asked; None: all are."""
-
-    @property
-    def draws(self) -> Draws:
-        return {"seed": self.options.seed, "resamples": self.options.resamples, "level": self.options.level}
-
-    @property
-    def names(self) -> dict[str, Sequence[str]]:
-        return {"tasks": self.study.tasks, "agents": [agent.agent for agent in self.study.agents]}
-
-    def limited(self, pairing: Pairing) -> ReviewPlan:
-        """The part of this plan that judges these responses."""
-        return replace(self, options=replace(self.options, pairing=pairing))
-
-
-def plan_review(study: Study, options: Options) -> ReviewPlan:
-    """Plan a review. Raises if the options exclude each other, or an exam needs labels that are not there."""
-    check_review_options(options)
-    until = asked_until(options, [agent.agent for agent in study.agents])
-    return ReviewPlan(study, options, what_people_said(study, options), until)
+CONFIDENCE: Literal["self-confidence"] = "self-confidence"
+CHANGER = "question changer"
+QUESTIONS_AT_ONCE = 64
+"""Questions per batch for a reviewer on this machine; a batch is stored as a whole."""
+QUESTIONERS = 3
+"""Number of agents in the human exam if none are named."""
+EXAM_COLUMNS = (*EXAMS, "item", "label", "probability")
+"""Columns of a recorded table of exams."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewEvidence:
-    """The evidence of a review, in the columns of ``evidence.JUDGEMENTS``."""
+    """The evidence of a review."""
 
     reviewers: tuple[str, ...]
     judgements: pl.DataFrame
-    """On the scale of the review."""
+    """On the scale of the review, in the columns of ``evidence.JUDGEMENTS``."""
     comparisons: pl.DataFrame
     """Pairwise, for the consistency exam; the judgements themselves if their scale is pairwise."""
-    pertinence: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
-    """Comparisons of "relevant" and "irrelevant" answers."""
-    confidence: Mapping[str, ConfidenceAnswers] = field(default_factory=dict)
-    """By reviewer."""
-    answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
-    """Exam answers as received."""
-    notes: tuple[str, ...] = ()
-    """Recorded exam answers that could not be used."""
-
-    def heard(self, rows: pl.DataFrame) -> list[str]:
-        """The reviewers that gave any of these answers."""
-        said = set(rows["reviewer"].unique().to_list())
-        return [name for name in self.reviewers if name in said]
-
-    def table(self, plan: ReviewPlan) -> PairJudgements | ResponseRatings | None:
-        """The judgements on the scale of the review; None if there are none."""
-        heard = self.heard(self.judgements)
-        make = judged.pair_judgements if plan.options.chosen_scale.pairwise else judged.response_ratings
-        return make(self.judgements, reviewers=heard, **plan.names) if heard else None
+    exams: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
+    """Exam answers, in some of ``EXAM_COLUMNS``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfidenceAnswers:
-    """How confident a reviewer was on easy and on hard pairs."""
-
-    easy: tuple[ConfidenceItem, ...]
-    hard: tuple[ConfidenceItem, ...]
-    by_labels: bool
-    """Whether higher is more confident: levels from 1 to 5; else uncertainties in nats."""
+# --- asked of reviewers ----------------------------------------------------------------------------------------------
 
 
-def paired_judgements(judgements: pl.DataFrame, pairing: Pairing | None) -> pl.DataFrame:
+def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """Reviewers by name: a mapping unchanged; ``NAME=SPEC``, or a model spec or object named after itself."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    found: dict[str, Any] = {}
+    for one in given:
+        match = re.match(r"([\w.\- ]+)=(.+)", one) if isinstance(one, str) else None
+        name, spec = (match[1].strip(), match[2].strip()) if match else (one if isinstance(one, str) else "", one)
+        name = name or one.identity.short
+        if name in found:
+            raise UserError(
+                f"two reviewers have the name {name!r}. Give each its own name, such as first={spec} second={spec}"
+            )
+        found[name] = spec
+    return found
+
+
+def review_parts(options: Options) -> list[Part]:
+    """The models of a review: its reviewers, and the model that changes questions for the pertinence exam."""
+    named = named_reviewers(options.reviewers)
+    for option, given in (("--family", options.families), ("--describe", options.descriptions)):
+        for name in given:
+            if name not in named:
+                raise UserError(f"{option}: unknown reviewer {name!r}{nearest(name, named)}")
+    use: Use = "chat" if options.verdicts == "labels" else "both"
+    parts = [Part(name, given, use) for name, given in named.items()]
+    if options.changer is not None and "pertinence" in options.traits:
+        parts.append(Part(CHANGER, options.changer, "chat"))
+    return parts
+
+
+@dataclass(frozen=True)
+class ReviewCollector:
+    """A study and its reviewers."""
+
+    study: Study
+    options: Options
+    opened: Mapping[str, OpenModel]
+    """Reviewers by name, and the model that changes questions."""
+    arrived: Arrived = nobody
+
+    @cached_property
+    def reviewers(self) -> tuple[str, ...]:
+        return tuple(name for name in self.opened if name != CHANGER)
+
+    @cached_property
+    def answered(self) -> dict[str, list[str]]:
+        """The agents that answered each task."""
+        return {task.task: [r.agent for r in responses] for task, responses in self.study if responses}
+
+    @cached_property
+    def texts(self) -> dict[tuple[str, str], str | CallFailure]:
+        return {(r.task, r.agent): r.text for _, responses in self.study for r in responses}
+
+    @cached_property
+    def prompts(self) -> dict[str, str | None]:
+        return {task: self.study.task(task).prompt for task in self.study.tasks}
+
+    def stage(self, name: str, scale: Scale) -> Stage:
+        """The stage that puts a reviewer's questions on a scale."""
+        options, model = self.options, self.opened[name]
+        described = options.descriptions.get(name, options.task_description)
+        if options.debate is not None:
+            debate = find_debate(options.debate)
+            return DebateStage(model.chat, scale, debate, reviewer=name, task_description=described)
+        scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
+        if not scoring and not model.model.capabilities.chat:
+            raise CapabilityError(
+                f"{model.identity.short} does not write text, so it cannot review on the scale {scale.name}"
+            )
+        reading = options.verdicts if scale.labels else "labels"
+        return ReviewStage(model.judge, scale, reviewer=name, task_description=described, verdicts=reading)
+
+    async def exams(self, questioners: Sequence[str]) -> ReviewEvidence:
+        """The answers of all reviewers to all requested exams."""
+        options, traits, found = self.options, self.options.traits, list[ExamAnswer]()
+        scale = options.chosen_scale
+        drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
+        pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
+
+        async def sit(exam: Exam, title: str, name: str, on: Scale, every: Sequence[ExamPair]) -> list[ExamAnswer]:
+            pairs, stage, at_once = self._others(name, every), self.stage(name, on), self._at_once(name)
+            asked = exam_items.both_orders(pairs) if on.pairwise else exam_items.single_ratings(pairs)
+            self._report(f"{title} of {name}", 0, len(pairs), name)
+            return await exam_items.exam_answers(exam, stage, asked, self.texts, self.prompts, at_once=at_once)
+
+        for name in self.reviewers:
+            if "human exam" in traits:
+                pairs = exam_items.human_pairs(self.answered, questioners)
+                found += await sit("human", "human exam", name, scale, pairs)
+            if {"consistency", PEERS} & set(traits):
+                pairs = exam_items.consistency_pairs(self.answered, **drawn)
+                found += await sit("consistency", "consistency", name, pairwise, pairs)
+            if "pertinence" in traits:
+                items = await self._pertinence_items(drawn)
+                self._report(f"pertinence of {name}", 0, len(items), name)
+                found += await sit_pertinence(self.stage(name, pairwise), items, at_once=self._at_once(name))
+        if CONFIDENCE in traits:
+            sets = self._confidence_sets(found)
+            for name in self.reviewers:
+                self._report(f"{CONFIDENCE} of {name}", 0, 2 * len(sets.easy), name)
+                sitting = ConfidenceStage(
+                    model=self.opened[name].judge,
+                    reviewer=name,
+                    task_description=options.descriptions.get(name, options.task_description),
+                    reading=options.verdicts,
+                )
+                found += await sitting.sit(sets, self.texts, self.prompts, at_once=self._at_once(name))
+        exams = pl.DataFrame([answer.as_row() for answer in found], schema=EXAMS)
+        return ReviewEvidence(
+            self.reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams
+        )
+
+    async def _pertinence_items(self, drawn: Mapping[str, Any]) -> list[Any]:
+        options, changer = self.options, self.opened.get(CHANGER)
+        most = max(self.study.agents, key=lambda a: sum(a.agent in names for names in self.answered.values())).agent
+        relevant = options.relevant or most
+        if changer is None:
+            irrelevant = options.irrelevant or relevant
+            return nearest_items(self.prompts, self.texts, relevant=relevant, irrelevant=irrelevant, **drawn)
+        changing, at_once = ChangingStage(changer.chat, options.task_description or None), self._at_once(CHANGER)
+        return await changing.items(self.prompts, self.texts, relevant=relevant, **drawn, at_once=at_once)
+
+    def _confidence_sets(self, answers: Sequence[ExamAnswer]) -> ConfidenceSets:
+        options = self.options
+        items = None if options.exam_items is None else max(1, options.exam_items // 2)
+        if options.easy is not None and options.hard is not None:
+            return chosen_sets(self.answered, easy=options.easy, hard=options.hard, items=items, seed=options.seed)
+        won: dict[str, list[float]] = {}
+        for row in (answer.evidence for answer in answers if answer.exam == "consistency"):
+            if row.value is not None and row.second is not None:
+                won.setdefault(row.first, []).append(row.value)
+                won.setdefault(row.second, []).append(1 - row.value)
+        if not won:
+            raise UserError(
+                "the self-confidence exam needs an easy and a hard pair of agents. Name them with --easy A,B and "
+                "--hard A,C, or add the consistency exam, whose comparisons rank the agents"
+            )
+        scores = {agent: sum(values) / len(values) for agent, values in won.items()}
+        return ranked_sets(self.answered, scores, items=items, seed=options.seed)
+
+    async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
+        """The judgements of these reviewers on all responses, or on all pairs, or on those that the options pair."""
+        found, scale = [empty(JUDGEMENTS)], self.options.chosen_scale
+        for name in reviewers:
+            model, asked = self.opened[name], self._questions(name)
+            size = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8
+            table = await in_batches(
+                model,
+                [asked[begin : begin + size] for begin in range(0, len(asked), size)],
+                partial(self.stage(name, scale).review, texts=self.texts, prompts=self.prompts),
+                judgements_frame,
+                arrived=partial(self.arrived, "judgements", f"{name} {scale.name}"),
+                report=partial(self._reviewed, name, len(asked)),
+            )
+            found.append(table)
+        return pl.concat(found)
+
+    def _questions(self, name: str) -> list[ReviewQuestion]:
+        pairing, options = self.options.pairing, self.options
+        if options.chosen_scale.pairwise:
+            pairs = self._others(name, exam_items.all_pairs(self.answered))
+            asked = exam_items.pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+            if pairing is None:
+                return asked
+            sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
+            return [q for q in asked if sides & {(q.task, q.first, q.second), (q.task, q.second, q.first)}]
+        strange = self._stranger(name)
+        every = [(task, agent) for task, agents in self.answered.items() for agent in agents if strange(agent)]
+        return [ReviewQuestion(*one) for one in every if pairing is None or one in pairing]
+
+    def _others(self, name: str, pairs: Sequence[ExamPair]) -> list[ExamPair]:
+        """The pairs without an agent of the reviewer's own family."""
+        strange = self._stranger(name)
+        return [pair for pair in pairs if strange(pair.first) and strange(pair.second)]
+
+    def _stranger(self, name: str) -> Callable[[str], bool]:
+        if self.options.judges_own_family:
+            return lambda _: True
+        families = {agent.agent: agent.family or agent.agent for agent in self.study.agents}
+        own = reviewer_family(name, self.opened[name].identity.name, self.options.families, families)
+        return lambda agent: families[agent] != own
+
+    def _at_once(self, name: str) -> int:
+        return self.opened[name].at_once(CALLS_AT_ONCE)
+
+    def _reviewed(self, name: str, total: int, ended: int, failed: int) -> None:
+        self._report(f"reviewing by {name}", ended - failed, total, name, failed)
+
+    def _report(self, stage: str, done: int, total: int, name: str, failed: int = 0) -> None:
+        self.options.progress(self.opened[name].progress(stage, done, total, failed))
+
+
+def exam_judgements(exams: pl.DataFrame, exam: str) -> pl.DataFrame:
+    """The answers to an exam as judgements; the agent of a rated response has its own column."""
+    alone, first = pl.col("second").is_null(), pl.col("first")
+    rows = exams.filter(pl.col("exam") == exam)
+    return rows.with_columns(pl.when(~alone).then(first), agent=pl.when(alone).then(first)).select(*JUDGEMENTS)
+
+
+def paired_judgements(judgements: pl.DataFrame, pairing: Pairing) -> pl.DataFrame:
     """The judgements of responses that are scored: ratings of them, or comparisons with their peers."""
-    if pairing is None:
-        return judgements
-    rated = [(task, agent, None) for task, agent in pairing]
-    compared = [
-        (task, *both)
-        for (task, agent), peers in pairing.items()
-        for peer in peers
-        for both in ((agent, peer), (peer, agent))
-    ]
+    wanted: list[tuple[str, str, str | None]] = [(task, agent, None) for task, agent in pairing]
+    for (task, agent), peers in pairing.items():
+        wanted += [each for peer in peers for each in ((task, agent, peer), (task, peer, agent))]
     names = ("task", "one", "other")
-    wanted = pl.DataFrame([*rated, *compared], schema=dict.fromkeys(names, pl.String), orient="row")
-    keys = [
-        pl.col("task").cast(pl.String),
-        pl.coalesce("agent", "first").cast(pl.String),
-        pl.col("second").cast(pl.String),
-    ]
-    return judgements.join(wanted, left_on=keys, right_on=names, how="semi", nulls_equal=True, maintain_order="left")
+    keys = [one.cast(pl.String) for one in (pl.col("task"), pl.coalesce("agent", "first"), pl.col("second"))]
+    frame = pl.DataFrame(wanted, schema=dict.fromkeys(names, pl.String), orient="row")
+    return judgements.join(frame, left_on=keys, right_on=names, how="semi", nulls_equal=True, maintain_order="left")
 
 
 # --- recorded ------------------------------------------------------------------------------------------------------
-
-
-def recorded_panel(plan: ReviewPlan) -> ReviewEvidence:
-    """The recorded evidence of a review: of strangers to the agents, in the orders in which pairs are to be asked."""
-    study, options = plan.study, plan.options
-    names = [str(name) for name in options.reviewers]
-    found = recorded_review(
-        study,
-        scale=options.chosen_scale,
-        reviewers=names,
-        convention=options.convention,
-        with_exams=bool(options.traits),
-    )
-    if not options.judges_own_family:
-        families = {agent.agent: agent.family or agent.agent for agent in study.agents}
-        strange = partial(without_own_family, families=options.families, agents=families)
-        found = replace(found, judgements=strange(found.judgements), comparisons=strange(found.comparisons))
-    if options.orders == "both":
-        return found
-    return replace(found, judgements=_in_one_order(found.judgements, options.seed))
-
-
-def _in_one_order(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """The judgements as if each pair had been asked about once; a pair recorded in one order only stays as it is."""
-    columns = ["reviewer", "task", "first", "second"]
-    turned = rows.select("reviewer", "task", first="second", second="first")
-    twice = rows.join(turned, on=columns, how="semi")
-    drawn = []
-    for (name,), own in twice.group_by("reviewer", maintain_order=True):
-        pairs = {pair_of(*row) for row in own.select("task", "first", "second").iter_rows()}
-        questions = one_order(sorted(pairs), seed=seed, reviewer=str(name))
-        drawn += [(str(name), question.task, question.first, question.second) for question in questions]
-    kept = pl.DataFrame(drawn, schema={name: rows.schema[name] for name in columns}, orient="row")
-    once = rows.join(turned, on=columns, how="anti")
-    return pl.concat([rows.join(kept, on=columns, how="semi"), once])
 
 
 def recorded_review(
@@ -192,66 +317,41 @@ def recorded_review(
     if not scale.pairwise:
         pairwise = PAIRWISE in formats
         comparisons = _judgements(table, find_scale(PAIRWISE), names, convention) if pairwise else empty(JUDGEMENTS)
-    found = ReviewEvidence(reviewers=names, judgements=judgements, comparisons=comparisons)
     exams = find_table(study, "exams") if with_exams else None
-    if exams is None:
-        return found
-    rows = _exam_rows(exams, names)
-    answers = rows.to_dicts()
-    confidence, notes = _readable(confidence_of(answers), answers)
-    return replace(found, pertinence=_pertinence(rows, convention), confidence=confidence, notes=notes)
+    return ReviewEvidence(names, judgements, comparisons, empty(EXAMS) if exams is None else _exam_rows(exams, names))
 
 
-EXAM_COLUMNS = (*EXAMS, "item", "label", "probability")
-"""Columns of a recorded table of exams."""
+def recorded_panel(study: Study, options: Options) -> ReviewEvidence:
+    """The recorded evidence of a review: of strangers to the agents, in the orders in which pairs are to be asked."""
+    found = recorded_review(
+        study,
+        scale=options.chosen_scale,
+        reviewers=[str(name) for name in options.reviewers],
+        convention=options.convention,
+        with_exams=bool(options.traits),
+    )
+    judgements, comparisons = found.judgements, found.comparisons
+    if not options.judges_own_family:
+        families = {agent.agent: agent.family or agent.agent for agent in study.agents}
+        judgements = without_own_family(judgements, options.families, families)
+        comparisons = without_own_family(comparisons, options.families, families)
+    if options.orders != "both":
+        judgements = _in_one_order(judgements, options.seed)
+    return ReviewEvidence(found.reviewers, judgements, comparisons, found.exams)
 
 
-def _exam_rows(table: RecordedTable, reviewers: Sequence[str]) -> pl.DataFrame:
-    """The exam answers of these reviewers. Raises at a column, exam, difficulty or probability that is not known."""
-    path = table.study.recorded_file(table.name)
-    where = table.label if path is None else f"{table.study.name}: {path.name}"
-    there = table.rows.collect_schema().names()
-    for column in there:
-        if column not in EXAM_COLUMNS:
-            raise MetricError(
-                f"{where}: unknown column {column!r}{nearest(column, EXAM_COLUMNS) or '.'} "
-                f"Columns of exams: {', '.join(EXAM_COLUMNS)}"
-            )
-    table.require(("reviewer", "exam"))
-    table.check_numbers(("probability",), "{reviewer}, {exam}")
-    with table.study.reading(table.name):
-        rows = table.rows.filter(pl.col("reviewer").is_in(list(reviewers))).collect()
-    if "probability" in there:
-        rows = rows.with_columns(pl.col("probability").cast(pl.Float64).fill_nan(None))
-    confidence = pl.col("exam").str.starts_with(CONFIDENCE)
-    others = pl.col("exam").is_in(["pertinence", "consistency", "human"])
-    difficulty = pl.col("difficulty") if "difficulty" in there else pl.lit(None, pl.String)
-    probability = pl.col("probability") if "probability" in there else pl.lit(None, pl.Float64)
-    wrong = {
-        ("exam", "pertinence, consistency, human or self-confidence"): ~(confidence | others).fill_null(value=False),
-        ("difficulty", "easy or hard in rows of self-confidence"): confidence
-        & ~difficulty.is_in(["easy", "hard"]).fill_null(value=False),
-        ("probability", "above 0 and at most 1"): (probability <= 0) | (probability > 1),
-    }
-    for (column, allowed), is_wrong in wrong.items():
-        for row in rows.filter(is_wrong).head(1).iter_rows(named=True):
-            raise MetricError(f"{where}, {row['reviewer']}: {column} must be {allowed}, got {row.get(column)!r}")
-    return rows
-
-
-def _readable(
-    found: Mapping[str, ConfidenceAnswers], rows: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, ConfidenceAnswers], tuple[str, ...]]:
-    """The answers without those of reviewers that cannot be read, unless calls failed; and notes on them."""
-    kept, notes = {}, []
-    for name, answers in found.items():
-        own = [row for row in rows if row["reviewer"] == name and str(row["exam"]).startswith(CONFIDENCE)]
-        both = all(any(value is not None for _, value in one) for one in (answers.easy, answers.hard))
-        if not both and all(row.get("failure") is None for row in own):
-            notes.append(f"the {len(own)} self-confidence rows of {name} lack a readable easy or hard answer")
-            continue
-        kept[name] = answers
-    return kept, tuple(notes)
+def _in_one_order(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """The judgements as if each pair had been asked about once; a pair recorded in one order only stays as it is."""
+    columns = ["reviewer", "task", "first", "second"]
+    turned = rows.select("reviewer", "task", first="second", second="first")
+    drawn = []
+    for (name,), own in rows.join(turned, on=columns, how="semi").group_by("reviewer", maintain_order=True):
+        pairs = {exam_items.pair_of(*row) for row in own.select("task", "first", "second").iter_rows()}
+        questions = exam_items.one_order(sorted(pairs), seed=seed, reviewer=str(name))
+        drawn += [(str(name), question.task, question.first, question.second) for question in questions]
+    kept = pl.DataFrame(drawn, schema={name: rows.schema[name] for name in columns}, orient="row")
+    once = rows.join(turned, on=columns, how="anti")
+    return pl.concat([rows.join(kept, on=columns, how="semi"), once])
 
 
 def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:
@@ -262,24 +362,19 @@ def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], co
     agents = ("first", "second") if scale.pairwise else ("agent",)
     unused = [pl.lit(None, pl.String).alias(name) for name in {"first", "second", "agent"} - set(agents)]
     found = table.read(rows.with_columns(unused), {"task": "task", **dict.fromkeys(agents, "agent")})
-    unnamed = found.filter(pl.any_horizontal(pl.col(agents).is_null())).head(1)
-    if len(unnamed):
-        row = unnamed.row(0, named=True)
+    for row in found.filter(pl.any_horizontal(pl.col(agents).is_null())).head(1).iter_rows(named=True):
         raise MetricError(f"the table judgements has a row of {row['reviewer']} on {row['task']} without an agent")
-    return _read(found, scale, convention)
+    return read_judgements(found, scale, convention)
 
 
-def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFrame:
+def read_judgements(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFrame:
     """The rows with values on the scale, as recorded or parsed from the output; failed ones have none."""
     recorded = pl.col("value").cast(pl.Float64, strict=False)
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
     unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null())["output"].unique()
     papers = judged.read_pairwise if scale.pairwise else judged.read_rating
-    read = scale.read if convention == "default" else papers
-    said = pl.DataFrame(
-        {"output": unread, "read": [read(output) for output in unread]},
-        schema={"output": pl.String, "read": pl.Float64},
-    )
+    read = [(scale.read if convention == "default" else papers)(output) for output in unread]
+    said = pl.DataFrame({"output": unread, "read": read}, schema={"output": pl.String, "read": pl.Float64})
     rows = rows.join(said, on="output", how="left", maintain_order="left")
     failed = pl.col("failure").is_not_null()
     rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", "read"))).drop("read")
@@ -293,59 +388,53 @@ def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFr
     )
 
 
-def _pertinence(exams: pl.DataFrame, convention: Convention) -> pl.DataFrame:
-    """The answers of the pertinence exam as judgements."""
-    answers = exams.filter(pl.col("exam") == "pertinence")
-    if len(answers) and not {"task", "first", "second", "output"} <= set(answers.columns):
-        raise MetricError("the table exams has pertinence answers without task, first, second and output")
-    rows = [{name: answer.get(name) for name in JUDGEMENTS} | {"format": PAIRWISE} for answer in answers.to_dicts()]
-    return _read(pl.DataFrame(rows, schema=JUDGEMENTS, strict=False), find_scale(PAIRWISE), convention)
-
-
-# --- how sure a reviewer was -----------------------------------------------------------------------------------------
-
-
-CONFIDENCE = "self-confidence"
-
-
-def confidence_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, ConfidenceAnswers]:
-    """How confident each reviewer was: by the probability of its label if any has one, else by the level it named."""
-    asked = [row for row in answers if str(row["exam"]).startswith(CONFIDENCE)]
-    found = {}
-    for name in dict.fromkeys(row["reviewer"] for row in asked):
-        own = [row for row in asked if row["reviewer"] == name]
-        by_labels = all(_uncertainty(row) is None for row in own)
-        sureness = _level if by_labels else _uncertainty
-        easy, hard = (
-            tuple((_item(row), sureness(row)) for row in own if row["difficulty"] == difficulty)
-            for difficulty in ("easy", "hard")
-        )
-        found[name] = ConfidenceAnswers(easy, hard, by_labels=by_labels)
+def _exam_rows(table: RecordedTable, reviewers: Sequence[str]) -> pl.DataFrame:
+    """The exam answers of these reviewers. Raises at a column, exam, difficulty or probability that is not known."""
+    there = table.rows.collect_schema().names()
+    for column in there:
+        if column not in EXAM_COLUMNS:
+            raise MetricError(
+                f"{table.label}: unknown column {column!r}{nearest(column, EXAM_COLUMNS) or '.'} "
+                f"Columns of exams: {', '.join(EXAM_COLUMNS)}"
+            )
+    table.require(("reviewer", "exam"))
+    table.check_numbers(("probability",), "{reviewer}, {exam}")
+    lacking = [pl.lit(None).alias(name) for name in EXAM_COLUMNS if name not in there]
+    chance, exam = pl.col("probability").cast(pl.Float64).fill_nan(None), pl.col("exam")
+    with table.reading():
+        rows = table.rows.filter(pl.col("reviewer").is_in(list(reviewers))).with_columns(lacking)
+        found = rows.with_columns(chance).collect()
+    sure, level = exam.str.starts_with(CONFIDENCE), pl.col("difficulty").cast(pl.String)
+    known = (sure | exam.is_in(["pertinence", "consistency", "human"])).fill_null(value=False)
+    wrong = {
+        "exam must be pertinence, consistency, human or self-confidence, got {exam!r}": ~known,
+        "difficulty must be easy or hard in rows of self-confidence, got {difficulty!r}": sure
+        & ~level.is_in(["easy", "hard"]).fill_null(value=False),
+        "probability must be above 0 and at most 1, got {probability!r}": ~chance.is_between(0, 1, closed="right"),
+    }
+    table.refuse(found, [(rule, why) for why, rule in wrong.items()], "{reviewer}")
     return found
 
 
-def _item(row: Mapping[str, Any]) -> str:
-    return str(row.get("item") if row.get("item") is not None else row.get("task"))
+def pertinence_answers(exams: pl.DataFrame, convention: Convention) -> pl.DataFrame:
+    """The answers of the pertinence exam as judgements."""
+    rows = exams.filter(pl.col("exam") == "pertinence")
+    needed = ("task", "first", "second", "output")
+    if len(rows) and any(rows[name].dtype == pl.Null for name in needed):
+        raise MetricError("the table exams has pertinence answers without task, first, second and output")
+    typed = [pl.col(name).cast(JUDGEMENTS[name], strict=False) for name in ("task", "output", "value", *FAILURE)]
+    rows = exam_judgements(rows.with_columns(typed), "pertinence")
+    return read_judgements(rows, find_scale(PAIRWISE), convention)
 
 
-def _uncertainty(row: Mapping[str, Any]) -> float | None:
-    """-log p of the chosen label, in nats; None: unknown."""
+def uncertainty(row: Mapping[str, Any]) -> float | None:
+    """-log p of the label that an exam answer chose, in nats; None: unknown."""
     if row.get("probability") is not None:
         return -math.log(row["probability"])
     told = row.get("label_logprobs") or []  # a table of 0.1.0 has them by label
     values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
     known = [value for value in values if value is not None]
     return -max(known) if known else None
-
-
-def _level(row: Mapping[str, Any]) -> float | None:
-    """A level from 1 to 5; None: unknown."""
-    for told in (row.get("label"), row.get("value")):
-        if isinstance(told, int | float) and told - told == 0:  # neither NaN nor infinite
-            return float(told)
-        if isinstance(told, str):
-            return confidence_levels([("", told)])[0][1]
-    return None
 
 
 # --- families --------------------------------------------------------------------------------------------------------
@@ -356,10 +445,8 @@ def reviewer_family(name: str, model: str | None, families: Mapping[str, str], a
 
     ``agents``: the family of each agent, its own name where it has none.
     """
-    for known in (name, model or name):
-        if known in families:
-            return families[known]
-    return next((agents[known] for known in (name, model or name) if known in agents), name)
+    names = (name, model or name)
+    return next((by_name[one] for by_name in (families, agents) for one in names if one in by_name), name)
 
 
 def without_own_family(
@@ -375,61 +462,51 @@ def without_own_family(
     return judgements.filter(~pl.any_horizontal(shown))
 
 
-QUESTIONERS = 3
-"""Number of agents in the human exam if none are named."""
+# --- people ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class People:
     """Human labels, if any."""
 
-    labels: PairLabels | None
+    labels: PairLabels | None = None
     """All pairs that have a label."""
-    tested: PairLabels | None
+    tested: PairLabels | None = None
     """Decided pairs that the panel is compared with."""
-    ratings: RatingTable | None
-    questioners: tuple[str, ...]
+    ratings: RatingTable | None = None
+    questioners: tuple[str, ...] = ()
     """Agents whose responses are used in the human exam."""
 
 
 def what_people_said(study: Study, options: Options) -> People:
     """The labels of a study, if any. Raises if an exam needs labels that are not there."""
     check_margin(options.margin)
-    agents = [agent.agent for agent in study.agents]
+    examines = "human exam" in options.traits
     if not study.n_ratings and not study.n_preferences:
-        if "human exam" in options.traits:
+        if examines:
             raise MetricError(f"{study.name} has no labels, which the human exam needs. Use the exam auto")
-        return People(None, None, None, ())
-    tasks, criterion, preferences = study.tasks, _criterion(study, options), list(study.preferences())
-    margin = options.margin
+        return People()
+    criterion, margin, preferences = options.criterion, options.margin, list(study.preferences())
+    known = sorted({label.criterion for label in study.labels() if label.criterion is not None})
+    if criterion is not None and criterion not in known:
+        raise UserError(f"no label has the criterion {criterion!r}{nearest(criterion, known)}")
+    if criterion is None and len(known) > 1:
+        raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
     if margin is None:
         margin = usual_margin(preferences, criterion=criterion, convention=options.convention)
-    labels = pair_labels(
-        study.ratings(), preferences, tasks=tasks, agents=agents, criterion=criterion, least_margin=margin
-    )
-    ratings = None
-    if study.n_ratings:
-        ratings = rating_table(study.ratings(), tasks=tasks, agents=agents, criterion=criterion)
-    tested = labels.decided()
-    questioners: tuple[str, ...] = ()
-    if "human exam" in options.traits:
-        questioners = _questioners(labels, options)
-        tested = tested if options.overlapping else tested.outside(questioners)
-        if not tested.n_pairs:
-            raise MetricError(
-                "the human exam uses all pairs with a human preference, so none is left to test on. Name fewer "
-                "questioners, or test on the same pairs with --overlap"
-            )
+    how: dict[str, Any] = {"tasks": study.tasks, "agents": [a.agent for a in study.agents], "criterion": criterion}
+    labels = pair_labels(study.ratings(), preferences, least_margin=margin, **how)
+    ratings = rating_table(study.ratings(), **how) if study.n_ratings else None
+    if not examines:
+        return People(labels, labels.decided(), ratings)
+    questioners = _questioners(labels, options)
+    tested = labels.decided() if options.overlapping else labels.decided().outside(questioners)
+    if not tested.n_pairs:
+        raise MetricError(
+            "the human exam uses all pairs with a human preference, so none is left to test on. Name fewer "
+            "questioners, or test on the same pairs with --overlap"
+        )
     return People(labels, tested, ratings, questioners)
-
-
-def _criterion(study: Study, options: Options) -> str | None:
-    known = sorted({label.criterion for label in study.labels() if label.criterion is not None})
-    if options.criterion is not None and options.criterion not in known:
-        raise UserError(f"no label has the criterion {options.criterion!r}{nearest(options.criterion, known)}")
-    if options.criterion is None and len(known) > 1:
-        raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
-    return options.criterion
 
 
 def _questioners(labels: PairLabels, options: Options) -> tuple[str, ...]:

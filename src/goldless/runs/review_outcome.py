@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,19 @@ import polars as pl
 from goldless.errors import MetricError, UserError
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging import licences as licensing
+from goldless.judging.reviewing import ReviewStage
 from goldless.metrics import chair, exam_traits, label_agreement
 from goldless.metrics.chair import PanelScores, PanelVerdicts
 from goldless.metrics.exam_traits import Trait
-from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, pair_judgements
-from goldless.metrics.panel_worth import PanelWorth, panel_correlations, panel_worth
-from goldless.metrics.qualification import Qualification, Weighting, qualify
+from goldless.metrics.judgement_table import (
+    Convention,
+    PairJudgements,
+    ResponseRatings,
+    pair_judgements,
+    response_ratings,
+)
+from goldless.metrics.panel_worth import panel_correlations, panel_worth
+from goldless.metrics.qualification import Candidate, Qualification, Weighting, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
@@ -29,13 +37,19 @@ from goldless.reports.document import HERE_ONLY
 from goldless.reports.review import PanelAgreement, ReviewerResult, ReviewPanel, ReviewReport, ReviewSettings, SweepCell
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.evaluation import highest_first
-from goldless.runs.opening import OpenModel
-from goldless.runs.options import PEERS, Options, check_peers
-from goldless.runs.review_evidence import ReviewEvidence, ReviewPlan
+from goldless.runs.options import PEERS, check_peers
+from goldless.runs.plan import RunPlan
+from goldless.runs.review_evidence import (
+    CONFIDENCE,
+    ReviewCollector,
+    ReviewEvidence,
+    pertinence_answers,
+    uncertainty,
+)
 from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
-from goldless.statistics.bootstrap import Draws, Estimate, task_shares
+from goldless.statistics.bootstrap import Draws, task_shares
 from goldless.statistics.comparisons import Comparison, all_pairs, compare_pairs
 from goldless.studies import Study
 
@@ -63,72 +77,140 @@ class Review(ReviewReport):
         return sum(n for kind, n in self.failures.items() if kind in OPEN_KINDS) if self.spending else 0
 
 
-# --- exams -------------------------------------------------------------------------------------------------------
+# --- who votes ---------------------------------------------------------------------------------------------------
 
 
-def qualified(plan: ReviewPlan, evidence: ReviewEvidence) -> tuple[Qualification, tuple[str, ...]]:
+def qualified(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, list[str]]:
     """The reviewers who passed, and notes on that."""
-    options = plan.options
+    options, notes = plan.options, list[str]()
     if PEERS in options.traits:
         check_peers(len(evidence.reviewers))
     traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
     for trait in options.traits:
-        for name, found in _trait(trait, plan, evidence).items():
+        for name, found in _trait(trait, plan, evidence, notes).items():
             traits[name][trait] = found
     thresholds = options.usual_thresholds(len(evidence.reviewers))
-    notes = list(evidence.notes)
     for trait in list(thresholds):
         lacking = [name for name in evidence.reviewers if trait not in traits[name]]
         if not lacking or not options.recorded:
             continue
         if options.convention == "default" and 2 * len(lacking) <= len(evidence.reviewers):
             notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as not passed")
-            continue
-        if options.convention != "default" and trait == "self-confidence":
+        elif options.convention != "default" and trait == CONFIDENCE:
             notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as passed")
             for name in lacking:
-                traits[name][trait] = Trait("self-confidence", 1.0, note="not recorded; counts as passed")
+                traits[name][trait] = Trait(CONFIDENCE, 1.0, note="not recorded; counts as passed")
         else:
             notes.append(f"{trait} is not recorded for most reviewers ({', '.join(lacking)}) and is not used")
             del thresholds[trait]
-    # with several exams, PRE weighs votes by the human one
-    weight_from = "human exam" if options.convention == "pre" and "human exam" in options.traits else None
     if options.traits and not thresholds:
         raise MetricError(f"{plan.study.name} has no recorded answers for the exam: {'; '.join(notes)}")
-    return (
-        qualify(
-            traits,
-            thresholds=thresholds,
-            combination=options.combination,
-            weighting=options.usual_weighting if thresholds else "equal",
-            weight_from=options.weight_from or weight_from,
-        ),
-        tuple(notes),
+    # with several exams, PRE weighs votes by the human one
+    weight_from = "human exam" if options.convention == "pre" and "human exam" in options.traits else None
+    panel = qualify(
+        traits,
+        thresholds=thresholds,
+        combination=options.combination,
+        weighting=options.usual_weighting if thresholds else "equal",
+        weight_from=options.weight_from or weight_from,
     )
+    return panel, notes
 
 
-def _trait(trait: str, plan: ReviewPlan, evidence: ReviewEvidence) -> dict[str, Trait]:
-    people, draws, convention = plan.people, plan.draws, plan.options.convention
+def _trait(trait: str, plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) -> dict[str, Trait]:
+    people = plan.people
+    how: dict[str, Any] = {"convention": plan.options.convention, **plan.draws}
+    if trait == CONFIDENCE:
+        return _self_confidence(plan, evidence, notes)
     if trait == "human exam" and people.labels is not None:
-        judged = evidence.table(plan)
-        if judged is None:
+        table = judged(plan, evidence)
+        if table is None:
             return {}
-        return exam_traits.human_exam(
-            judged, people.labels, questioners=people.questioners, convention=convention, **draws
-        )
-    if trait == "self-confidence":
-        return {
-            name: exam_traits.self_confidence(
-                sets.easy, sets.hard, higher_is="surer" if sets.by_labels else "less sure", **draws
-            )
-            for name, sets in evidence.confidence.items()
-        }
-    rows, names = (evidence.pertinence, {}) if trait == "pertinence" else (evidence.comparisons, plan.names)
-    heard = evidence.heard(rows)
+        return exam_traits.human_exam(table, people.labels, questioners=people.questioners, **how)
+    rows, names = evidence.comparisons, plan.names
+    if trait == "pertinence":
+        rows, names = pertinence_answers(evidence.exams, plan.options.convention), {}
+    heard = _heard(evidence, rows)
     if not heard:
         return {}
     measure = {PEERS: exam_traits.peers, "pertinence": exam_traits.pertinence}.get(trait, exam_traits.consistency)
-    return measure(pair_judgements(rows, reviewers=heard, **names), convention=convention, **draws)
+    return measure(pair_judgements(rows, reviewers=heard, **names), **how)
+
+
+def _self_confidence(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) -> dict[str, Trait]:
+    """How sure each reviewer was: by the probability of its label if any has one, else by the level it named.
+
+    Without those whose answers cannot be read, unless calls failed.
+    """
+    found = {}
+    by_reviewer: dict[str, list[dict[str, Any]]] = {}
+    for row in evidence.exams.filter(pl.col("exam").str.starts_with(CONFIDENCE)).to_dicts():
+        by_reviewer.setdefault(row["reviewer"], []).append(row)
+    for name, own in by_reviewer.items():
+        values = [uncertainty(row) for row in own]
+        by_labels = all(value is None for value in values)
+        if by_labels:
+            values = [_level(row) for row in own]
+        items = [str(row["task"] if row.get("item") is None else row["item"]) for row in own]
+        both = [
+            [(item, value) for row, item, value in zip(own, items, values, strict=True) if row["difficulty"] == one]
+            for one in ("easy", "hard")
+        ]
+        readable = all(any(value is not None for _, value in one) for one in both)
+        if not readable and all(row.get("failure") is None for row in own):
+            notes.append(f"the {len(own)} self-confidence rows of {name} lack a readable easy or hard answer")
+            continue
+        found[name] = exam_traits.self_confidence(*both, higher_is="surer" if by_labels else "less sure", **plan.draws)
+    return found
+
+
+def _level(row: Mapping[str, Any]) -> float | None:
+    """The confidence that an answer named, from 1 to 5; None: unknown."""
+    for told in (row.get("label"), row.get("value")):
+        if isinstance(told, int | float) and math.isfinite(told):
+            return float(told)
+        if isinstance(told, str):
+            return exam_traits.confidence_levels([("", told)])[0][1]
+    return None
+
+
+def licensed(collector: ReviewCollector) -> Qualification:
+    """The reviewers who may vote by licence. Raises if one has no valid licence."""
+    options, held = collector.options, list[licensing.Licence]()
+    for path in options.licences:
+        held += licensing.read_licences(path) if path.is_dir() else [licensing.read_licence(path)]
+    scale, today = options.chosen_scale, dt.datetime.now(dt.UTC).date()
+    candidates, refused = [], []
+    for name in collector.reviewers:
+        identity = collector.opened[name].identity
+        wording = licensing.prompt_hash(scale, options.descriptions.get(name, options.task_description))
+        asked: dict[str, Any] = {"identity": identity, "scale": scale.name, "prompt_hash": wording, "today": today}
+        kind = options.task_kind or collector.study.name
+        own = [one for one in held if one.reviewer == identity.short]
+        why_not = [licensing.check(one, task_kind=kind, **asked) for one in own]
+        good = next((one for one, reasons in zip(own, why_not, strict=True) if not reasons), None)
+        if good is None:
+            reasons_given = "; ".join(reason for reasons in why_not for reason in reasons) or "no licence"
+            refused.append(f"  {name} ({identity.short}): {reasons_given}")
+            continue
+        why = f"licence until {good.expires}"
+        candidates.append(Candidate(name, {}, passed=True, why=why, weight=good.weight, shortfall=0.0))
+    if refused:
+        raise UserError("\n".join(["these reviewers have no valid licence:", *refused]))
+    return Qualification(tuple(candidates), {}, "all", "trait")
+
+
+def _heard(evidence: ReviewEvidence, rows: pl.DataFrame) -> list[str]:
+    """The reviewers that gave any of these answers."""
+    said = set(rows["reviewer"].unique().to_list())
+    return [name for name in evidence.reviewers if name in said]
+
+
+def judged(plan: RunPlan, evidence: ReviewEvidence) -> PairJudgements | ResponseRatings | None:
+    """The judgements on the scale of the review; None if there are none."""
+    rows, heard = evidence.judgements, _heard(evidence, evidence.judgements)
+    make = pair_judgements if plan.options.chosen_scale.pairwise else response_ratings
+    return make(rows, reviewers=heard, **plan.names) if heard else None
 
 
 # --- votes -------------------------------------------------------------------------------------------------------
@@ -138,14 +220,13 @@ def _trait(trait: str, plan: ReviewPlan, evidence: ReviewEvidence) -> dict[str, 
 class Votes:
     """The judgements of a plan, counted by the votes of the reviewers who passed."""
 
-    plan: ReviewPlan
+    plan: RunPlan
     evidence: ReviewEvidence
     qualification: Qualification
 
     @cached_property
     def table(self) -> PairJudgements | ResponseRatings | None:
-        """The judgements on the scale of the review; None if there are none."""
-        return self.evidence.table(self.plan)
+        return judged(self.plan, self.evidence)
 
     @cached_property
     def weights(self) -> dict[str, float]:
@@ -184,35 +265,32 @@ class Votes:
 
     def board(self) -> list[BoardSoFar]:
         """The first ranking of judgements that may be a part; empty: there is no vote yet."""
-        few: Draws = {"seed": self.plan.options.seed, "resamples": 1}  # its intervals are not shown
-        if self.panel is None:
-            return []
-        if isinstance(self.panel, PanelScores):
-            return [ranking_board("mean", rank_by_mean(self.panel, **few))]
-        return [ranking_board("win rate", rank_by_win_rate(self.panel, **few))]
+        few: dict[str, Any] = {"seed": self.plan.options.seed, "resamples": 1}  # its intervals are not shown
+        if isinstance(self.panel, PanelVerdicts):
+            return [ranking_board("win rate", rank_by_win_rate(self.panel, **few))]
+        return [] if self.panel is None else [ranking_board("mean", rank_by_mean(self.panel, **few))]
 
     def rankings(self) -> dict[str, Ranking]:
         """The agents as the panel ranks them, by the name of the ranking."""
-        options, draws = self.plan.options, self.plan.draws
-        if self.panel is None:
-            return {}
-        if isinstance(self.panel, PanelScores):
-            return {"mean": rank_by_mean(self.panel, **draws)}
-        refits = min(REFITS, options.resamples)
-        bradley_terry = rank_by_bradley_terry(self.panel, seed=options.seed, resamples=refits, level=options.level)
-        return {"win rate": rank_by_win_rate(self.panel, **draws), "bradley-terry": bradley_terry}
+        draws = self.plan.draws
+        if isinstance(self.panel, PanelVerdicts):
+            refits: Draws = {**draws, "resamples": min(REFITS, draws["resamples"])}
+            return {
+                "win rate": rank_by_win_rate(self.panel, **draws),
+                "bradley-terry": rank_by_bradley_terry(self.panel, **refits),
+            }
+        return {} if self.panel is None else {"mean": rank_by_mean(self.panel, **draws)}
 
     def agreements(self, *, only_panel: bool = False) -> dict[str, PanelAgreement]:
         """Agreement with people of each reviewer by name, and of the panel under the empty name."""
         table, panel, people, options = self.table, self.panel, self.plan.people, self.plan.options
         if people.tested is None or table is None:
             return {}
-        convention = options.convention
+        convention, draws = options.convention, self.plan.draws
         earned: dict[str, label_agreement.PairCredits] = {}
-        scores: dict[str, PanelScores] = {}
         if not only_panel:
             earned = dict(label_agreement.reviewer_credits(table, people.tested, convention=convention))
-            scores = {name: _own_scores(table, name, options) for name in table.reviewers}
+        scores = {name: _own_scores(table, name, convention) for name in earned}
         if isinstance(panel, PanelVerdicts):
             earned[""] = label_agreement.panel_credits(panel, people.tested)
             if isinstance(table, PairJudgements) and options.orders == "both":
@@ -221,108 +299,20 @@ class Votes:
             earned[""] = label_agreement.score_credits(panel, people.tested, convention=convention)
         if panel is not None:
             scores[""] = _scores(panel)
-        ranked: dict[str, Any] = {"convention": convention, **self.plan.draws}
+        ranked: dict[str, Any] = {"convention": convention, **draws}
         agreements = {}
-        for name, accuracy in zip(
-            earned, label_agreement.accuracies(list(earned.values()), **self.plan.draws), strict=True
-        ):
-            spearman = kendall = None
+        for name, accuracy in zip(earned, label_agreement.accuracies(list(earned.values()), **draws), strict=True):
+            spearman = kendall = difference = p = None
             if people.ratings is not None:
-                spearman = label_agreement.rank_agreement(
-                    scores[name], people.ratings, coefficient="spearman", **ranked
-                )
-                kendall = label_agreement.rank_agreement(scores[name], people.ratings, coefficient="kendall", **ranked)
-            difference, p = (
-                label_agreement.paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
-            )
+                both = scores[name], people.ratings
+                spearman = label_agreement.rank_agreement(*both, coefficient="spearman", **ranked)
+                kendall = label_agreement.rank_agreement(*both, coefficient="kendall", **ranked)
+            if name and "" in earned:
+                difference, p = label_agreement.paired_t(earned[""], earned[name])
             agreements[name] = PanelAgreement.of(
                 accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p
             )
         return agreements
-
-    def first_shown(self) -> dict[str, Estimate]:
-        """How far each reviewer prefers the response shown first, over all its comparisons: one half is no bias.
-
-        Each agent is shown first about as often as second, so quality cancels out.
-        """
-        table = self.table
-        if not isinstance(table, PairJudgements):
-            return {}
-        value = np.stack([table.value[:, :, 0], 1 - table.value[:, :, 1]], axis=2)
-        shares = task_shares(value.reshape(len(table.reviewers), -1), np.repeat(table.task, 2), **self.plan.draws)
-        return dict(zip(table.reviewers, shares, strict=True))
-
-    def worth(self) -> PanelWorth | None:
-        if not self.weights or self.table is None:
-            return None
-        options = self.plan.options
-        levels = len(options.chosen_scale.labels) or math.inf
-        how: dict[str, Any] = {"levels": levels, "convention": options.convention, **self.plan.draws}
-        return panel_worth(self.table, list(self.weights), self.plan.people.tested, **how)
-
-    def reviewers(
-        self, identities: Mapping[str, ModelIdentity], agreements: Mapping[str, PanelAgreement]
-    ) -> tuple[ReviewerResult, ...]:
-        """How each candidate did."""
-        counted = self.evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
-        counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
-        position, limits = self.first_shown(), self.qualification.thresholds
-        return tuple(
-            ReviewerResult(
-                name=(name := candidate.reviewer),
-                model=identities[name].short if name in identities else None,
-                traits={one: replace(trait, threshold=limits.get(one)) for one, trait in candidate.traits.items()},
-                passed=candidate.passed,
-                why=candidate.why,
-                weight=self.weights.get(name),
-                agreement=agreements.get(name),
-                asked=counts.get(name, (0, 0))[0],
-                used=counts.get(name, (0, 0))[1],
-                first_shown=position.get(name),
-            )
-            for candidate in self.qualification.candidates
-        )
-
-    def signature(self, identities: Mapping[str, ModelIdentity]) -> Signature:
-        study, options, people = self.plan.study, self.plan.options, self.plan.people
-        evidence, qualification = self.evidence, self.qualification
-        scale = options.chosen_scale
-        weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
-        limits = ",".join(
-            f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None
-        )
-        rows = evidence.judgements.select("reviewer", "task", "first", "second", "agent", "value")
-        prompted = any(task.prompt for task, _ in study)
-        described = [options.descriptions.get(name, options.task_description) for name in evidence.reviewers]
-        settings = {
-            "scale": scale.name,
-            "wording": "+".join(dict.fromkeys(licensing.prompt_hash(scale, text)[:8] for text in described)),
-            "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
-            "exam": "licence" if options.licences else ",".join(options.exams),
-            **({} if people.labels is None else {"pairs": people.labels.rule}),
-            **({"questioners": "+".join(people.questioners)} if people.questioners else {}),
-            **(
-                {"test": "with-exam-pairs" if options.overlapping else "without-exam-pairs"}
-                if people.questioners
-                else {}
-            ),
-            **({} if options.debate is None else {"debate": options.debate}),
-            **({} if options.orders == "both" else {"orders": options.orders}),
-            "limits": limits or "none",
-            "combination": qualification.combination,
-            "weights": f"{qualification.weighting}({weights})",
-            **({} if scale.pairwise else {"fusion": options.fusion or chair.usual_fusion(options.convention)}),
-            "prompts": "shown" if prompted else "none: responses alone",
-            "own-family": "judged" if options.judges_own_family else "left-out",
-            "convention": options.convention,
-            "evidence": f"{'recorded-' * options.recorded}{table_hash(rows)}",
-            **({"until": f"{','.join(options.until)}({options.alpha:g})"} if options.until else {}),
-            "level": f"{options.level:g}",
-            "resamples": str(options.resamples),
-            "seed": str(options.seed),
-            "study": study.fingerprint[:8],
-        }
-        return Signature("peer-review", settings)
 
 
 def ranking_board(name: str, ranking: Ranking) -> BoardSoFar:
@@ -335,10 +325,10 @@ def _scores(panel: PanelVerdicts | PanelScores) -> PanelScores:
     return shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
 
 
-def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: Options) -> PanelScores:
+def _own_scores(table: PairJudgements | ResponseRatings, name: str, convention: Convention) -> PanelScores:
     if isinstance(table, ResponseRatings):
-        return chair.reviewer_scores(table, name, convention=options.convention)
-    return shares_by_agent(chair.panel_verdicts(table.of([name]), weights={name: 1.0}, convention=options.convention))
+        return chair.reviewer_scores(table, name, convention=convention)
+    return shares_by_agent(chair.panel_verdicts(table.of([name]), weights={name: 1.0}, convention=convention))
 
 
 def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
@@ -360,42 +350,43 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
 
 
 def review_result(
-    votes: Votes,
-    *,
-    notes: Sequence[str],
-    models: Mapping[str, OpenModel],
-    readings: Mapping[str, str],
-    rounds: Rounds | None,
+    votes: Votes, *, notes: Sequence[str], collector: ReviewCollector | None, rounds: Rounds | None
 ) -> Review:
-    """The results of a review. ``models``: the reviewers that were called; none: recorded ones.
+    """The results of a review. ``collector``: the reviewers that were called; None: recorded ones.
 
     ``rounds``: those of a question that decided when to stop.
     """
-    study, options, people = votes.plan.study, votes.plan.options, votes.plan.people
-    evidence, qualification = votes.evidence, votes.qualification
+    plan, evidence, qualification = votes.plan, votes.evidence, votes.qualification
+    study, options, people = plan.study, plan.options, plan.people
     silent = [name for name in qualification.weights if name not in votes.weights]
     notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
     if "human exam" in options.traits and not options.overlapping:
         notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
+    models = {} if collector is None else collector.opened
     identities = {name: model.identity for name, model in models.items()}
+    readings: dict[str, str] = {}
+    if collector is not None and options.debate is None:
+        stages = {name: collector.stage(name, options.chosen_scale) for name in qualification.passed}
+        readings = {name: stage.reading for name, stage in stages.items() if isinstance(stage, ReviewStage)}
     agreements = votes.agreements()
-    reviewers = votes.reviewers(identities, agreements)
+    reviewers = _reviewers(votes, identities, agreements)
     voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
     spending = tuple(model.spending for model in dict.fromkeys(models.values()))
-    comparisons = votes.comparisons(None if rounds is None else rounds.until)
-    rankings = votes.rankings()
+    comparisons, rankings = votes.comparisons(None if rounds is None else rounds.until), votes.rankings()
     price = usd_per_task(spending, evidence.judgements["task"].n_unique())
     notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
-    failures = failure_counts(evidence.judgements, evidence.answers)
+    answers = empty(EXAMS) if options.recorded else evidence.exams
+    failures = failure_counts(evidence.judgements, answers)
     labels = {}
     if people.labels is not None and people.tested is not None:
         told = people.labels
-        labels = {
-            "pairs": told.n_pairs,
-            "decided": told.n_decided,
-            "tied": told.n_ties,
-            "tested": people.tested.n_pairs,
-        }
+        labels = {"pairs": told.n_pairs, "decided": told.n_decided, "tied": told.n_ties}
+        labels["tested"] = people.tested.n_pairs
+    worth = None
+    if votes.weights and votes.table is not None:
+        levels = len(options.chosen_scale.labels) or math.inf
+        how: dict[str, Any] = {"levels": levels, "convention": options.convention, **plan.draws}
+        worth = panel_worth(votes.table, list(votes.weights), people.tested, **how)
     review = Review(
         source=study,
         study=study.name,
@@ -403,56 +394,114 @@ def review_result(
         scale=options.scale,
         exams=tuple(options.exams),
         convention=options.convention,
-        signature=str(votes.signature(identities)),
+        signature=str(_signature(votes, identities)),
         reviewers=reviewers,
         nobody=qualification.note or (None if votes.weights else "the reviewers who passed gave no judgements"),
-        panel=ReviewPanel(tuple(voting), voting, agreements.get(""), votes.worth()),
+        panel=ReviewPanel(tuple(voting), voting, agreements.get(""), worth),
         rankings=rankings,
         comparisons=tuple(comparisons),
         stopped=None if rounds is None or not rankings else rounds.result(next(iter(rankings)), spending),
         judgements=evidence.judgements,
-        answers=evidence.answers,
+        answers=answers,
         spending=spending,
         failures=dict(sorted(failures.items())),
         complete=not spending or not any(kind in OPEN_KINDS for kind in failures),
         notes=tuple(notes),
         labels=labels,
-        settings=ReviewSettings(options.task_description, dict(options.descriptions), options.orders, dict(readings)),
+        settings=ReviewSettings(options.task_description, dict(options.descriptions), options.orders, readings),
         options=options.of_results(),
     )
-    return replace(review, licences=_licences(study, options, review, identities))
+    return replace(review, licences=_licences(plan, review, identities))
 
 
-def _shared(review: Review, name: str) -> dict[str, licensing.SharedErrors]:
-    """How far a reviewer errs together with each other voter, by the short name of the other's model."""
-    worth = review.panel.worth
-    if worth is None:
-        return {}
-    models = {reviewer.name: str(reviewer.model) for reviewer in review.reviewers}
-    alike = Counter(models[voter] for voter in review.voters)
-    return {
-        models[other]: licensing.SharedErrors(correlation, n, worth.source)
-        for pair, (correlation, n) in panel_correlations(worth).items()
-        if name in pair and alike[models[other := next(one for one in pair if one != name)]] == 1
+def _reviewers(
+    votes: Votes, identities: Mapping[str, ModelIdentity], agreements: Mapping[str, PanelAgreement]
+) -> tuple[ReviewerResult, ...]:
+    """How each candidate did, and how far it prefers the response shown first: one half is no bias.
+
+    Each agent is shown first about as often as second, so quality cancels out.
+    """
+    counted = votes.evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
+    counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
+    position, table = {}, votes.table
+    if isinstance(table, PairJudgements):
+        value = np.stack([table.value[:, :, 0], 1 - table.value[:, :, 1]], axis=2)
+        shares = task_shares(value.reshape(len(table.reviewers), -1), np.repeat(table.task, 2), **votes.plan.draws)
+        position = dict(zip(table.reviewers, shares, strict=True))
+    limits = votes.qualification.thresholds
+    return tuple(
+        ReviewerResult(
+            name=(name := candidate.reviewer),
+            model=identities[name].short if name in identities else None,
+            traits={one: replace(trait, threshold=limits.get(one)) for one, trait in candidate.traits.items()},
+            passed=candidate.passed,
+            why=candidate.why,
+            weight=votes.weights.get(name),
+            agreement=agreements.get(name),
+            asked=counts.get(name, (0, 0))[0],
+            used=counts.get(name, (0, 0))[1],
+            first_shown=position.get(name),
+        )
+        for candidate in votes.qualification.candidates
+    )
+
+
+def _signature(votes: Votes, identities: Mapping[str, ModelIdentity]) -> Signature:
+    plan, evidence, qualification = votes.plan, votes.evidence, votes.qualification
+    options, people, scale = plan.options, plan.people, plan.options.chosen_scale
+    weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
+    limits = [f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None]
+    rows = evidence.judgements.select("reviewer", "task", "first", "second", "agent", "value")
+    described = [options.descriptions.get(name, options.task_description) for name in evidence.reviewers]
+    tested = "with-exam-pairs" if options.overlapping else "without-exam-pairs"
+    settings = {
+        "scale": scale.name,
+        "wording": "+".join(dict.fromkeys(licensing.prompt_hash(scale, text)[:8] for text in described)),
+        "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
+        "exam": "licence" if options.licences else ",".join(options.exams),
+        "pairs": None if people.labels is None else people.labels.rule,
+        "questioners": "+".join(people.questioners) or None,
+        "test": tested if people.questioners else None,
+        "debate": options.debate,
+        "orders": None if options.orders == "both" else options.orders,
+        "limits": ",".join(limits) or "none",
+        "combination": qualification.combination,
+        "weights": f"{qualification.weighting}({weights})",
+        "fusion": None if scale.pairwise else options.fusion or chair.usual_fusion(options.convention),
+        "prompts": "shown" if any(task.prompt for task, _ in plan.study) else "none: responses alone",
+        "own-family": "judged" if options.judges_own_family else "left-out",
+        "convention": options.convention,
+        "evidence": f"{'recorded-' * options.recorded}{table_hash(rows)}",
+        "until": f"{','.join(options.until)}({options.alpha:g})" if options.until else None,
+        "level": f"{options.level:g}",
+        "resamples": str(options.resamples),
+        "seed": str(options.seed),
+        "study": plan.study.fingerprint[:8],
     }
+    return Signature("peer-review", {name: value for name, value in settings.items() if value is not None})
 
 
-def _licences(
-    study: Study, options: Options, review: Review, identities: Mapping[str, ModelIdentity]
-) -> tuple[licensing.Licence, ...]:
+def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdentity]) -> tuple[licensing.Licence, ...]:
     """Licences of the reviewers who passed an exam now, written if requested."""
+    options, issued = plan.options, []
     if options.issue_to is None:
         return ()
-    issued = []
+    worth, models = review.panel.worth, {reviewer.name: str(reviewer.model) for reviewer in review.reviewers}
+    alike = Counter(models[voter] for voter in review.voters)
     for reviewer in review.reviewers:
         limited = any(trait.threshold is not None for trait in reviewer.traits.values())
-        if not reviewer.passed or not limited or reviewer.weight is None or reviewer.name not in identities:
+        if not reviewer.passed or not limited or reviewer.weight is None or worth is None:
             continue
+        shared = {
+            models[other]: licensing.SharedErrors(correlation, n, worth.source)
+            for pair, (correlation, n) in panel_correlations(worth).items()
+            if reviewer.name in pair and alike[models[other := next(one for one in pair if one != reviewer.name)]] == 1
+        }
         licence = licensing.issue(
             identities[reviewer.name],
             options.chosen_scale,
             task_description=options.descriptions.get(reviewer.name, options.task_description),
-            task_kind=options.task_kind or study.name,
+            task_kind=options.task_kind or plan.study.name,
             sittings=[
                 licensing.Sitting(name, {"limit": str(trait.threshold)}) for name, trait in reviewer.traits.items()
             ],
@@ -462,26 +511,20 @@ def _licences(
                 if trait.value is not None
             },
             weight=reviewer.weight,
-            study_fingerprint=study.fingerprint,
-            shared=_shared(review, reviewer.name),
+            study_fingerprint=plan.study.fingerprint,
+            shared=shared,
         )
         licensing.write_licence(licence, options.issue_to)
         issued.append(licence)
     return tuple(issued)
 
 
-# --- other limits and weights ----------------------------------------------------------------------------------------
-
-PASSED_OR_NOT = "self-confidence"
-"""A trait that is 0 or 1, whose limit is not varied."""
-
-
-def sweep(plan: ReviewPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
+def sweep(plan: RunPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
     """What the panel's agreement with people would be, for each limit of ``--sweep`` and each way to weigh votes."""
     options = plan.options
     if not options.sweep:
         return ()
-    varied = [trait for trait in options.traits if trait != PASSED_OR_NOT]
+    varied = [trait for trait in options.traits if trait != CONFIDENCE]  # which is 0 or 1
     if not varied:
         raise UserError("--sweep needs an exam whose limit can vary. Try --exam human or --exam consistency")
     if plan.people.tested is None:
@@ -489,20 +532,15 @@ def sweep(plan: ReviewPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
     one = len(options.weighing_traits) == 1 or options.weight_from is not None
     weightings: tuple[Weighting, ...] = ("equal", "trait", "logit") if one else ("equal", "mean of traits")
     cells = []
-    for limit in map(_limit, options.sweep):
-        limits = {**options.thresholds, **dict.fromkeys(varied, limit)}
+    for told in options.sweep:
+        try:
+            limit = told if told == "mean" else float(str(told))
+        except ValueError:
+            raise UserError(f"--sweep must be comma-separated numbers or mean, got {told!r}. Try 0,0.55,0.6") from None
+        limits: dict[str, Any] = {**options.thresholds, **dict.fromkeys(varied, limit)}
         for weighting in weightings if options.weighing_traits else weightings[:1]:
             how = replace(plan, options=replace(options, thresholds=limits, weighting=weighting))
             found, _ = qualified(how, evidence)
             agreement = Votes(how, evidence, found).agreements(only_panel=True).get("")
             cells.append(SweepCell(limit, weighting, found.passed, agreement))
     return tuple(cells)
-
-
-def _limit(told: object) -> float | Literal["mean"]:
-    if told == "mean":
-        return "mean"
-    try:
-        return float(str(told))
-    except ValueError:
-        raise UserError(f"--sweep must be comma-separated numbers or mean, got {told!r}. Try 0,0.55,0.6") from None

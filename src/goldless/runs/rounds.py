@@ -12,21 +12,13 @@ import polars as pl
 from goldless.models.interface import content_hash
 from goldless.reports.decisions import Reason, Stopped
 from goldless.reports.run_record import Spending
-from goldless.runs.options import Options
-from goldless.statistics.answering import Until, only_question, parse_question
+from goldless.runs.plan import RunPlan
+from goldless.statistics.answering import Until
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import least_tasks
-from goldless.studies import Study
 
 GROWTH = 1.2
 """How many times the tasks so far there are after one more round: looking is free, and so are few rounds."""
-
-
-def asked_until(options: Options, agents: Sequence[str]) -> Until | None:
-    """The question of a run; None: all tasks are asked. Raises if it cannot be asked of these agents."""
-    if not options.until:
-        return None
-    return Until(parse_question(only_question(options.until), agents), options.alpha, options.at_least)
 
 
 @dataclass(slots=True)
@@ -47,8 +39,11 @@ class Rounds:
     stopped: Reason | None = None
 
     @classmethod
-    def of(cls, study: Study, options: Options, until: Until, peers: Sequence[str] | None = None) -> Rounds:
-        """The rounds of a study; recorded evidence may be of any agent on any task."""
+    def of(cls, plan: RunPlan) -> Rounds | None:
+        """The rounds of a plan; None: all tasks are asked. Recorded evidence may be of any agent on any task."""
+        study, options, peers = plan.study, plan.options, plan.peers
+        if plan.until is None:
+            return None
         agents, pairing = [agent.agent for agent in study.agents], options.pairing
         given = {task.task: agents if options.recorded else [r.agent for r in rs] for task, rs in study}
 
@@ -61,7 +56,7 @@ class Rounds:
         order = sorted(given, key=lambda task: content_hash("until", options.seed, task))
         answered = {task: given[task] for task in order if len(given[task]) > 1}
         ranked = list(dict.fromkeys(study.samples.get(agent, agent) for agent in agents))
-        return cls(until, ranked, answered, peers_of, study.samples)
+        return cls(plan.until, ranked, answered, peers_of, study.samples)
 
     def pairings(self) -> Iterator[dict[tuple[str, str], tuple[str, ...]]]:
         """What is scored in each round, until a look at it says to stop."""

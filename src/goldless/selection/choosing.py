@@ -7,6 +7,7 @@ needs a false claim against the best candidate, of which there is one per rival,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +32,8 @@ class Rule:
     """The kind of interval: for a number of samples that was fixed beforehand, or valid whenever one stops."""
     most: int | None = None
     """The number of samples that there can be; None: those that are there."""
+    widest: float = math.inf
+    """The largest difference that two scores of the metric can have."""
 
     def for_each(self, candidates: int) -> float:
         """Alpha of one comparison."""
@@ -126,4 +129,4 @@ def _compared(
         return mean, None, None, n
     alpha = rule.for_each(len(table))
     around = float(radius(float(n), float(differences.std(ddof=1)), alpha=alpha, bound=rule.bound))
-    return mean, mean - around, mean + around, n
+    return mean, max(mean - around, -rule.widest), min(mean + around, rule.widest), n

@@ -134,19 +134,6 @@ class Samples:
 
 
 TOLERANCE = "1sd"
-COLUMNS = (
-    Column("task", "task", "name"),
-    Column("chosen", "chosen", "name"),
-    Column("score", "score", "number", decimals=2),
-    Column("runner_up", "runner-up", "name"),
-    Column("margin", "margin", "signed", decimals=2),
-    Column("low high", "interval", "signed interval", decimals=2),
-    Column("peers", "peers", "count"),
-    Column("decided", "decided"),
-    Column("samples", "samples", "count"),
-    Column("missing", "missing", "count"),
-    Column("text", "text", wide=True),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +150,8 @@ class Selection:
     failures: Mapping[str, int] = field(default_factory=dict)
     """Missing evidence and samples by cause."""
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    least_peers: int = field(default=0, metadata=HERE_ONLY)
+    """Common peers that a choice needs to be decided."""
     KEYS = ("study", "metric", "unit", "decided", "sampled", "choices", "missing:failures", "signature")
 
     @property
@@ -181,11 +170,31 @@ class Selection:
 
     def table(self) -> ReportTable:
         rows = tuple({**row, "decided": "yes" if row["decided"] else "no"} for row in self.rows())
-        notes = [f"{self.decided} of {len(rows)} choices are decided; the others are the best so far."]
+        columns = (
+            Column("task", "task", "name"),
+            Column("chosen", "chosen", "name"),
+            Column("score", "score", "number", decimals=2),
+            Column("runner_up", "runner-up", "name"),
+            Column("margin", "margin", "signed", decimals=2),
+            Column("low high", "interval", "signed interval", decimals=2),
+            Column("peers", "common peers", "count", data=True),
+            Column("decided", "decided"),
+            Column("samples", "responses", "count"),
+            Column("missing", "missing", "count", data=not any(choice.missing for choice in self.choices)),
+            Column("text", "text", wide=True),
+        )
+        notes = ["margin: the chosen response's score minus the runner-up's, with the same other responses as peers."]
+        notes.append(f"{self.decided} of {len(rows)} choices are decided; the others are the best so far.")
+        few = sum(not choice.decided and choice.peers < self.least_peers for choice in self.choices)
+        if few:
+            notes.append(
+                f"{few} could not be: that takes {self.least_peers} peers in common, so {self.least_peers + 2} "
+                "responses to a task."
+            )
         if self.failures:
             lost = ", ".join(f"{count} {kind}" for kind, count in sorted(self.failures.items()))
             notes.append(f"Missing: {lost}.")
-        return ReportTable(f"Chosen by {self.metric} ({self.unit})", COLUMNS, rows, self.signature, tuple(notes))
+        return ReportTable(f"Chosen by {self.metric} ({self.unit})", columns, rows, self.signature, tuple(notes))
 
 
 async def select_responses(
@@ -269,6 +278,8 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
     limits = f"alpha={rule.alpha:g},at-least={rule.at_least},tolerance={rule.tolerance}"
     settings["decided"] = f"{rule.bound.name.replace(' ', '-')}({limits})"
     failures = scored.evidence.failures + samples.failures_by_kind
+    if bounds := getattr(found.metric, "bounds", None):
+        rule = replace(rule, widest=bounds[1] - bounds[0])
     return Selection(
         study=study.name,
         metric=found.metric.name,
@@ -288,4 +299,5 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
         sampled=samples.asked,
         failures={str(kind): count for kind, count in failures.items()},
         spending=scored.spending,
+        least_peers=rule.at_least,
     )

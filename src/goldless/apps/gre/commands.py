@@ -146,7 +146,7 @@ async def review(own: Reviewing, options: Options) -> Generated:
     """
     from goldless.apps.gre.edition import read_agent_facts
     from goldless.apps.gre.reviewing import review_edition
-    from goldless.runs.reviewers import named_reviewers
+    from goldless.runs.review_evidence import named_reviewers
 
     opened, chosen = own.opened(), named_reviewers(own.models)
     facts = {} if own.agents is None else read_agent_facts(own.agents)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import polars as pl
@@ -29,7 +29,8 @@ from goldless.files import write_text
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.embedded import find_embedded
 from goldless.records import Response, Task
-from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.explaining import explain_pair
+from goldless.runs.options import Options
 from goldless.sentences import split_sentences
 from goldless.studies import Study, as_study, read_study, study_from_records
 from goldless.templates import TEMPLATES
@@ -119,9 +120,9 @@ def map_of_texts(site: Site, candidate: str, peer: str, task: str = "") -> Shown
 
 
 def _computed(site: Site, study: Study, task: str, agent: str, **more: Any) -> ShownMap:
-    options = ExplainOptions(task=task, agent=agent, journal=site.journal, **more)
+    explain = partial(explain_pair, task=task, agent=agent, **more)
     with _ONE_AT_A_TIME:
-        return ShownMap(in_own_thread(explain_pair, study, options))
+        return ShownMap(in_own_thread(explain, study, Options(journal=site.journal)))
 
 
 # --- two responses of a run ------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from goldless.exporting.scored_run import path_name, scored_run, write_folder
 from goldless.files import write_text
 from goldless.reports.findings import direction
 from goldless.reports.html import blocks
-from goldless.reports.html.blocks import Block, Code, Fold, PageLink, Section, note, sentence, warning, words
+from goldless.reports.html.blocks import Block, Section, code, fold, link, note, sentence, warning, words
 from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.page import site_page
@@ -62,7 +62,7 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     pages["submit.html"] = "How to submit", _told("submit", latest)
     lines: list[Block] = []
     for one in editions[::-1]:
-        lines += [blocks.Heading(one.name), *(Code(scored.signature) for scored in one.scored)]
+        lines += [blocks.heading(one.name), *(code(scored.signature) for scored in one.scored)]
     signatures = Section("signatures", "Signatures", tuple(lines))
     pages["method.html"] = "Method", [*_told("method", latest), signatures]
     contents = {boards[one.name]: f"Board: {one.name}" for one in editions[::-1]}
@@ -133,13 +133,13 @@ def _edition(one: Recomputed) -> Iterator[Section]:
         firm.append(words("There is one scorer. A second one, scored with --run, shows whether ranks depend on it."))
     yield Section("firm", "How firm the ranking is", (*firm, *_tables(one.standing.tables())))
     if result.submissions is not None:
-        log = Fold("All submissions", _tables([result.submissions.log_table()]))
+        log = fold("All submissions", _tables([result.submissions.log_table()]))
         yield Section("submissions", "Submissions", (*_tables(result.submissions.tables()), log))
     if result.injected is not None:
         yield Section("hidden", "Hidden instructions", _tables(result.injected.tables()))
     registered: tuple[Block, ...] = (words("This edition was not preregistered."),)
     if (said := result.preregistered) is not None:
-        registered = ((words if said.matches else warning)(sentence(said.sentence)), Code(said.hash))
+        registered = ((words if said.matches else warning)(sentence(said.sentence)), code(said.hash))
     yield Section("registered", "Pre-registration", registered)
     yield Section("clock", "Contamination", _tables(one.clock.tables(), folded=True))
     yield Section("metrics", "All metrics", _tables([replace(result.table(), notes=())]))
@@ -153,11 +153,11 @@ def _board(one: Recomputed) -> Iterator[Block]:
     rows = sorted(one.clock.rows(one.metric, "all"), key=lambda row: (row.score.value is None, -(row.score.value or 0)))
     board = result.boards[one.metric]
     unit = f"{board.unit}, {direction(one.metric)}"
-    yield blocks.Paragraph((_lead(rows, {row.agent: row.better_than for row in board.rows}),), style="lead")
+    yield words(_lead(rows, {row.agent: row.better_than for row in board.rows}), style="lead")
     yield words(
         f"{plural(len(means), 'model')} reviewed {plural(result.papers, 'paper')} from {result.source}. ",
         f"The score is {one.metric} ({unit}). ",
-        PageLink("method.html", "Method"),
+        link("method.html", "Method"),
     )
     columns = (
         RANK,
@@ -181,7 +181,7 @@ def _board(one: Recomputed) -> Iterator[Block]:
     title = f"{one.metric}: score of each model with its {level} interval"
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
     plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
-    yield blocks.Figure("board", "Scores", caption, plots, ())
+    yield blocks.figure("board", "Scores", caption, plots, ())
     yield from (note(text) for text in result.table().notes if text != result.demonstration)
 
 
@@ -215,7 +215,7 @@ def _papers(one: Recomputed) -> Iterator[Block]:
         for task, extra in facts.items()
     )
     title = f"{one.metric} by paper"
-    yield Fold(title, _tables([ReportTable(title, columns, rows)]))
+    yield fold(title, _tables([ReportTable(title, columns, rows)]))
 
 
 # --- all editions ----------------------------------------------------------------------------------------------------
@@ -291,8 +291,8 @@ def _told(page: str, latest: Recomputed) -> Iterator[Section]:
 
 def _block(text: str) -> Block:
     if text.startswith("- "):
-        return blocks.Bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
-    return Code(textwrap.dedent(text)) if text.startswith("    ") else words(text.replace("\n", " "))
+        return blocks.bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
+    return code(textwrap.dedent(text)) if text.startswith("    ") else words(text.replace("\n", " "))
 
 
 # --- the Hub ---------------------------------------------------------------------------------------------------------

@@ -380,6 +380,11 @@ class Point:
     size: float = 4.5
 
 
+def series_look(place: int) -> tuple[Shape, str]:
+    """Shape and colour of a series by its place."""
+    return SHAPES[place % len(SHAPES)], SERIES[place % len(SERIES)]
+
+
 def family_lines(points: Iterable[Point]) -> Lines:
     """Lines through the points of each series, in its colour."""
     families: dict[str, list[Point]] = {}

@@ -30,8 +30,8 @@ from goldless.apps.gre.results import table_blocks
 from goldless.apps.gre.scoring import Recomputed
 from goldless.apps.gre.standing import model_means, model_rank
 from goldless.errors import UserError
-from goldless.exporting.hub_results import write_results
 from goldless.exporting.scored_run import path_name, scored_run, write_folder
+from goldless.exporting.tables import write_results
 from goldless.files import write_text
 from goldless.reports.findings import direction
 from goldless.reports.html import blocks

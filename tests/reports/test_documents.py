@@ -17,8 +17,7 @@ from report_folders import board, every_document, leaderboard
 
 from goldless.apps.studio.run_pages import run_page
 from goldless.apps.studio.site import Site
-from goldless.records import Agent
-from goldless.reports.document import UnexpectedDataError, Unreadable, read, read_document, read_rows, write
+from goldless.reports.document import UnexpectedDataError, read, read_document, write
 from goldless.reports.html.page import made_sections, write_report
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.review import ReviewReport
@@ -123,28 +122,6 @@ def test_a_null_is_none_where_that_is_allowed_and_otherwise_the_default():
 def test_what_a_result_cannot_be_read_from_is_said_with_its_place(data, said):
     with pytest.raises(UnexpectedDataError, match=rf"^{re.escape(said)}$"):
         read(Toy, data)
-
-
-def test_a_file_that_is_not_there_is_no_document_and_no_error(tmp_path):
-    assert read_document(tmp_path / "review.json", ReviewReport) is None
-    assert read_rows(tmp_path / "agents.jsonl", Agent) == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "leaderboard.json cannot be read (JSONDecodeError"),
-        ("[1]", "leaderboard.json must be a JSON object, got list"),
-        ('{"metrics": 3}', "leaderboard.json does not match what this version of goldless expects (metrics: "),
-        ('{"metrics": {"m": {}}}', "(metrics.m.metric: Field required)"),
-        ('{"study": 7, "open": "x"}', "(study: must be a text, got int)"),
-    ],
-)
-def test_what_is_wrong_with_a_document_is_said_with_its_place(tmp_path, text, said):
-    (tmp_path / "leaderboard.json").write_text(text)
-    found = read_document(tmp_path / "leaderboard.json", Leaderboards)
-    assert isinstance(found, Unreadable)
-    assert said in str(found)
 
 
 def test_metrics_of_agents_and_of_raters_are_told_apart():

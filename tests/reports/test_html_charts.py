@@ -114,26 +114,14 @@ def contrast(first: tuple[float, float, float], second: tuple[float, float, floa
     return (light + 0.05) / (dark + 0.05)
 
 
-def over(colour: str, ground: str, opacity: float) -> tuple[float, float, float]:
-    red, green, blue = (opacity * c + (1 - opacity) * g for c, g in zip(rgb(colour), rgb(ground), strict=True))
-    return red, green, blue
-
-
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize("ground", ["ground", "raised"])
-@pytest.mark.parametrize("word", ["ink", "muted", "link"])
-def test_words_stand_out_from_their_ground(theme, ground, word):
-    assert contrast(rgb(COLOURS[word][theme]), rgb(COLOURS[ground][theme])) >= 4.5
-
-
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize("name", SERIES)
-def test_marks_stand_out_from_their_ground(theme, name):
-    assert contrast(rgb(COLOURS[name][theme]), rgb(COLOURS["ground"][theme])) >= 3.0
-
-
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize("name", ["blue", "vermilion"])
-def test_numbers_stand_out_from_the_strongest_cell_of_a_heat_map(theme, name):
-    cell = over(COLOURS[name][theme], COLOURS["ground"][theme], HEAT_OPACITY)
-    assert contrast(rgb(COLOURS["ink"][theme]), cell) >= 4.5
+def test_words_marks_and_numbers_in_cells_stand_out_from_their_ground(theme):
+    colours = {name: rgb(pair[theme]) for name, pair in COLOURS.items()}
+    for word, ground in itertools.product(("ink", "muted", "link"), ("ground", "raised")):
+        assert contrast(colours[word], colours[ground]) >= 4.5, (word, ground)
+    for name in SERIES:
+        assert contrast(colours[name], colours["ground"]) >= 3.0, name
+    for name in ("blue", "vermilion"):
+        shares = zip(colours[name], colours["ground"], strict=True)
+        red, green, blue = (HEAT_OPACITY * c + (1 - HEAT_OPACITY) * g for c, g in shares)
+        assert contrast(colours["ink"], (red, green, blue)) >= 4.5, name

@@ -299,7 +299,7 @@ def interval_plot(
     bottom = y + 4
     under = [_bottom_axis(scale, bottom, top, axis)]
     if band is not None:
-        under.insert(0, _upright_band(band, scale, top, bottom))
+        under.insert(0, _band(band, scale, top, bottom, upright=True))
     if reference is not None:
         under.append(line(scale(reference), top, scale(reference), bottom, "reference"))
     return picture(*under, *drawn, width=width, height=bottom + 44, title=title)
@@ -322,21 +322,26 @@ def _interval(row: IntervalRow, scale: AxisScale, y: float, left: float, width: 
     return element("g", hint(row.hint), *parts)
 
 
-def _upright_band(band: Band, scale: AxisScale, top: float, bottom: float) -> Markup:
+def _band(band: Band, scale: AxisScale, begin: float, end: float, *, upright: bool) -> Markup:
+    """A range of a scale from one end of the other axis to the other; its label is above it."""
     parts, at = [], scale.end
     if band.middle is not None:
         at = scale(band.middle)
-        parts.append(line(at, top, at, bottom, "band-line"))
+        across = (at, begin, at, end) if upright else (begin, at, end, at)
+        parts.append(line(*across, "band-line"))
     if band.low is not None and band.high is not None:
-        left, right = scale(band.low), scale(band.high)
-        rect = element("rect", x=left, y=top, width=max(1.0, right - left), height=bottom - top, class_="band")
-        parts.insert(0, rect)
-        at = (left + right) / 2
-    if band.label:
+        first, last = sorted((scale(band.low), scale(band.high)))
+        at, wide = ((first + last) / 2 if upright else first), max(1.0, last - first)
+        place = (first, begin, wide, end - begin) if upright else (begin, first, end - begin, wide)
+        x, y, width, height = place
+        parts.insert(0, element("rect", x=x, y=y, width=width, height=height, class_="band"))
+    if band.label and upright:
         near_end = at > scale.end - text_width(band.label, SMALL) / 2
         where, anchor = (scale.end, "end") if near_end else (at, "middle")
-        parts.append(words(band.label, where, top - 6, class_="tick", anchor=anchor))
-    return Markup("").join(parts)
+        parts.append(words(band.label, where, begin - 6, class_="tick", anchor=anchor))
+    elif band.label:
+        parts.append(words(band.label, end - 4, at - 5, class_="tick", anchor="end"))
+    return Markup().join(parts)
 
 
 def mini_interval(value: float | None, low: float | None, high: float | None, scale: AxisScale) -> Markup:
@@ -424,7 +429,7 @@ def scatter_plot(
     }
     names = [fitted(point.label, min(190, width * 0.4), SMALL) if point.named else "" for point in points]
     places = label_places(spots, names, within=(LEFT + 2, TOP - 8, width - 2, bottom - 1))
-    parts = [] if band is None else [_level_band(band, up, right)]
+    parts = [] if band is None else [_band(band, up, LEFT, right, upright=False)]
     parts.append(_bottom_axis(across, bottom, TOP, x_axis))
     for y, text in up.ticks():
         parts += [line(LEFT, y, right, y, "grid"), words(text, LEFT - 8, y + 4, class_="tick", anchor="end")]
@@ -442,20 +447,6 @@ def scatter_plot(
     if tall:
         labels.append(element("g", below, transform=f"translate({LEFT} {HEIGHT + 4})"))
     return picture(*parts, *labels, width=width, height=HEIGHT + tall, title=title)
-
-
-def _level_band(band: Band, up: AxisScale, right: float) -> Markup:
-    parts, top = [], float(TOP)
-    if band.middle is not None:
-        top = up(band.middle)
-        parts.append(line(LEFT, top, right, top, "band-line"))
-    if band.low is not None and band.high is not None:
-        top = up(band.high)
-        height = max(1.0, up(band.low) - top)
-        parts.insert(0, element("rect", x=LEFT, y=top, width=right - LEFT, height=height, class_="band"))
-    if band.label:
-        parts.append(words(band.label, right - 4, top - 5, class_="tick", anchor="end"))
-    return Markup("").join(parts)
 
 
 Box = tuple[float, float, float, float]
@@ -521,11 +512,6 @@ class HeatCell:
     """Whether the text is emphasised."""
     behind: str | None = None
     """The texts behind it, as the page's script reads them."""
-
-
-def strength(value: float, largest: float) -> float:
-    """Colour strength of a significant value: never too faint to see."""
-    return (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1)
 
 
 def heat_map(

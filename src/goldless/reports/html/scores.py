@@ -136,7 +136,7 @@ def _difference(row: Comparison, sign: float, largest: float, decimals: int, beh
     numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.p_adjusted, absent='none')}"
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     hint = f"{first} minus {second}: {numbers}: {'decided' if sure else 'undecided'}"
-    strength = charts.strength(value, largest) if sure else 0.0
+    strength = (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1) if sure else 0.0  # never too faint to see
     return HeatCell(strength, numeral(value, decimals, signed=True), mark, hint, sure, behind)
 
 

@@ -56,17 +56,11 @@ def test_eee_has_what_the_schema_requires_with_interval_and_signature(every):
     assert (config["min_score"], config["max_score"], config["lower_is_better"]) == ("-Infinity", "Infinity", False)
 
 
-def test_eee_leaves_length_out_which_is_no_measure_of_quality(every):
+def test_eee_leaves_length_out_and_names_the_critic_as_judge_and_no_judge_for_a_likelihood(every):
     data = json.loads(next(every.glob("data/*/*/careful/*.json")).read_text())
-    assert [row["metric_config"]["metric_name"] for row in data["evaluation_results"]] == ["gem-raw", "mi", "tvd-mi"]
-
-
-def test_eee_names_the_critic_as_judge_and_no_judge_for_a_likelihood(every):
-    data = json.loads(next(every.glob("data/*/*/careful/*.json")).read_text())
-    judged = {
-        row["metric_config"]["metric_name"]: row["metric_config"].get("llm_scoring")
-        for row in data["evaluation_results"]
-    }
+    configs = [row["metric_config"] for row in data["evaluation_results"]]
+    judged = {config["metric_name"]: config.get("llm_scoring") for config in configs}
+    assert list(judged) == ["gem-raw", "mi", "tvd-mi"]
     assert judged["gem-raw"] is None
     assert judged["tvd-mi"]["judges"][0]["model_info"]["name"] == "SmolLM2-135M-Instruct"
 

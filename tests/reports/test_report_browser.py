@@ -97,15 +97,6 @@ def test_a_table_is_sorted_by_a_click_on_a_heading_and_back(opened):
     assert page.locator(f"{LEADERBOARD} thead th", has_text="score").get_attribute("aria-sort") == "ascending"
 
 
-def test_a_table_is_sorted_by_keyboard(opened):
-    heading = opened.page.locator(f"{LEADERBOARD} thead th", has_text="agent").get_by_role("button")
-    heading.focus()
-    opened.page.keyboard.press("Enter")
-    assert column(opened.page, LEADERBOARD, 2) == ["ann", "bob", "cy"]
-    opened.page.keyboard.press(" ")
-    assert column(opened.page, LEADERBOARD, 2) == ["cy", "bob", "ann"]
-
-
 def test_what_is_missing_is_sorted_last_either_way(browser, tmp_path):
     scores = {"gone": None, "low": (1.0, 0.5, 1.5), "high": (9.0, 8.0, 10.0)}
     run = write_folder(tmp_path, {"leaderboard": leaderboard(m=board(scores))})
@@ -210,13 +201,6 @@ def test_axe_finds_no_fault_with_everything_unfolded(browser, folder, system, wi
 def test_nothing_sticks_out_of_the_page_on_a_phone(browser, folder):
     page = Opened(browser, folder, viewport={"width": 360, "height": 844}).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
-
-
-def test_the_keyboard_reaches_the_results_past_the_contents(opened):
-    opened.page.keyboard.press("Tab")
-    assert opened.page.evaluate("document.activeElement.textContent") == "Skip to the results"
-    opened.page.keyboard.press("Enter")
-    assert opened.page.evaluate("location.hash") == "#content"
 
 
 def test_print_is_light_whatever_the_theme_and_has_no_buttons(browser, folder):

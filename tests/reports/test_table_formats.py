@@ -15,9 +15,8 @@ from rich.console import Console
 
 from goldless.metrics.label_information import Information, LabelInformation, RaterInformation
 from goldless.reports.formats import code_line, latex_number, latex_text, markdown_cell
-from goldless.reports.leaderboard import RaterScores, make_leaderboard
+from goldless.reports.leaderboard import RaterScores
 from goldless.reports.report_table import Column, ReportTable
-from goldless.statistics.standings import standings
 from latex_reader import plain_text, read_latex
 
 HOSTILE = [
@@ -135,50 +134,11 @@ def test_a_column_of_long_texts_breaks_lines_and_a_wide_table_is_set_smaller():
     assert not read_latex(table().to_latex())[0].small
 
 
-def test_columns_for_which_a_page_has_no_room_are_left_out():
-    made = ReportTable("T", (Column("a", "a"), Column("b", "b", wide=True)), ({"a": "x", "b": "y"},))
-    (read,) = read_latex(made.to_latex())
-    assert read.rows == [["a"], ["x"]]
-    assert "| x | y |" in made.to_markdown()
-
-
 # --- the same numbers in every format ------------------------------------------------------------------------------
 
 AGENTS = ["low & slow", "high", "absent"]
 BASE = np.arange(12.0)
 VALUES = np.stack([BASE - 20, BASE + 20, np.full(12, np.nan)], axis=1)
-
-
-@pytest.fixture
-def board():
-    asked = dict.fromkeys(AGENTS, 24)
-    return make_leaderboard(
-        standings(VALUES, AGENTS, resamples=500),
-        metric="gem-raw",
-        unit="nats",
-        level=0.95,
-        signature="gem-raw|seed:0",
-        asked=asked,
-        used={**asked, "absent": 0},
-    )
-
-
-def test_a_leaderboard_in_latex_has_the_numbers_of_its_csv(board):
-    (read,) = read_latex(board.to_latex())
-    rows = list(csv.DictReader(io.StringIO(board.to_csv())))
-    # twelve tasks, 0 to 11, mean 5.5
-    assert [row["score"] for row in rows] == ["25.5", "-14.5", ""]
-    header, *lines = read.rows
-    assert header == ["#", "agent", "score", "95% interval", "tasks", "missing", "beats #"]
-    for row, (rank, agent, score, interval, tasks, missing, _) in zip(rows, lines, strict=True):
-        assert (agent, tasks, missing) == (row["agent"], row["n"], f"{row['missing']}/{row['asked']}")
-        assert rank == (row["rank"] or "--")
-        if row["score"]:
-            assert score == f"{float(row['score']):.2f}"
-            assert interval == f"[{float(row['low']):.2f}, {float(row['high']):.2f}]"
-        else:
-            assert score == "missing"
-    assert [line[-1] for line in lines] == ["2", "--", "--"]
 
 
 def test_a_table_of_raters_has_the_same_numbers_in_latex_and_csv():

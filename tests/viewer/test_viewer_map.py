@@ -49,10 +49,6 @@ def test_without_the_tokens_texts_sentences_have_no_nats_but_the_total_stays(pie
     assert [text for text, _ in found.tokens] == [None] * 6
 
 
-def test_values_of_other_tokens_make_no_map():
-    assert stored_map("Known.", PEER, GIVEN, ALONE[:-1], PIECES) is None
-
-
 def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_computes(
     embedded, embedded_journal, tmp_path
 ):
@@ -125,9 +121,3 @@ def test_a_term_that_failed_is_missing_and_left_out_of_the_mean(tmp_path):
         "t2": (None, "timeout"),
     }
     assert found["difference_nats"] == 2.0
-
-
-def test_a_run_without_control_has_no_control_rows(tmp_path):
-    place = controlled_run(tmp_path, "gem-raw")
-    (way,) = scored_ways(place, "ann", "bob")
-    assert pair_control(place, way) is None

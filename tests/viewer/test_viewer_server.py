@@ -9,7 +9,7 @@ import anyio
 import polars as pl
 import pytest
 from studio_server import asking
-from viewer_runs import HOSTILE, chat, scored_run, word_scorer, written_run
+from viewer_runs import HOSTILE, chat, scored_run, word_scorer
 from yarl import URL
 
 import goldless
@@ -51,16 +51,6 @@ async def test_three_clicks_lead_from_a_leaderboard_to_the_prompt_and_the_reply(
     assert "The exact prompt sent to the model." in unfolded
     assert "[Answer of the first person]\n\nzarn bluk</pre>" in unfolded
     assert "zarn mipo</pre>" in unfolded
-
-
-async def test_every_page_of_a_run_is_there(viewer):
-    for path in ("", "runs/words", "runs/words/tasks", "runs/words/tasks/1", "runs/words/failures", "compare"):
-        await viewer.get(path)
-    page, _ = await viewer.ask("runs/words/tasks/0/pairs/0/1")
-    # zarn is known, mipo is not: one token of two gains -1 - -3
-    assert "+2.00 nats" in page
-    page, _ = await viewer.ask("compare?first=words&second=words")
-    assert "the signatures are identical" in page
 
 
 async def test_what_is_not_there_is_a_404_that_says_so(viewer):
@@ -242,21 +232,6 @@ async def test_hostile_texts_are_shown_and_never_become_markup(tmp_path):
         assert "The first 20,000 of 30,000 characters." in page
         whole, _ = await viewer.ask(f"{base}/tasks/0?whole=1")
         assert HOSTILE["line"] in whole
-
-
-async def test_an_older_or_broken_run_folder_is_a_page_and_no_error(viewer, runs):
-    written_run(runs / "bare", [("m", "t1", "ann", 1.0)])
-    (runs / "bare" / "tasks.parquet").unlink()
-    (runs / "bare" / "logprobs.parquet").write_bytes(b"no parquet")
-    (runs / "bare" / "review.json").write_text('{"rankings": {"x": 3}, "reviewers": [{"name": "r"}]}')
-    for path in (
-        "runs/bare",
-        "runs/bare/tasks",
-        "runs/bare/tasks/0",
-        "runs/bare/tasks/0/agents/0",
-        "runs/bare/failures",
-    ):
-        await viewer.get(path)
 
 
 def test_a_port_that_is_taken_is_said_to_be(runs, tmp_path):

@@ -147,9 +147,9 @@ def _three(value: float | None) -> str:
 
 def print_stopped(stopped: Stopped) -> None:
     """Print the comparisons of a question."""
-    from goldless.reports.decisions import decision_table
+    from goldless.reports.decisions import ROWS, comparison_table
 
-    table = decision_table(stopped.question, stopped.comparisons, stopped.usd_per_task)
+    table = comparison_table(f"until {stopped.question}", stopped.comparisons, stopped.usd_per_task, ROWS)
     print_whole(table)
     for line in table.notes:
         out().print(line, markup=False)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError, nearest
 from goldless.exporting.every_eval_ever import write_eee
-from goldless.exporting.hub_results import write_hub
 from goldless.exporting.inspect_scores import write_inspect
-from goldless.exporting.preference_pairs import PreferencePairs
-from goldless.exporting.scored_run import RunExporter, check_free, scored_run
-from goldless.exporting.tables import EVENT, CsvTables, write_events, write_markdown, write_schemas
+from goldless.exporting.preference_pairs import has_pairs, write_pairs
+from goldless.exporting.scored_run import ScoredRun, check_free, scored_run
+from goldless.exporting.tables import EVENT, write_csv, write_events, write_hub, write_markdown, write_schemas
 from goldless.plugins import Catalogue
 from goldless.reports.run_folder import RunFolder
-from goldless.studies import as_study
+from goldless.studies import Study, as_study
 from goldless.studies.writing import Exporter, StudyFolder
 
 
@@ -34,19 +34,44 @@ def _shape(value: Any) -> str | None:
     return None
 
 
+def _is_run(thing: Any) -> bool:
+    return isinstance(thing, ScoredRun)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """An exporter of ours."""
+
+    description: str
+    suffix: str
+    write: Callable[..., None]
+    """Of what is exported and a path; its keywords are the exporter's options."""
+    exports: Callable[[Any], bool] = _is_run
+    is_file: Callable[[Any], bool] | None = None
+    """Whether one file is written of this object, or a folder; None: the suffix tells."""
+
+
 BUILT_IN: Mapping[str, Exporter] = {
     "jsonl": StudyFolder("jsonl"),
-    "csv": CsvTables(),
+    "csv": Format(
+        "a study as a folder of .csv tables; a run as one table of responses and scores",
+        "",
+        write_csv,
+        exports=lambda thing: isinstance(thing, Study | ScoredRun),
+        is_file=_is_run,
+    ),
     "parquet": StudyFolder("parquet"),
-    "markdown": RunExporter("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
-    "eee": RunExporter("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
-    "inspect": RunExporter("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
-    "hf-eval-results": RunExporter(
+    "markdown": Format("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
+    "eee": Format("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
+    "inspect": Format("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
+    "hf-eval-results": Format(
         "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository", "", write_hub
     ),
-    "dpo-pairs": PreferencePairs(),
-    "otel": RunExporter(f"OpenTelemetry: {EVENT} events as OTLP JSON", ".json", write_events),
-    "schema": RunExporter("JSON schemas of all files with results", ".json", write_schemas),
+    "dpo-pairs": Format(
+        "preference pairs for DPO: prompt, chosen, rejected as JSON lines", ".jsonl", write_pairs, has_pairs
+    ),
+    "otel": Format(f"OpenTelemetry: {EVENT} events as OTLP JSON", ".json", write_events),
+    "schema": Format("JSON schemas of all files with results", ".json", write_schemas),
 }
 EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", BUILT_IN, _shape)
 
@@ -58,16 +83,14 @@ def export(thing: Any, path: str | os.PathLike[str], *, exporter: str | None = N
     first that can write this object with the path's extension.
     """
     path = Path(path)
-    known = EXPORTERS.all()
     if exporter is None:
-        found = as_study(thing) if isinstance(thing, str | os.PathLike) else thing
-        able = {name: one for name, one in known.items() if one.suffix == path.suffix.lower() and one.exports(found)}
-        if not able:
+        thing, known = as_study(thing) if isinstance(thing, str | os.PathLike) else thing, EXPORTERS.all()
+        able = (name for name, one in known.items() if one.suffix == path.suffix.lower() and one.exports(thing))
+        exporter = next(able, None)
+        if exporter is None:
             endings = ", ".join(f"{name} ({one.suffix or 'a folder'})" for name, one in known.items())
-            raise UserError(f"no exporter writes a {type(found).__name__} to {path.name}. Exporters: {endings}")
-        exporter = next(iter(able))
-    else:
-        found = exported_thing(thing, exporter)
+            raise UserError(f"no exporter writes a {type(thing).__name__} to {path.name}. Exporters: {endings}")
+    found = exported_thing(thing, exporter)
     chosen: Any = find_exporter(exporter)  # its options are its own
     check_options(exporter, options)
     check_free(path, folder=not writes_file(chosen, found))

@@ -26,6 +26,7 @@ Relationship = Literal["first_party", "third_party", "collaborative", "other"]
 RELATIONSHIPS: tuple[Relationship, ...] = get_args(Relationship)
 CONTROLS = ("length",)
 """Metrics that are no measure of quality, exported by name alone."""
+ATTRIBUTION = {"turn_idx": 0, "source": "output.raw", "extraction_method": "whole response", "is_terminal": True}
 NO_GOLD = "this metric has no gold standard: is_correct is required by the schema and means nothing here"
 
 
@@ -40,11 +41,8 @@ def write_eee(
     """Write ``data/STUDY/DEVELOPER/MODEL/UUID.json`` and ``UUID_samples.jsonl`` for every agent with a score."""
     if relationship not in RELATIONSHIPS:
         raise UserError(f"--relationship must be one of {', '.join(RELATIONSHIPS)}, got {relationship!r}")
-    source = {
-        "source_type": "evaluation_run",
-        "source_organization_name": organization,
-        "evaluator_relationship": relationship,
-    }
+    source = {"source_type": "evaluation_run", "source_organization_name": organization}
+    source["evaluator_relationship"] = relationship
     files: dict[str, list[str]] = {}
     for agent in dict.fromkeys(row.agent for board in run.ranked.values() for row in board.rows):
         files |= _agent_files(run, agent, metric, source)
@@ -117,15 +115,11 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
         low, high = (0.0, 1.0) if board.unit == "win rate" else find_metric(name).bounds  # type: ignore[attr-defined]
     except (AttributeError, UserError):  # a metric need not have them
         low, high = "-Infinity", "Infinity"
-    judges = _judges(run, name, settings)
+    judges, fingerprint = _judges(run, name, settings), {"fingerprint": run.made_by.fingerprint}
     return {
         "evaluation_result_id": f"goldless.{name}",
         "evaluation_name": run.study_name,
-        "source_data": {
-            "dataset_name": run.study_name,
-            "source_type": "other",
-            "additional_details": {"fingerprint": run.made_by.fingerprint},
-        },
+        "source_data": {"dataset_name": run.study_name, "source_type": "other", "additional_details": fingerprint},
         "metric_config": {
             "metric_id": f"goldless.{name}",
             "metric_name": name,
@@ -169,32 +163,21 @@ def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) ->
     if run.scores is None:
         return
     mine = run.scores.drop_nulls("score").filter((pl.col("agent") == agent) & pl.col("metric").is_in(metrics))
-    for metric, task, score in mine.select("metric", "task", "score").iter_rows():
-        asked, response = run.study.task(task), run.study.response(task, agent)
-        if response is None:
-            continue
-        prompt, reference = asked.prompt or "", [asked.reference] if asked.reference else []
+    for row in run.with_texts(mine).drop_nulls("text").iter_rows(named=True):
+        prompt, reference = row["prompt"] or "", [row["reference"]] if row["reference"] else []
         line = {
             "schema_version": SCHEMA,
             "evaluation_id": identity,
             "model_id": agent,
             "evaluation_name": run.study_name,
-            "evaluation_result_id": f"goldless.{metric}",
-            "sample_id": task,
+            "evaluation_result_id": f"goldless.{row['metric']}",
+            "sample_id": row["task"],
             "sample_hash": hashlib.sha256((prompt + "".join(reference)).encode()).hexdigest(),
             "interaction_type": "single_turn",
             "input": {"raw": prompt, "reference": reference},
-            "output": {"raw": [response.text]},
-            "answer_attribution": [
-                {
-                    "turn_idx": 0,
-                    "source": "output.raw",
-                    "extracted_value": response.text,
-                    "extraction_method": "whole response",
-                    "is_terminal": True,
-                }
-            ],
-            "evaluation": {"score": score, "is_correct": False},
+            "output": {"raw": [row["text"]]},
+            "answer_attribution": [ATTRIBUTION | {"extracted_value": row["text"]}],
+            "evaluation": {"score": row["score"], "is_correct": False},
             "metadata": {"is_correct": NO_GOLD},
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"

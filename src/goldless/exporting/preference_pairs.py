@@ -11,7 +11,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from goldless.errors import UserError
 from goldless.exporting.scored_run import REVIEW, ScoredRun
@@ -25,74 +24,67 @@ Pair = dict[str, Any]
 """task, chosen_agent, rejected_agent, their scores if there are any, and difference; the chosen is better or equal."""
 
 
-class PreferencePairs:
-    """Pairs of responses to one task whose scores, or whose judges' votes, are at least a margin apart."""
+def has_pairs(thing: Any) -> bool:
+    """Whether it is a run, or a study with judgements."""
+    return isinstance(thing, ScoredRun) or (isinstance(thing, Study) and "judgements" in thing.recorded)
 
-    description = "preference pairs for DPO: prompt, chosen, rejected as JSON lines"
-    suffix = ".jsonl"
 
-    def exports(self, thing: Any) -> bool:
-        return isinstance(thing, ScoredRun) or (isinstance(thing, Study) and "judgements" in thing.recorded)
+def write_pairs(
+    thing: ScoredRun | Study,
+    path: Path,
+    *,
+    metric: str | None = None,
+    margin: float | None = None,
+    decided: bool = False,
+    scale: str | None = None,
+) -> None:
+    """Write every pair of responses to a task whose scores, or whose judges' votes, are at least ``margin`` apart.
 
-    def write(
-        self,
-        thing: Any,
-        path: Path,
-        *,
-        metric: str | None = None,
-        margin: float | None = None,
-        decided: bool = False,
-        scale: str | None = None,
-    ) -> None:
-        """Write every pair at least ``margin`` apart; from judgements, ``scale`` names theirs.
-
-        ``decided``: only responses of agents whose difference over all tasks is decided, the better agent's chosen.
-        """
-        if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.scores is not None:
-            name = metric or next(iter(thing.response_scores()["metric"]))
-            found, board = _by_scores(thing.response_scores(name)), thing.ranked[name]
-            unit, signature = board.unit, board.signature
-            if decided:
-                found = _decided(thing, name, found)
-                margin = margin or min(pair["difference"] for pair in found)
-        elif metric is not None and metric != REVIEW:
-            raise UserError(f"pairs from judgements have no metric, got --metric {metric!r}. Leave it out")
-        elif decided:
-            raise UserError(
-                "--decided is about the scores of a run. Of judgements, --margin 1 keeps the pairs on which all "
-                "reviewers agree in both orders"
-            )
-        else:
-            found, unit, signature = _by_judgements(thing, scale)
-        made = {"unit": unit, **({"signature": signature} if signature else {})}
-        rows = _rows(thing.study if isinstance(thing, ScoredRun) else thing, _far_apart(found, margin, unit))
-        write_text(path, "".join(json.dumps({**row, **made}, ensure_ascii=False) + "\n" for row in rows))
+    ``decided``: only responses of agents whose difference over all tasks is decided, the better agent's chosen.
+    ``scale``: names that of the judgements.
+    """
+    if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.scores is not None:
+        scores = thing.response_scores(metric)
+        name = scores["metric"][0]
+        scores, board = scores.filter(metric=name).drop_nulls("score"), thing.ranked[name]
+        by_task = scores.select("task", "agent", "score").partition_by("task", maintain_order=True)
+        found = [pair for rows in by_task for pair in _by_scores(rows.rows())]
+        unit, signature = board.unit, board.signature
+        if decided:
+            better = {row.agent: set(row.better_than or ()) for row in board.rows}
+            found = [
+                p for p in found if p["difference"] > 0 and p["rejected_agent"] in better.get(p["chosen_agent"], ())
+            ]
+            if not found:
+                raise UserError(
+                    f"{thing.path}: {name} decides between no two agents, so --decided leaves no pair. Score more "
+                    "tasks, or choose pairs by --margin"
+                )
+            margin = margin or min(pair["difference"] for pair in found)
+    elif metric is not None and metric != REVIEW:
+        raise UserError(f"pairs from judgements have no metric, got --metric {metric!r}. Leave it out")
+    elif decided:
+        raise UserError(
+            "--decided is about the scores of a run. Of judgements, --margin 1 keeps the pairs on which all reviewers "
+            "agree in both orders"
+        )
+    else:
+        found, unit, signature = _by_judgements(thing, scale)
+    made = {"unit": unit, **({"signature": signature} if signature else {})}
+    study = thing.study if isinstance(thing, ScoredRun) else thing
+    rows = _with_texts(study, _far_apart(found, margin, unit))
+    write_text(path, "".join(json.dumps({**row, **made}, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _pair(task: str, chosen: str, rejected: str, difference: float, **scores: float) -> Pair:
     return {"task": task, "chosen_agent": chosen, "rejected_agent": rejected, **scores, "difference": difference}
 
 
-def _by_scores(scores: pl.DataFrame) -> list[Pair]:
-    """Every two scored responses to a task."""
-    found = []
-    for (task,), rows in scores.drop_nulls("score").group_by("task", maintain_order=True):
-        for one, two in combinations(rows.select("agent", "score").iter_rows(), 2):
-            (better, high), (worse, low) = sorted((one, two), key=lambda row: -row[1])
-            found.append(_pair(str(task), better, worse, high - low, chosen_score=high, rejected_score=low))
-    return found
-
-
-def _decided(run: ScoredRun, metric: str, found: list[Pair]) -> list[Pair]:
-    """The pairs in which the response of an agent that is shown to be better has the higher score."""
-    better = {row.agent: set(row.better_than or ()) for row in run.ranked[metric].rows}
-    kept = [p for p in found if p["difference"] > 0 and p["rejected_agent"] in better.get(p["chosen_agent"], ())]
-    if not kept:
-        raise UserError(
-            f"{run.path}: {metric} decides between no two agents, so --decided leaves no pair. Score more tasks, or "
-            "choose pairs by --margin"
-        )
-    return kept
+def _by_scores(scores: list[tuple[str, str, float]]) -> Iterator[Pair]:
+    """Every two of the scored responses to a task, given as task, agent and score."""
+    for pair in combinations(scores, 2):
+        (task, better, high), (_, worse, low) = sorted(pair, key=lambda row: -row[2])
+        yield _pair(task, better, worse, high - low, chosen_score=high, rejected_score=low)
 
 
 def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Pair], str, str]:
@@ -106,15 +98,15 @@ def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Pa
         raise UserError(f"--scale must name the scale of the judgements. They are on: {', '.join(formats) or 'none'}")
     chosen = find_judge(scale or formats[0])
     evidence = recorded_review(study, scale=chosen, reviewers=reviewers, convention="default")
+    found: list[Pair] = []
     if not chosen.pairwise:
         ratings = response_ratings(evidence.judgements)
-        means = ratings.value.mean(axis=0)  # NaN where a reviewer is missing
-        rows = [(t, a, means[i, j]) for i, t in enumerate(ratings.tasks) for j, a in enumerate(ratings.agents)]
-        frame = pl.DataFrame(rows, {"task": pl.String, "agent": pl.String, "score": pl.Float64}, orient="row")
-        return _by_scores(frame.fill_nan(None)), "points", signature
+        for task, means in zip(ratings.tasks, ratings.value.mean(axis=0).tolist(), strict=True):
+            rated = zip(ratings.agents, means, strict=True)
+            found += _by_scores([(task, agent, mean) for agent, mean in rated if not np.isnan(mean)])  # by all of them
+        return found, "points", signature
     pairs = pair_judgements(evidence.judgements)
     value = pairs.value.mean(axis=(0, 2))  # NaN where a reviewer or an order is missing
-    found = []
     for task, low, high, share in zip(pairs.task, pairs.low, pairs.high, value, strict=True):
         if not np.isnan(share):
             first, second = (low, high) if share >= 0.5 else (high, low)
@@ -142,7 +134,7 @@ def _far_apart(found: list[Pair], margin: float | None, unit: str) -> list[Pair]
     return [pair for pair in found if pair["difference"] >= margin]
 
 
-def _rows(study: Study, pairs: list[Pair]) -> Iterator[Pair]:
+def _with_texts(study: Study, pairs: list[Pair]) -> Iterator[Pair]:
     """The pairs with their texts; without those of a task without a prompt, and two equal texts are not a pair."""
     lacking = sum(not study.task(pair["task"]).prompt for pair in pairs)
     if lacking == len(pairs):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -63,18 +61,18 @@ class ScoredRun(RunFolder):
             )
         return found
 
-
-@dataclass(frozen=True, slots=True)
-class RunExporter:
-    """A writer of runs with scores."""
-
-    description: str
-    suffix: str
-    write: Callable[..., None]
-    """Of a run and a path; its keywords are the exporter's options."""
-
-    def exports(self, thing: Any) -> bool:
-        return isinstance(thing, ScoredRun)
+    def with_texts(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows of tasks and agents with prompt, text and reference; null: the task or response has none."""
+        asked = [self.study.task(name) for name in self.study.tasks]
+        given = {"task": [*self.study.tasks], "prompt": [one.prompt for one in asked]}
+        given["reference"] = [one.reference for one in asked]
+        tasks = pl.DataFrame(given, schema=dict.fromkeys(given, pl.String))
+        texts = self.study.table("responses")
+        found = rows.join(tasks, on="task", how="left", maintain_order="left")
+        if texts is None:
+            return found.with_columns(pl.lit(None, pl.String).alias("text"))
+        texts = texts.select(pl.col("task", "agent", "text").cast(pl.String))
+        return found.join(texts, on=["task", "agent"], how="left", maintain_order="left")
 
 
 def scored_run(folder: Path) -> ScoredRun:

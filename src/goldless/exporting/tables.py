@@ -1,8 +1,9 @@
-"""Scores as CSV for a spreadsheet, Markdown for a model card and events of OpenTelemetry; and schemas of results."""
+"""Scores as CSV, Markdown for a model card, results on the Hub and events; and the schemas of results."""
 
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -12,49 +13,31 @@ from typing import Any
 import polars as pl
 
 from goldless._version import __version__
-from goldless.exporting.scored_run import ScoredRun
+from goldless.errors import UserError
+from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
 from goldless.files import write_text, write_whole
 from goldless.reports.document import schema
 from goldless.reports.formats import code_line, guarded_frame, markdown_cell
+from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import DOCUMENTS
 from goldless.studies import Study
 from goldless.studies.writing import StudyFolder
 
-
-class CsvTables:
-    """A study as a folder of CSV tables; a run as one table with a row per response and a column per metric."""
-
-    description = "a study as a folder of .csv tables; a run as one table of responses and scores"
-    suffix = ""
-
-    def exports(self, thing: Any) -> bool:
-        return isinstance(thing, Study | ScoredRun)
-
-    def is_file(self, thing: Any) -> bool:
-        return isinstance(thing, ScoredRun)
-
-    def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
-        """Write the tables, or the scores of one metric or all, each with its signature."""
-        if isinstance(thing, Study):
-            StudyFolder("csv").write(thing, path)
-            return
-        write_whole(path, guarded_frame(_wide(thing, metric)).write_csv)
+EVENT = "gen_ai.evaluation.result"
 
 
-def _wide(run: ScoredRun, metric: str | None) -> pl.DataFrame:
-    scores = run.response_scores(metric)
-    prompts = {task: run.study.task(task).prompt for task in run.study.tasks}
-    prompt = pl.col("task").replace_strict(prompts, default=None, return_dtype=pl.String).alias("prompt")
-    table = scores.select("task", "agent").unique(maintain_order=True).with_columns(prompt)
-    texts = run.study.table("responses")
-    if texts is not None:
-        names = pl.col("task", "agent", "text").cast(pl.String)
-        table = table.join(texts.select(names), on=["task", "agent"], how="left", maintain_order="left")
+def write_csv(thing: Study | ScoredRun, path: Path, *, metric: str | None = None) -> None:
+    """A study as a folder of tables; a run as one with a row per response, and score and signature by metric."""
+    if isinstance(thing, Study):
+        StudyFolder("csv").write(thing, path)
+        return
+    scores, key = thing.response_scores(metric), ["task", "agent"]
+    table = thing.with_texts(scores.select(key).unique(maintain_order=True)).drop("reference")
     for name in scores["metric"].unique(maintain_order=True):
-        own = scores.filter(pl.col("metric") == name).select("task", "agent", pl.col("score").alias(name))
-        table = table.join(own, on=["task", "agent"], how="left", maintain_order="left")
-        table = table.with_columns(pl.lit(run.ranked[name].signature).alias(f"{name} signature"))
-    return table
+        own = scores.filter(pl.col("metric") == name).select(*key, pl.col("score").alias(name))
+        table = table.join(own, on=key, how="left", maintain_order="left")
+        table = table.with_columns(pl.lit(thing.ranked[name].signature).alias(f"{name} signature"))
+    write_whole(path, guarded_frame(table).write_csv)
 
 
 def write_markdown(run: ScoredRun, path: Path, *, metric: str | None = None) -> None:
@@ -78,7 +61,48 @@ def write_schemas(_: ScoredRun, path: Path) -> None:
     write_text(path, json.dumps(data, indent=2) + "\n")
 
 
-EVENT = "gen_ai.evaluation.result"
+def write_hub(
+    run: ScoredRun,
+    path: Path,
+    *,
+    dataset: str | None = None,
+    task_id: str | None = None,
+    metric: str | None = None,
+    url: str | None = None,
+) -> None:
+    """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub."""
+    board = next(iter(run.chosen(metric).values()))
+    write_results(board, path, dataset=dataset, task_id=task_id, date=run.made_at[:10], url=url)
+
+
+def write_results(
+    board: Leaderboard, path: Path, *, dataset: str | None, task_id: str | None, date: str, url: str | None = None
+) -> None:
+    """Write a folder for every agent of the board that has a score, to be copied into the model's repository."""
+    if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
+        raise UserError(
+            f"hf-eval-results needs --dataset OWNER/NAME, the benchmark's dataset on the Hub, got {dataset!r}"
+        )
+    if not task_id:
+        raise UserError("hf-eval-results needs --task-id, one of the tasks in the eval.yaml of the dataset")
+    files = {}
+    for row in board.rows:
+        if row.score is None:
+            continue
+        file = f"{path_name(row.agent)}/.eval_results/{path_name(dataset)}.yaml"
+        if file in files:
+            raise UserError(f"two agents have names that give the folder {path_name(row.agent)!r}. Rename one")
+        interval = "" if row.low is None else f" ({board.level * 100:g}% interval {row.low:.4g} to {row.high:.4g})"
+        notes = f"{board.unit}{interval}, {row.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"
+        # what JSON escapes, YAML reads
+        files[file] = [
+            f"- dataset:\n    id: {json.dumps(dataset)}\n    task_id: {json.dumps(task_id)}\n",
+            f"  value: {json.dumps(row.score)}\n",
+            f"  date: {json.dumps(date)}\n" * bool(date),
+            "" if url is None else f"  source:\n    url: {json.dumps(url)}\n    name: goldless\n",
+            f"  notes: {json.dumps(notes)}\n",
+        ]
+    write_folder(path, files)
 
 
 def write_events(run: ScoredRun, path: Path, *, metric: str | None = None) -> None:
@@ -86,27 +110,28 @@ def write_events(run: ScoredRun, path: Path, *, metric: str | None = None) -> No
     nanoseconds = "0"
     with suppress(ValueError):  # not noted, or damaged
         nanoseconds = str(int(datetime.fromisoformat(run.made_at).timestamp()) * 10**9)
+
+    def attribute(key: str, value: str) -> dict[str, Any]:
+        return {"key": key, "value": {"stringValue": value}}
+
     rows = run.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
     records = [
         {
             "timeUnixNano": nanoseconds,
             "eventName": EVENT,
             "attributes": [
-                _attribute("gen_ai.evaluation.name", name),
+                attribute("gen_ai.evaluation.name", name),
                 {"key": "gen_ai.evaluation.score.value", "value": {"doubleValue": score}},
-                _attribute("gen_ai.request.model", agent),
-                _attribute("goldless.task", task),
-                _attribute("goldless.unit", run.ranked[name].unit),
-                _attribute("goldless.signature", run.ranked[name].signature),
+                attribute("gen_ai.request.model", agent),
+                attribute("goldless.task", task),
+                attribute("goldless.unit", run.ranked[name].unit),
+                attribute("goldless.signature", run.ranked[name].signature),
             ],
         }
         for name, task, agent, score in rows.iter_rows()
     ]
     scope = {"scope": {"name": "goldless", "version": __version__}, "logRecords": records}
-    resource = {"attributes": [_attribute("service.name", "goldless")]}
-    data = {"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}
-    write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
-
-
-def _attribute(key: str, value: str) -> dict[str, Any]:
-    return {"key": key, "value": {"stringValue": value}}
+    resource = {"attributes": [attribute("service.name", "goldless")]}
+    write_text(
+        path, json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}, ensure_ascii=False) + "\n"
+    )

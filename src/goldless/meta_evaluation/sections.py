@@ -14,7 +14,7 @@ from goldless.meta_evaluation.cost import CostReport
 from goldless.meta_evaluation.crash_test import CrashTest
 from goldless.reports.findings import Said, in_text
 from goldless.reports.html import blocks
-from goldless.reports.html.blocks import Block, Bullets, Figure, Fold, Term, remarks, result_table, section, words
+from goldless.reports.html.blocks import Block, bullets, figure, fold, remarks, result_table, section, term, words
 from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.report_table import Column, ReportTable
@@ -39,7 +39,7 @@ def _drawn(
     band: Band | None = None,
     look: Look = lambda _: {},
     rows: Iterable[Mapping[str, Any]] | None = None,
-) -> Figure:
+) -> Block:
     """A table, or some of its rows, as values with intervals: columns ``key``, ``value``, PREFIXlow and PREFIXhigh."""
     lines = [
         IntervalRow(
@@ -53,7 +53,7 @@ def _drawn(
     ]
     drawn = pictures(interval_plot, lines, title=table.title, axis=axis, reference=reference, band=band)
     finding = " ".join(in_text(one, label) for one in said)
-    return Figure(slug, table.title, caption, drawn, [result_table(table)], finding)
+    return figure(slug, table.title, caption, drawn, [result_table(table)], finding=finding)
 
 
 @section("agreement", "Agreement with people")
@@ -77,17 +77,17 @@ def agreement_section(run: RunFolder) -> Iterator[Block]:
             rows = [{**row, "kind": kinds[str(row["judge"])]} for row in correlation.rows if row["over"] == "tasks"]
             rows.sort(key=lambda row: -(row["spearman"] or -2.0))
             band, told = _ceiling(one.ceiling.spearman)
-            spearman = Term("spearman", "Spearman's coefficient")
+            spearman = term("spearman", "Spearman's coefficient")
             caption = f" over the responses to a task, averaged over tasks, with {percent(level)} intervals."
             shown = {"caption": (spearman, caption, *told), "look": _judge_look, "band": band, "rows": rows}
             shown |= {"axis": "Spearman, mean over tasks", "prefix": "spearman_", "reference": 0.0}
             shown["said"] = [(f"{label(rows[0]['judge'])} is first with {numeral(rows[0]['spearman'])}.",)]
             details.append(_drawn("correlation", correlation, "judge", "spearman", **shown))
         details += [
-            words("How well people agree with each other: ", Term("alpha", "Krippendorff's alpha"), ", and below."),
+            words("How well people agree with each other: ", term("alpha", "Krippendorff's alpha"), ", and below."),
             *map(result_table, one.tables(level)[1 + len(details) :]),
         ]
-        yield Fold("Rank correlations, agreement between people, and which judge exceeds which", details)
+        yield fold("Rank correlations, agreement between people, and which judge exceeds which", details)
         yield from remarks([*one.notes, *([one.ceiling.note] if one.ceiling.note else [])])
 
 
@@ -95,7 +95,7 @@ def _ceiling(found: Estimate | None) -> tuple[Band | None, tuple[blocks.Inline, 
     """How well people agree with each other, as a band, and its sentence for the caption."""
     if found is None or found.value is None:
         return None, ()
-    said = (" Grey is the ", Term("ceiling", "human ceiling"), ": how far one person agrees with the others.")
+    said = (" Grey is the ", term("ceiling", "human ceiling"), ": how far one person agrees with the others.")
     return Band(found.low, found.high, "one person vs the others", found.value), said
 
 
@@ -144,18 +144,18 @@ def crash_section(run: RunFolder) -> Iterator[Block]:
     )
     figures = [_crash_figure(metric, test) for metric in test.metrics]
     if len(figures) > 1:
-        yield Bullets(tuple(test.findings()))
+        yield bullets(tuple(test.findings()))
         yield result_table(test.overview())
-        yield Fold(f"A chart for each of the {len(figures)} metrics", figures)
+        yield fold(f"A chart for each of the {len(figures)} metrics", figures)
     else:
         yield from figures
     if test.problems:
         rows = [{"what": what, "count": times} for what, times in test.problems.items()]
         columns = (*blocks.texts(what="what"), *blocks.counts(count="times"))
-        yield blocks.Table("Missing in the crash test", columns, rows)
+        yield blocks.table("Missing in the crash test", columns, rows)
 
 
-def _crash_figure(metric: str, test: CrashTest) -> Figure:
+def _crash_figure(metric: str, test: CrashTest) -> Block:
     def look(row: Mapping[str, Any]) -> dict[str, Any]:
         how = dict(DRAWN[row["rating"]])
         aside = f"{numeral(row['smd'], 2, signed=True, absent='')} {how.pop('sign')}"
@@ -175,7 +175,7 @@ def _crash_figure(metric: str, test: CrashTest) -> Figure:
         "smd",
         prefix="smd_",
         axis="standardised mean difference: lower after the change ← 0 → higher",
-        caption=(Term("smd", "Standardised mean difference"), caption),
+        caption=(term("smd", "Standardised mean difference"), caption),
         said=[(f"{label(metric)} fails {', '.join(failed) or 'no test'}.",)],
         reference=0.0,
         band=Band(-test.margin, test.margin) if test.margin > 0 else None,
@@ -190,19 +190,19 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
     found: BiasReport | None = run.others.get("bias")
     if found is None:
         return
-    yield Bullets(tuple(found.findings()))
+    yield bullets(tuple(found.findings()))
     yield from _matrix(found)
     for bias in dict.fromkeys(row.bias for row in found.rows):
         rows = found.of(bias)
         figures: list[Block] = [_bias_figure(table, found) for table in found.measure_tables(rows)]
         if bias == "self-preference" and len(found.gaps) > 2:
-            figures += [words("The ", Term("gap", "preference gap"), " of every two:"), result_table(found.gap_table())]
-        yield Fold(f"{bias.capitalize()} in detail", [*figures, *remarks([STAR] * any(row.shown for row in rows))])
+            figures += [words("The ", term("gap", "preference gap"), " of every two:"), result_table(found.gap_table())]
+        yield fold(f"{bias.capitalize()} in detail", [*figures, *remarks([STAR] * any(row.shown for row in rows))])
     if found.unavailable:
         yield result_table(found.unavailable_table())
 
 
-def _matrix(found: BiasReport) -> Iterator[blocks.Table]:
+def _matrix(found: BiasReport) -> Iterator[Block]:
     """One table of judges by biases, those with the most biases first."""
     rows = [row for row in found.rows if row.kind != "reviewers" and row.neutral is not None and not row.pair]
     rows = [row for row in rows if row.about in (None, row.judge)]
@@ -217,10 +217,10 @@ def _matrix(found: BiasReport) -> Iterator[blocks.Table]:
     if by_judge:
         columns = (*blocks.names(judge="judge"), *(Column(key, key, "figure", "-") for key in keys.values()))
         ordered = sorted(by_judge.values(), key=lambda row: -shown[row["judge"]])
-        yield blocks.Table("● The interval excludes the value of an unbiased judge", columns, ordered)
+        yield blocks.table("● The interval excludes the value of an unbiased judge", columns, ordered)
 
 
-def _bias_figure(table: ReportTable, found: BiasReport) -> Figure:
+def _bias_figure(table: ReportTable, found: BiasReport) -> Block:
     neutral: Any = table.rows[0]["neutral"]
     unknown = " Where the better response may also be the longer one, what an unbiased judge would do is not known."
 

@@ -67,11 +67,6 @@ def comparison_table(
     return ReportTable(title, COLUMNS, rows, notes=notes)
 
 
-def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_task: float | None) -> ReportTable:
-    """The comparisons of a question, as many as a terminal shows."""
-    return comparison_table(f"until {question}", comparisons, usd_per_task, ROWS)
-
-
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """Where a run that was to stop early stopped, and what it knows."""

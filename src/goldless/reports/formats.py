@@ -79,17 +79,12 @@ def unguarded(text: str) -> str:
 
 
 def guarded_frame(frame: pl.DataFrame, change: Callable[[str], object] = guarded) -> pl.DataFrame:
-    """The table with all texts guarded, to be written as CSV; most tables have none that is."""
+    """The table with all texts guarded for CSV, or by ``unguarded`` as they were; most have none that is."""
     import polars as pl  # noqa: PLC0415 - the helps of verbs load this module, and must be light
 
     found = [column for column in frame.iter_columns() if column.dtype == pl.String]
     touched = [column.name for column in found if column.str.contains(_FORMULA).any()]
     return frame.with_columns(pl.col(name).map_elements(change, pl.String) for name in touched)
-
-
-def unguarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
-    """The table as it was before its texts were guarded."""
-    return guarded_frame(frame, unguarded)
 
 
 # --- LaTeX -----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from goldless.grouped import sum_in_order
 from goldless.records import Agent
 from goldless.reports.document import Unreadable, read_document, read_object, read_rows
 from goldless.reports.findings import REVIEW
-from goldless.reports.formats import unguarded_frame
+from goldless.reports.formats import guarded_frame, unguarded
 from goldless.reports.leaderboard import Leaderboard, Leaderboards
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_record import MadeBy, RunProgress
@@ -201,7 +201,7 @@ class RunFolder:
             table = pl.scan_csv(path, schema_overrides={**KEYS, **COUNTED}, glob=False)
             there = table.collect_schema().names()
             more = [pl.col(name) if name in there else pl.lit(None, kind).alias(name) for name, kind in COUNTED.items()]
-            frame = unguarded_frame(table.select(*KEYS, *more).collect())
+            frame = guarded_frame(table.select(*KEYS, *more).collect(), unguarded)
         except (OSError, ValueError, *POLARS_FAILED) as error:
             self._damaged[SCORES] = f"{SCORES} cannot be read as {', '.join(KEYS)} ({_first_line(error)})"
             return None

@@ -47,7 +47,7 @@ from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
 from goldless.reports.document import HERE_ONLY, Unreadable, read_document, write
-from goldless.reports.html.blocks import Block, Code, Fold, note, result_table, section, warning, words
+from goldless.reports.html.blocks import Block, code, fold, note, result_table, section, warning, words
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
@@ -655,5 +655,5 @@ def table_blocks(table: ReportTable, *, folded: bool = False) -> Iterator[Block]
     blocks: list[Block] = [result_table(replace(table, columns=tuple(columns)))]
     blocks += [warning(text) if text == DEMONSTRATION else note(text) for text in table.notes]
     if table.signature:
-        blocks.append(Fold("Signature", tuple(map(Code, table.signature.split(" || ")))))
-    yield from [Fold(table.title, blocks)] if folded and table.signature else blocks
+        blocks.append(fold("Signature", tuple(map(code, table.signature.split(" || ")))))
+    yield from [fold(table.title, blocks)] if folded and table.signature else blocks

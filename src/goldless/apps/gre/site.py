@@ -28,12 +28,12 @@ from goldless.apps.gre.results import model_means, model_rank, table_blocks
 from goldless.apps.gre.scoring import Recomputed
 from goldless.apps.gre.submissions import estimate_cells, estimate_columns
 from goldless.errors import UserError
-from goldless.exporting.hub_results import write_results
 from goldless.exporting.scored_run import path_name, scored_run, write_folder
+from goldless.exporting.tables import write_results
 from goldless.files import write_text
 from goldless.reports.findings import direction
 from goldless.reports.html import blocks
-from goldless.reports.html.blocks import Block, Code, Fold, PageLink, Section, note, sentence, warning, words
+from goldless.reports.html.blocks import Block, Section, code, fold, link, note, sentence, warning, words
 from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.page import site_page
@@ -57,7 +57,7 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     boards = {one.name: _file(one.name) for one in editions} | {latest.name: "index.html"}
     signatures: list[Block] = []
     for one in editions[::-1]:
-        signatures += [blocks.Heading(one.name), *(Code(scored.signature) for scored in one.scored)]
+        signatures += [blocks.heading(one.name), *(code(scored.signature) for scored in one.scored)]
     pages: dict[str, tuple[str, Iterable[Section]]] = {
         **{boards[one.name]: (one.name, _edition(one)) for one in editions},
         "editions.html": ("Editions and models", _editions(editions)),
@@ -132,13 +132,13 @@ def _edition(one: Recomputed) -> Iterator[Section]:
         firm.append(words("There is one scorer. A second one, scored with --run, shows whether ranks depend on it."))
     yield Section("firm", "How firm the ranking is", (*firm, *_tables(standing.tables())))
     if result.submissions is not None:
-        log = Fold("All submissions", _tables([result.submissions.log_table()]))
+        log = fold("All submissions", _tables([result.submissions.log_table()]))
         yield Section("submissions", "Submissions", (*_tables(result.submissions.tables()), log))
     if result.injected is not None:
         yield Section("hidden", "Hidden instructions", _tables(result.injected.tables()))
     registered: tuple[Block, ...] = (words("This edition was not preregistered."),)
     if (said := result.preregistered) is not None:
-        registered = ((words if said.matches else warning)(sentence(said.sentence)), Code(said.hash))
+        registered = ((words if said.matches else warning)(sentence(said.sentence)), code(said.hash))
     yield Section("registered", "Pre-registration", registered)
     yield Section("clock", "Contamination", _tables(one.clock.tables(), folded=True))
     yield Section("metrics", "All metrics", _tables([replace(result.table(), notes=())]))
@@ -162,12 +162,12 @@ def _board(one: Recomputed) -> Iterator[Block]:
             lead += f", {against} the human baseline ({numeral(apart.value, 2, signed=True)})"
         decided = f"decided against {sum(row.agent in beaten for row in others)} of"
         lead += f"; this is {decided} {plural(len(others), 'other model')}." if others else "."
-    yield blocks.Paragraph((lead,), style="lead")
+    yield words(lead, style="lead")
     unit = f"{board.unit}, {direction(one.metric)}"
     yield words(
         f"{plural(len(means), 'model')} reviewed {plural(result.papers, 'paper')} from {result.source}. ",
         f"The score is {one.metric} ({unit}). ",
-        PageLink("method.html", "Method"),
+        link("method.html", "Method"),
     )
     table, place = one.clock.leaderboard(one.metric, "all"), {row.agent: at for at, row in enumerate(rows)}
     cells = sorted(table.rows, key=lambda row: place[row["agent"]])
@@ -183,9 +183,8 @@ def _board(one: Recomputed) -> Iterator[Block]:
             band = Band(low, high, "human baseline", middle=score)
     title = f"{one.metric}: score of each model with its {level} interval"
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
-    yield blocks.Figure(
-        "board", "Scores", caption, pictures(interval_plot, drawn, title=title, axis=unit, band=band), ()
-    )
+    plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
+    yield blocks.figure("board", "Scores", caption, plots, ())
     yield from (note(text) for text in result.table().notes if text != result.demonstration)
 
 
@@ -206,7 +205,7 @@ def _papers(one: Recomputed) -> Iterator[Block]:
         for task, extra in facts.items()
     )
     title = f"{one.metric} by paper"
-    yield Fold(title, _tables([ReportTable(title, columns, rows)]))
+    yield fold(title, _tables([ReportTable(title, columns, rows)]))
 
 
 # --- all editions ----------------------------------------------------------------------------------------------------
@@ -277,8 +276,8 @@ def _told(page: str, latest: Recomputed) -> Iterator[Section]:
 
 def _block(text: str) -> Block:
     if text.startswith("- "):
-        return blocks.Bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
-    return Code(textwrap.dedent(text)) if text.startswith("    ") else words(text.replace("\n", " "))
+        return blocks.bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
+    return code(textwrap.dedent(text)) if text.startswith("    ") else words(text.replace("\n", " "))
 
 
 # --- the Hub ---------------------------------------------------------------------------------------------------------

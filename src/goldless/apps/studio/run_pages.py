@@ -17,9 +17,8 @@ from goldless.errors import UserError
 from goldless.evidence import TOKENS
 from goldless.reports.findings import direction, in_text
 from goldless.reports.html.about import verdict_blocks
-from goldless.reports.html.blocks import table_html
+from goldless.reports.html.blocks import table_html, unlinked
 from goldless.reports.html.labels import label
-from goldless.reports.html.page import drawn
 from goldless.reports.html.scores import ranking_table
 from goldless.reports.leaderboard import Leaderboard, Leaderboards
 from goldless.reports.review import ReviewReport
@@ -54,8 +53,8 @@ def run_page(site: Site, _: Given, name: str) -> str:
     return site.page(
         "run.html",
         index,
-        verdict=drawn(verdict_blocks(run), bare=True) if run.results else "",
-        ranking=drawn([ranking_table(run)], bare=True) if len(run.standings) > 1 else "",
+        verdict=unlinked("\n".join(verdict_blocks(run))) if run.results else "",
+        ranking=ranking_table(run) if len(run.standings) > 1 else "",
         boards=[(title, _board(site, index, title, metric, board), board) for title, metric, board in boards],
         no_voters=review.nobody,
         reviewers=[review.reviewers_table(), review.exam_table()] if review.reviewers else [],

@@ -4,35 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from goldless.metrics.exam_traits import Trait
 from goldless.reports.document import cells
-from goldless.reports.html.blocks import (
-    Block,
-    Bullets,
-    Code,
-    Figure,
-    Fold,
-    Inline,
-    Link,
-    Name,
-    Paragraph,
-    Rendered,
-    Table,
-    Term,
-    counts,
-    lexicon,
-    listed,
-    names,
-    note,
-    remarks,
-    result_table,
-    section,
-    sentence,
-    texts,
-    warning,
-    words,
-)
+from goldless.reports.findings import named
+from goldless.reports.html import blocks
+from goldless.reports.html.blocks import Block, Inline, Name, figure, fold, link, note, section, term, warning, words
 from goldless.reports.html.charts import IntervalRow, Shape, interval_plot, pictures
 from goldless.reports.html.labels import excerpt, is_shortened, label, numeral, plural
 from goldless.reports.leaderboard import Leaderboards, over_all
@@ -60,15 +38,15 @@ def whole_run_warnings(run: RunFolder) -> Iterator[Block]:
 
 def verdict_blocks(run: RunFolder) -> Iterator[Block]:
     """The first finding as a lead, the others as a list, and warnings about the ranking."""
-    sentences = [*_findings(run)]
-    if sentences:
-        yield Paragraph(sentences[0], style="lead")
-    if len(sentences) > 1:
-        yield Bullets(tuple(sentences[1:]))
+    lead, *others = [*_findings(run)] or [()]
+    if lead:
+        yield words(*lead, style="lead")
+    if others:
+        yield blocks.bullets(others)
     audited = () if run.leaderboard is None else run.leaderboard.findings
     if audited:
         yield warning("Before you trust this ranking:")
-        yield Bullets(tuple((finding.message,) for finding in audited))
+        yield blocks.bullets(finding.message for finding in audited)
 
 
 def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
@@ -86,11 +64,11 @@ def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
     if review is not None:
         scored = any(row.score is not None for row in review.ranking)
         for said in review.findings()[1 if scored else 0 :]:
-            yield (*said, " ", Link("review", "Who judged"))
+            yield (*said, " ", link("#review", "Who judged"))
     for name, found in run.others.items():
-        link = Link(name.replace("_", "-"), name.replace("_", " ").capitalize())
+        section_of = link(f"#{name.replace('_', '-')}", name.replace("_", " ").capitalize())
         for said in islice(found.findings(), None if name in ONE_BY_ONE else 1):
-            yield (*said, " ", link)
+            yield (*said, " ", section_of)
 
 
 def _missing(run: RunFolder) -> Iterator[Inline]:
@@ -100,11 +78,11 @@ def _missing(run: RunFolder) -> Iterator[Inline]:
     asked = sum(row.asked for board in boards for row in board.rows)
     what = "pair score" if all(board.counts_pairs for board in boards) else "score"
     if missing:
-        yield from (f" {missing:,} of {plural(asked, f'{what} is', f'{what}s are')} ", Term("missing"), ".")
+        yield from (f" {missing:,} of {plural(asked, f'{what} is', f'{what}s are')} ", term("missing"), ".")
     failed = 0 if run.review is None else sum(run.review.failures.values())
     if failed:
         said = plural(failed, "judgement or exam answer is", "judgements or exam answers are")
-        yield from (f" {said} ", Term("missing"), ".")
+        yield from (f" {said} ", term("missing"), ".")
     if asked and not missing and not failed:
         yield " Nothing is missing."
 
@@ -124,86 +102,74 @@ def review_section(run: RunFolder) -> Iterator[Block]:
         return
     begin = f"Scale: {review.scale}; exam: {', '.join(review.exams) or 'none'}. "
     if review.voters:
-        yield words(begin, "The panel is ", *listed(review.voters, 12), ".")
+        yield words(begin, "The panel is ", *named(review.voters, 12), ".")
     else:
         yield words(begin, "There is no panel. ", review.nobody or "")
     notes = list(review.panel_notes())
     if notes:
-        yield words(" ".join(map(sentence, notes)))
-    yield result_table(review.reviewers_table())
-    terms = [Term(RANKINGS[name]) for name in review.rankings if name in RANKINGS]
+        yield words(" ".join(map(blocks.sentence, notes)))
+    yield blocks.result_table(review.reviewers_table())
+    terms = [term(RANKINGS[name]) for name in review.rankings if name in RANKINGS]
     listing = [part for term in terms for part in (", ", term)]
     details: list[Block] = [note("Ranked by ", *listing[1:], ".")] if terms else []
     for table in review.tables():
         if table.title == EXAM:
             details.append(_exam(review, table))
         else:
-            details += [result_table(table), *remarks(one for one in table.notes if one not in notes)]
-    yield Fold("Every ranking, the exam, and the order of reviewers", details)
-    yield from remarks(review.notes)
+            details += [blocks.result_table(table), *blocks.remarks(one for one in table.notes if one not in notes)]
+    yield fold("Every ranking, the exam, and the order of reviewers", details)
+    yield from blocks.remarks(review.notes)
 
 
-def _exam(review: ReviewReport, table: ReportTable) -> Figure:
+def _exam(review: ReviewReport, table: ReportTable) -> Block:
     drawn = []
     traits = [(row.name, name, trait) for row in review.reviewers for name, trait in row.traits.items()]
     for reviewer, name, trait in sorted(traits, key=lambda one: (one[1], -(one[2].value or 0.0))):
-        outcome, shape = _outcome(trait)
-        drawn.append(
-            IntervalRow(
-                reviewer,
-                trait.value,
-                *trait.interval,
-                aside=f"{numeral(trait.value, absent='')} {outcome}",
-                shape=shape,
-                tone="vermilion" if shape == "cross" else "blue",
-                group=name,
-                limit=trait.threshold,
-                hint=trait.note or "",
-            )
-        )
+        outcome, shape, tone = _outcome(trait)
+        aside = f"{numeral(trait.value, absent='')} {outcome}"
+        look: dict[str, Any] = {"aside": aside, "shape": shape, "tone": tone, "group": name, "limit": trait.threshold}
+        drawn.append(IntervalRow(reviewer, trait.value, *trait.interval, hint=trait.note or "", **look))
     failed = list(dict.fromkeys(row.name for row in review.reviewers if not row.passed))
-    return Figure(
+    return figure(
         "exam",
         "The exam",
         (
             "Results of each reviewer: ",
-            *(Term("consistency"), ", ", Term("pertinence"), " and ", Term("self-confidence")),
+            *(term("consistency"), ", ", term("pertinence"), " and ", term("self-confidence")),
             ", with intervals. The vertical stroke is the limit to exceed: ",
             "dots are above it, crosses are not, rings have no limit.",
         ),
         pictures(interval_plot, drawn, title="Exam results of reviewers, with limits", axis="share"),
-        [result_table(table)],
-        f"{', '.join(map(label, failed))} did not pass." if failed else "All reviewers passed.",
+        [blocks.result_table(table)],
+        finding=f"{', '.join(map(label, failed))} did not pass." if failed else "All reviewers passed.",
     )
 
 
-def _outcome(trait: Trait) -> tuple[str, Shape]:
-    if trait.value is None:
-        return "missing", "ring"
-    if trait.threshold is None:
-        return "no limit", "ring"
-    return ("above", "dot") if trait.value > trait.threshold else ("not above", "cross")
+def _outcome(trait: Trait) -> tuple[str, Shape, str]:
+    if trait.value is None or trait.threshold is None:
+        return "missing" if trait.value is None else "no limit", "ring", "blue"
+    return ("above", "dot", "blue") if trait.value > trait.threshold else ("not above", "cross", "vermilion")
 
 
 # --- how the run was made --------------------------------------------------------------------------------------------
 
 MODELS = (
-    *texts(part="part"),
-    *names(name="model"),
-    *texts("unknown", revision="revision", tokenizer="tokenizer"),
-    *texts("none", settings="settings"),
+    *blocks.texts(part="part"),
+    *blocks.names(name="model"),
+    *blocks.texts("unknown", revision="revision", tokenizer="tokenizer"),
+    *blocks.texts("none", settings="settings"),
 )
 SPENDING = (
-    *texts("", verb="verb"),
-    *names(model="model"),
-    *counts(calls="calls", reused="from the journal", tokens="tokens"),
+    *blocks.texts("", verb="verb"),
+    *blocks.names(model="model"),
+    *blocks.counts(calls="calls", reused="from the journal", tokens="tokens"),
     Column("cost_usd", "USD", "usd", "unknown"),
     Column("result_usd", "USD of the result", "usd", "unknown"),
 )
 AGENTS = (
-    *names("not given", agent="agent", group="group", family="family"),
+    *blocks.names("not given", agent="agent", group="group", family="family"),
     Column("parameters", "parameters", "large", "not given"),
-    *names("not given", cutoff_date="knowledge cutoff"),
+    *blocks.names("not given", cutoff_date="knowledge cutoff"),
 )
 
 
@@ -228,22 +194,22 @@ def asked_section(run: RunFolder) -> Iterator[Block]:
     ]
     agents = [cells(agent) for agent in run.agent_notes]
     used = str(board.settings.get("template") or "").split(",") if board.models else []
-    values = {
-        "run": run,
-        "board": board,
-        "tasks": 0 if run.scores is None else run.scores["task"].n_unique(),
-        "models": (MODELS, models),
-        "spending": (SPENDING, spending),
-        "estimated": any(row["estimated"] for row in spending),
-        "agents": ([column for column in AGENTS if any(row[column.name] for row in agents)], agents),
-        "long_names": [row.agent for row in run.agent_notes if is_shortened(row.agent)],
-        "templates": {name: board.template(name, "a custom file, as stored with the run") for name in used},
-        "rewritten": any(part.startswith("rewriter") for part in board.models),
-        "signatures": list(dict.fromkeys(_signatures(run))),
-        "meanings": lexicon()["signature"],
-        "parsed": lambda line: [pair for one in line.split(" || ") for pair in Signature.parse(one).parts.items()],
-    }
-    yield Rendered("asked.html", values)
+    yield blocks.rendered(
+        "asked.html",
+        run=run,
+        board=board,
+        tasks=0 if run.scores is None else run.scores["task"].n_unique(),
+        models=(MODELS, models),
+        spending=(SPENDING, spending),
+        estimated=any(row["estimated"] for row in spending),
+        agents=([column for column in AGENTS if any(row[column.name] for row in agents)], agents),
+        long_names=[row.agent for row in run.agent_notes if is_shortened(row.agent)],
+        templates={name: board.template(name, "a custom file, as stored with the run") for name in used},
+        rewritten=any(part.startswith("rewriter") for part in board.models),
+        signatures=list(dict.fromkeys(_signatures(run))),
+        meanings=blocks.lexicon()["signature"],
+        parsed=lambda line: [pair for one in line.split(" || ") for pair in Signature.parse(one).parts.items()],
+    )
 
 
 def _signatures(run: RunFolder) -> Iterator[tuple[str, str]]:
@@ -265,16 +231,17 @@ def missing_section(run: RunFolder) -> Iterator[Block]:
         counted = [(what, found.failures) for found, what in kinds if found is not None]
         failed = [{"what": what, "cause": cause, "count": n} for what, of in counted for cause, n in of.items()]
     if failed:
-        columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
-        rows = [{**row, "meaning": lexicon()["causes"].get(row["cause"])} for row in failed]
-        yield Table((Term("missing", "Missing evidence"), " by cause"), columns, rows)
+        about = (*blocks.texts(what="what", cause="cause"), *blocks.texts("", meaning="meaning"))
+        rows = [{**row, "meaning": blocks.lexicon()["causes"].get(row["cause"])} for row in failed]
+        caption = (term("missing", "Missing evidence"), " by cause")
+        yield blocks.table(caption, (*about, *blocks.counts(count="missing")), rows)
         yield note("It is left out of every score; it never counts as zero.")
         for row in failed:
             if row.get("example") is not None or row.get("task"):
                 whose = note("Task ", Name(row["task"] or "unknown"), " · model ", Name(row["model"] or "unknown"))
-                text = Code(excerpt(row["example"])) if row["example"] else note("No text was kept.")
-                yield Fold(f"Example: {row['cause'].replace('_', ' ')} among {row['what']}", (whose, text))
+                text = blocks.code(excerpt(row["example"])) if row["example"] else note("No text was kept.")
+                yield fold(f"Example: {row['cause'].replace('_', ' ')} among {row['what']}", (whose, text))
     without = () if run.leaderboard is None else run.leaderboard.tasks_without_peers
     if without:
         many = plural(len(without), "task")
-        yield words(f"{many} had fewer than two responses, so nothing could be compared: ", *listed(without, 12), ".")
+        yield words(f"{many} had fewer than two responses, so nothing could be compared: ", *named(without, 12), ".")

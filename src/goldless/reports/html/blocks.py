@@ -1,8 +1,9 @@
-"""What a page is made of: paragraphs, tables, figures, folds. Only the templates turn them into HTML."""
+"""What a page is made of: paragraphs, tables, figures, folds, each a function that gives escaped HTML."""
 
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from goldless.reports.findings import Name as Name  # noqa: PLC0414 - sections take all inline parts from here
-from goldless.reports.findings import named
 from goldless.reports.html.charts import described, element
 from goldless.reports.html.labels import excerpt, is_number, label, numeral, plural, visible
 from goldless.reports.report_table import Column, Kind, ReportTable
@@ -25,116 +25,127 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 LONG = 40
 """A longer text, or one with a longer word, needs a wide column."""
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A term that the glossary explains."""
-
-    key: str
-    word: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link to a section of the page."""
-
-    slug: str
-    word: str
-
-
-@dataclass(frozen=True, slots=True)
-class PageLink:
-    """A link to another page of a site."""
-
-    file: str
-    word: str
-
-
 Row = Mapping[str, Any]
 """Values by column name."""
-Inline = str | Name | Term | Link | PageLink
+Inline = str | Name
+"""A text, which is escaped unless it is markup, such as a link; or a name from the data."""
 Words = str | tuple[Inline, ...]
+Block = Markup
+"""A part of a section."""
+lines = Markup("\n").join
+"""Blocks below each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    """A paragraph of words, names and terms."""
-
-    parts: Words
-    style: Literal["plain", "lead", "note", "warning"] = "plain"
+# --- in a line -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+def term(key: str, word: str = "") -> Markup:
+    """A term that the glossary explains."""
+    return element("a", word or lexicon()["names"].get(key, key), class_="term", href=f"#term-{key.replace(' ', '-')}")
+
+
+def link(href: str, word: str) -> Markup:
+    """A link to a section of the page, or to another page of a site."""
+    return element("a", label(word), href=href)
+
+
+def unlinked(html: str) -> Markup:
+    """HTML for another page: terms without their links, and no links to sections."""
+    without_terms = re.sub('<a class="term"[^>]*>(.*?)</a>', r"\1", html)
+    return Markup(re.sub('<a href="#[^>]*>.*?</a>', "", without_terms))  # noqa: S704 - as escaped as it was
+
+
+def inline(parts: Words) -> Markup:
+    """Texts and names in a line."""
+    found = Markup()
+    for part in (parts,) if isinstance(parts, str) else parts:
+        found += element("bdi", label(part.text), class_="name") if isinstance(part, Name) else _shown(part)
+    return found
+
+
+def _shown(text: str) -> str:
+    return text if isinstance(text, Markup) else visible(text)
+
+
+def sentence(text: object) -> str:
+    """A remark from a document as a sentence."""
+    shown = visible(text).strip()
+    return shown[:1].upper() + shown[1:] + ("" if shown.endswith((".", "!", "?")) else ".")
+
+
+# --- blocks ----------------------------------------------------------------------------------------------------------
+
+
+def words(*parts: Inline, style: Literal["lead", "note", "warning"] | None = None) -> Block:
+    """A paragraph."""
+    return element("p", inline(parts), class_=style)
+
+
+note = functools.partial(words, style="note")
+"""A paragraph in small type: how to read what is above it."""
+warning = functools.partial(words, style="warning")
+"""A paragraph about something wrong or missing."""
+
+
+def remarks(texts: Iterable[str]) -> tuple[Block, ...]:
+    """The remarks of a document, one sentence each."""
+    return tuple(note(sentence(text)) for text in texts)
+
+
+def heading(parts: Words) -> Block:
     """A heading within a section."""
+    return element("h3", inline(parts))
 
-    parts: Words
 
-
-@dataclass(frozen=True, slots=True)
-class Code:
+def code(text: str) -> Block:
     """Preformatted text, such as a signature or a prompt."""
+    return element("pre", visible(text, lines=True), tabindex="0")
 
-    text: str
 
-
-@dataclass(frozen=True, slots=True)
-class Bullets:
+def bullets(items: Iterable[Words]) -> Block:
     """A list."""
-
-    items: tuple[Words, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table that readers can sort."""
-
-    caption: Words
-    columns: Sequence[Column]
-    rows: Sequence[Row]
+    return element("ul", *(element("li", inline(item)) for item in items))
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A chart with its data."""
-
-    slug: str
-    """Name of the files it is saved as; never a name from the data."""
-    title: Words
-    caption: Words
-    pictures: Sequence[Markup]
-    """The chart, and optionally a narrow version for small screens."""
-    data: Sequence[Table]
-    finding: str = ""
-    """What the chart shows, in words: the description that a screen reader reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
+def fold(summary: Words, blocks: Iterable[Block]) -> Block:
     """Details that readers can open."""
-
-    summary: Words
-    blocks: Sequence[Block]
+    return element("details", element("summary", inline(summary)), "\n", lines(blocks), class_="fold")
 
 
-@dataclass(frozen=True, slots=True)
-class Switched:
-    """Blocks about one metric, shown while the reader's switch is on it."""
-
-    place: int
-    blocks: Sequence[Block]
+def table(caption: Words, columns: Sequence[Column], rows: Iterable[Row]) -> Block:
+    """A table that readers can sort."""
+    return element("div", table_html(columns, rows, inline(caption)), class_="scroll", tabindex="0")
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A part of the page with a template of its own, which says in HTML what the values are."""
-
-    template: str
-    values: Mapping[str, Any]
+def result_table(found: ReportTable) -> Block:
+    """A table of a result."""
+    return table(found.title, found.columns, found.rows)
 
 
-Block = Paragraph | Heading | Code | Bullets | Table | Figure | Fold | Switched | Rendered
+def figure(
+    slug: str, title: Words, caption: Words, pictures: Sequence[Markup], data: Sequence[Block], *, finding: str = ""
+) -> Block:
+    """A chart with its data.
+
+    ``slug`` names the files it is saved as, and is never a name from the data; ``pictures``: the chart, and optionally
+    a narrow version for small screens; ``data``: tables; ``finding``: what it shows, which a screen reader reads.
+    """
+    widths = ("scroll wide", "scroll narrow") if len(pictures) > 1 else ("scroll",)
+    drawn = (
+        element("div", described(one, finding), class_=width, tabindex="0")
+        for one, width in zip(pictures, widths, strict=True)
+    )
+    parts = (
+        element("h3", inline(title), class_="figure-title"),
+        *[element("p", visible(finding), class_="finding")] * bool(finding),
+        *drawn,
+        element("figcaption", inline(caption)),
+        *[element("details", element("summary", "Data and downloads"), lines(data), class_="data")] * bool(data),
+    )
+    return element("figure", lines(parts), id=slug)
+
+
+# --- sections --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,37 +178,6 @@ def section(
     return decorated
 
 
-def words(*parts: Inline) -> Paragraph:
-    """A plain paragraph."""
-    return Paragraph(parts)
-
-
-def note(*parts: Inline) -> Paragraph:
-    """A paragraph in small type: how to read what is above it."""
-    return Paragraph(parts, style="note")
-
-
-def warning(*parts: Inline) -> Paragraph:
-    """A paragraph about something wrong or missing."""
-    return Paragraph(parts, style="warning")
-
-
-def sentence(text: object) -> str:
-    """A remark from a document as a sentence."""
-    shown = visible(text).strip()
-    return shown[:1].upper() + shown[1:] + ("" if shown.endswith((".", "!", "?")) else ".")
-
-
-def remarks(texts: Iterable[str]) -> tuple[Paragraph, ...]:
-    """The remarks of a document, one sentence each."""
-    return tuple(note(sentence(text)) for text in texts)
-
-
-def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
-    """Names separated by commas; only the first of many."""
-    return named(names, most)
-
-
 def each_metric(
     make: Callable[[RunFolder, str, Leaderboard], Iterable[Block]],
 ) -> Callable[[RunFolder], Iterator[Block]]:
@@ -208,7 +188,7 @@ def each_metric(
         for place, (metric, board) in enumerate(run.standings.items()):
             blocks = tuple(make(run, metric, board))
             if blocks:
-                yield Switched(place, blocks)
+                yield element("div", lines(blocks), class_=f"of of-{place}")
 
     return made
 
@@ -231,11 +211,6 @@ counts = functools.partial(_columns, "count")
 def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
     """A column of numbers."""
     return Column(name, heading, "number", absent, decimals)
-
-
-def result_table(table: ReportTable) -> Table:
-    """A table of a result as a block."""
-    return Table(table.title, table.columns, table.rows)
 
 
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
@@ -263,10 +238,6 @@ def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, 
         body.append(element("tr", *cells))
     title = element("caption", _shown(caption), class_=class_ or None)
     return element("table", title, element("thead", element("tr", *headings)), element("tbody", *body))
-
-
-def _shown(text: str) -> str:
-    return text if isinstance(text, Markup) else visible(text)
 
 
 def _cell(column: Column, row: Row) -> tuple[str, str | None, bool]:
@@ -304,6 +275,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"visible": visible, "label": label, "numeral": numeral, "excerpt": excerpt, "plural": plural}
-    found.filters |= {"kind": lambda block: type(block).__name__}
-    found.globals |= {"words": lexicon()["names"], "table_html": table_html, "described": described}
+    found.globals |= {"table_html": table_html, "term": term, "code": code}
     return found
+
+
+def rendered(template: str, **values: Any) -> Block:
+    """A part of the page with a template of its own, which says in HTML what the values are."""
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704 - templates escape

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -17,7 +18,7 @@ from goldless.files import write_text
 from goldless.plugins import Catalogue, added_by_apps
 from goldless.reports.document import Unreadable
 from goldless.reports.html.about import verdict_blocks, whole_run_warnings
-from goldless.reports.html.blocks import HERE, Block, Rendered, Section, SectionMaker, environment, lexicon, warning
+from goldless.reports.html.blocks import HERE, Section, SectionMaker, lexicon, lines, rendered, warning
 from goldless.reports.html.charts import theme_css
 from goldless.reports.html.labels import label
 from goldless.reports.run_folder import RESULTS, RunFolder
@@ -99,23 +100,26 @@ def write_report(folder: Path | str) -> Path:
 
 def report_page(run: RunFolder) -> str:
     """The report as one HTML document."""
-    used: set[str] = set()
-    verdict = drawn((*whole_run_warnings(run), *verdict_blocks(run)), used)
-    sections = [(one, drawn(one.blocks, used)) for one in made_sections(run)]
-    styles, script = _styles(switch_css(len(run.standings))), _file("report.js")
+    verdict = lines((*whole_run_warnings(run), *verdict_blocks(run)))
+    sections = list(made_sections(run))
+    html = verdict + lines(block for one in sections for block in one.blocks)
+    linked, called = set(re.findall('href="#term-([^"]*)"', html)), lexicon()["names"]
+    glossary = [
+        (slug, called.get(key, key), meaning)
+        for key, meaning in lexicon()["terms"].items()
+        if (slug := key.replace(" ", "-")) in linked
+    ]
     latest = max((one.at for one in run.made_by.made.values()), default="")
-    terms, called = lexicon()["terms"], lexicon()["names"]
     return _page(
         "report.html",
-        styles,
-        script,
+        switch_css(len(run.standings)),
+        _file("report.js"),
         study=label(run.study_name or "study"),
         metrics=list(run.standings),
         made=label(latest.replace("T", " ").replace("+00:00", " UTC")),
         verdict=verdict,
         sections=sections,
-        glossary=sorted(((key, called.get(key, key), terms[key]) for key in used), key=lambda row: row[1].lower()),
-        script=script,
+        glossary=sorted(glossary, key=lambda row: row[1].lower()),
     )
 
 
@@ -126,27 +130,31 @@ def site_page(
 
     ``contents``: titles of the pages to list, by file. ``file``: this page's own.
     """
-    found = [(one, drawn(one.blocks, scriptless=True)) for one in sections]
     about = {"title": title, "site": site, "file": file, "contents": contents, "footer": footer}
-    return _page("site.html", _styles(), None, sections=found, **about)
+    return _page("site.html", "", None, sections=sections, **about)
 
 
-def _page(template: str, styles: list[Markup], script: Markup | None, /, **values: Any) -> str:
+def _page(template: str, styles: str, script: Markup | None, /, **values: Any) -> str:
     """The page, with a content security policy that allows its styles and script by their hashes, and nothing else."""
 
     def hashed(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
+    used = [*map(_trusted, theme_css()), _file("chart.css"), _file("style.css") + _trusted(styles)]
     allowed = "'none'" if script is None else hashed(script)
     policy = (
-        f"default-src 'none'; style-src {' '.join(map(hashed, styles))}; script-src {allowed}; img-src data: blob:; "
+        f"default-src 'none'; style-src {' '.join(map(hashed, used))}; script-src {allowed}; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    return environment().get_template(template).render(styles=styles, policy=policy, **values)
+    seen: Counter[str] = Counter()
 
+    def numbered(found: re.Match[str]) -> str:
+        """A unique name for the files of a figure."""
+        seen[found[1]] += 1
+        return f'<figure id="{found[1]}-{seen[found[1]]}"'
 
-def _styles(more: str = "") -> list[Markup]:
-    return [*map(_trusted, theme_css()), _file("chart.css"), _file("style.css") + _trusted(more)]
+    page = rendered(template, styles=used, script=script, policy=policy, **values)
+    return re.sub('<figure id="([^"]*)"', numbered, page)
 
 
 def switch_css(metrics: int) -> str:
@@ -164,32 +172,10 @@ def switch_css(metrics: int) -> str:
     )
 
 
-def drawn(blocks: Iterable[Block], used: set[str] | None = None, **more: Any) -> Markup:
-    """Blocks as HTML; adds the terms in them to those ``used``. ``bare``: without links into the page."""
-    seen: Counter[str] = Counter()
-
-    def numbered(slug: str) -> str:
-        """A unique name for the files of a figure."""
-        seen[slug] += 1
-        return f"{slug}-{seen[slug]}"
-
-    known = {"numbered": numbered, "use": (set() if used is None else used).add, **more}
-    module: Any = environment().get_template("blocks.html").make_module(known)
-    macros = {name: getattr(module, name) for name in ("inline", "code", "term")}
-    found = []
-    for block in blocks:
-        if isinstance(block, Rendered):
-            template = environment().get_template(block.template)
-            found.append(_trusted(template.render(**macros, **more, **block.values)))
-        else:
-            found.append(module.block(block))
-    return Markup("").join(found)
-
-
 def _file(name: str) -> Markup:
     return _trusted((HERE / name).read_text(encoding="utf-8"))
 
 
 def _trusted(text: str) -> Markup:
-    """Our own styles, script and templates, which escape what is from the data."""
+    """Our own styles and script."""
     return Markup(text)  # noqa: S704 - written by us, from files of this package

@@ -4,39 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
-from markupsafe import Markup
 
 from goldless.grouped import mean_in_order
 from goldless.reports.decisions import comparison_table, nearest_first, outlook_of
 from goldless.reports.document import cells
-from goldless.reports.findings import comparative, direction, in_text
-from goldless.reports.html import charts
-from goldless.reports.html.blocks import (
-    Block,
-    Figure,
-    Inline,
-    Name,
-    Rendered,
-    Table,
-    Term,
-    Words,
-    counts,
-    each_metric,
-    listed,
-    names,
-    note,
-    number,
-    remarks,
-    result_table,
-    section,
-    texts,
-    warning,
-    words,
-)
-from goldless.reports.html.charts import AxisScale, HeatCell, IntervalRow, interval_plot, pictures
+from goldless.reports.findings import comparative, direction, in_text, named
+from goldless.reports.html import blocks, charts
+from goldless.reports.html.blocks import Block, Inline, Name, Words, each_metric, figure, note, section, term, words
+from goldless.reports.html.charts import HeatCell, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.texts import TextLinks, agents_of, has_texts
 from goldless.reports.leaderboard import Leaderboard, of_one
@@ -55,7 +34,7 @@ LONGEST_SAID = 60
 """Of a decision, which may be the name of an agent."""
 
 
-def ranking_table(run: RunFolder, *, linked: bool = False) -> Rendered:
+def ranking_table(run: RunFolder, *, linked: bool = False) -> Block:
     """One table of agents by metrics, sorted by the first metric; ``linked``: with links to texts in the page."""
     boards = run.standings
     width = PLOT_WIDTHS.get(len(boards), LEAST_PLOT_WIDTH)
@@ -66,16 +45,12 @@ def ranking_table(run: RunFolder, *, linked: bool = False) -> Rendered:
             "above": {"better": "beats"}.get(word := comparative(name), f"{word} than"),
             "rows": {row.agent: row for row in board.rows},
             "decimals": decimals_for(board.ends),
-            "plot": partial(_plot, charts.scale_over(board.ends, 5, width - 5)),
+            "plot": partial(charts.mini_interval, scale=charts.scale_over(board.ends, 5, width - 5)),
             "beats": partial(_beats, board),
         }
         for name, board in boards.items()
     ]
-    return Rendered("ranking.html", {"metrics": metrics, "agents": agents_of(run), "linked": linked})
-
-
-def _plot(scale: AxisScale, row: LeaderboardRow) -> Markup:
-    return charts.mini_interval(row.score, row.low, row.high, scale)
+    return blocks.rendered("ranking.html", metrics=metrics, agents=agents_of(run), linked=linked)
 
 
 def _beats(board: Leaderboard, row: LeaderboardRow) -> str:
@@ -102,7 +77,7 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
         "shown to be above which."
     )
     if run.review is not None and len(run.review.boards) == 1 and not run.boards:
-        yield from remarks(run.review.notes)
+        yield from blocks.remarks(run.review.notes)
 
 
 # --- which agents differ ---------------------------------------------------------------------------------------------
@@ -112,54 +87,45 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
 @each_metric
 def comparisons_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
     """Paired differences over common tasks, corrected for multiple comparisons; None if nothing was compared."""
-    if not board.comparisons:
+    compared, links = board.comparisons, TextLinks(run, metric)
+    if not compared:
         return
-    links = TextLinks(run, metric)
     agents, word = [row.agent for row in board.rows], comparative(metric)
-    largest = max((abs(row.difference or 0.0) for row in board.comparisons), default=0.0) or 1.0
+    largest = max(abs(row.difference or 0.0) for row in compared) or 1.0
     decimals = min(2, decimals_for([largest])) if largest >= 2 else decimals_for([largest]) - 1
-    grid: list[list[HeatCell | None]] = [[None] * len(agents) for _ in agents]
-    for row in board.comparisons:
-        for one, other, sign in ((row.first, row.second, 1.0), (row.second, row.first, -1.0)):
-            if one in agents and other in agents:
-                cell = _difference(row, sign, largest, decimals, links(one, other))
-                grid[agents.index(one)][agents.index(other)] = cell
-    signs = ("▲", "▼", "·") if len(agents) > charts.WRITTEN_UP_TO else ("", "", "")
+    drawn = {
+        pair: _difference(row, sign, largest, decimals, links(*pair))
+        for row in compared
+        for pair, sign in (((row.first, row.second), 1.0), ((row.second, row.first), -1.0))
+    }
+    marks = ("▲", "▼", "·") if len(agents) > charts.WRITTEN_UP_TO else ("", "", "")
     meanings = (f"row is {word}", f"column is {word}", "not decided")
     picture = charts.heat_map(
         agents,
-        grid,
+        [[drawn.get((one, other)) for other in agents] for one in agents],
         title=f"{metric}: differences between agents, row minus column",
         corner="row minus column",
-        steps=[
-            (step, f"{said} {sign}".strip()) for step, said, sign in zip((0.8, -0.8, 0), meanings, signs, strict=True)
-        ],
+        steps=[(at, f"{said} {mark}".strip()) for at, said, mark in zip((0.8, -0.8, 0), meanings, marks, strict=True)],
     )
-    compared = comparison_table("All comparisons", board.comparisons)
-    rows = [
-        {**row, "said": label(row["said"], LONGEST_SAID), "behind": links(row["first"], row["second"])}
-        for row in compared.rows
-    ]
-    undecided = nearest_first([row for row in board.comparisons if not row.decided and row.difference is not None])
-    many, all_of = len(board.comparisons) - len(undecided), plural(len(board.comparisons), "difference")
-    finding = f"{many:,} of {all_of} {'is' if len(board.comparisons) == 1 else 'are'} decided."
+    undecided = nearest_first([row for row in compared if not row.decided and row.difference is not None])
+    many = f"{len(compared) - len(undecided):,} of {plural(len(compared), 'difference is', 'differences are')}"
+    finding = f"{many} decided."
     if undecided:
         pairs = (f"{label(row.first)} or {label(row.second)} ({outlook_of(row)})" for row in undecided[:NAMED])
         finding += f" Not decided: {'; '.join(pairs)}{' and others' * (len(undecided) > NAMED)}."
     caption = (
         "Difference of the scores, tested on the tasks that both agents have. ",
-        f"Coloured and bold: significant at {board.comparisons[0].alpha:g}, ",
-        Term("corrected", "corrected for all comparisons"),
-        ". Without colour: the data do not decide.",
-        *_linked(links),
+        f"Coloured and bold: significant at {compared[0].alpha:g}, ",
+        term("corrected", "corrected for all comparisons"),
+        f". Without colour: the data do not decide.{links.said}",
     )
-    table = Table(compared.title, compared.columns, rows)
-    yield Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
-
-
-def _linked(links: TextLinks) -> tuple[Inline, ...]:
-    """What a click does, where there are texts."""
-    return (" A click on a cell, or on a number in the table below, shows texts behind it.",) * bool(links)
+    all_of = comparison_table("All comparisons", compared)
+    rows = [
+        {**row, "said": label(row["said"], LONGEST_SAID), "behind": links(row["first"], row["second"])}
+        for row in all_of.rows
+    ]
+    data = [blocks.table(all_of.title, all_of.columns, rows)]
+    yield figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], data, finding=finding)
 
 
 def _difference(row: Comparison, sign: float, largest: float, decimals: int, behind: str | None) -> HeatCell:
@@ -167,11 +133,10 @@ def _difference(row: Comparison, sign: float, largest: float, decimals: int, beh
         return HeatCell(0.0, "-", "-", "no common task", sure=False)
     value, sure = sign * row.difference, row.decided
     first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
-    said = "decided" if sure else "undecided"
     numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.p_adjusted, absent='none')}"
     mark = ("▲" if value > 0 else "▼") if sure else "·"
-    hint = f"{first} minus {second}: {numbers}: {said}"
-    strength = charts.strength(value, largest) if sure else 0.0
+    hint = f"{first} minus {second}: {numbers}: {'decided' if sure else 'undecided'}"
+    strength = (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1) if sure else 0.0  # never too faint to see
     return HeatCell(strength, numeral(value, decimals, signed=True), mark, hint, sure, behind)
 
 
@@ -182,51 +147,52 @@ def _difference(row: Comparison, sign: float, largest: float, decimals: int, beh
 @each_metric
 def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
     """The leaderboards; None if no metric ranks agents."""
-    links = TextLinks(run, metric)
-    counted = "pairs of responses" if board.counts_pairs else "responses"
-    shown = board.table(full=True)
-    rows = [{**row, "behind": links(row["agent"])} for row in shown.rows]
+    links, shown = TextLinks(run, metric), board.table(full=True)
     level, decimals = percent(board.level), decimals_for(board.ends)
     tasks = [row.n for row in board.rows if row.low is not None]
-    intervals: tuple[Inline, ...] = ("No agent has an ", Term("interval"), ".")
+    intervals: tuple[Inline, ...] = ("No agent has an ", term("interval"), ".")
     if tasks:
-        source = (
-            "from resampling tasks" if max(tasks) >= FEW_TASKS else f"by Student's t over fewer than {FEW_TASKS} tasks"
-        )
+        few = f"by Student's t over fewer than {FEW_TASKS} tasks"
+        source = "from resampling tasks" if max(tasks) >= FEW_TASKS else few
         rest = "Agents with overlapping intervals can still differ; see the table of comparisons."
-        intervals = ("Lines are ", Term("interval", f"{level} intervals"), f" {source}. {rest}")
+        intervals = ("Lines are ", term("interval", f"{level} intervals"), f" {source}. {rest}")
     drawn = []
     for row in board.rows:
-        low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
-        said = f"{numeral(row.score, decimals)} ({low} to {high}), {plural(row.n, 'task')}"
+        said = f"{numeral(row.score, decimals)} ({_ends(row, decimals)}), {plural(row.n, 'task')}"
         hint = f"{row.agent}: {said if row.score is not None else row.note or 'missing'}"
         drawn.append(IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=hint))
     title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
-    yield Figure(
+    counted = "pairs of responses" if board.counts_pairs else "responses"
+    rows = [{**row, "behind": links(row["agent"])} for row in shown.rows]
+    yield figure(
         "leaderboard",
         ("Scores: ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *intervals),
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
-        [Table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows)],
-        in_text(of_one(metric, board), label),
+        [blocks.table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows)],
+        finding=in_text(of_one(metric, board), label),
     )
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
-    yield from remarks((*board.notes, *summary))
+    yield from blocks.remarks((*board.notes, *summary))
     if board.by_wording:
-        columns = [number(f"w{place}", name, decimals) for place, name in enumerate(board.by_wording)]
+        columns = [blocks.number(f"w{place}", name, decimals) for place, name in enumerate(board.by_wording)]
         found = list(enumerate(board.by_wording.values()))
         each = [{"agent": row.agent, **{f"w{at}": of.get(row.agent) for at, of in found}} for row in board.rows]
-        yield Table("Score by prompt", (*names(agent="agent"), *columns), each)
+        yield blocks.table("Score by prompt", (*blocks.names(agent="agent"), *columns), each)
         yield note("± prompts is the standard deviation of a score between prompts: how much the prompt matters.")
     if board.groups is not None:
         of = board.groups
-        low, high = (numeral(end, decimals, absent="none") for end in (of.low, of.high))
+        difference = f"{numeral(of.difference, decimals, signed=True)} ({_ends(of, decimals)})"
         yield words(
             f"Groups ({board.group_names or 'first and second'}): the means differ by ",
-            f"{numeral(of.difference, decimals, signed=True)} ({low} to {high}) on {plural(of.n_tasks, 'task')}. ",
+            f"{difference} on {plural(of.n_tasks, 'task')}. ",
             "A response of the first group scores higher than one of the second with probability ",
             f"{numeral(of.auc)}; standardised difference {numeral(of.d_response, 2)}.",
         )
+
+
+def _ends(found: Any, decimals: int) -> str:
+    return " to ".join(numeral(end, decimals, absent="none") for end in (found.low, found.high))
 
 
 # --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
@@ -242,12 +208,13 @@ def pair_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         decimals = decimals_for(one.excess for one in graph.links)
         excess = Column("excess", f"excess ({board.unit})", "signed", decimals=decimals)
         caption = ("Agents that predict each other more than their levels explain: ", Name(metric))
-        yield Table(caption, (*names(first="first", second="second"), excess), [cells(one) for one in graph.links])
+        columns = (*blocks.names(first="first", second="second"), excess)
+        yield blocks.table(caption, columns, [cells(one) for one in graph.links])
     for block in () if graph is None else graph.blocks:
-        yield warning(*listed(block.agents), " share more with each other than with anyone else.")
+        yield blocks.warning(*named(block.agents, 6), " share more with each other than with anyone else.")
 
 
-def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Table | Figure]:
+def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
     """The mean score of each agent with each peer: drawn as a square, unless peers are not ranked themselves."""
     place = {name: at for at, name in enumerate(board.matrix.agents)}
     order = [row.agent for row in board.rows if row.agent in place]
@@ -256,25 +223,26 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Table 
     if not values:
         return
     only_peers = any(mean is not None and peer not in order for (_, peer), mean in means.items())
-    least, most = min(values), max(values)
-    decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
 
-    def table(caption: Words, decimals: int) -> Table:
+    def table(caption: Words, decimals: int) -> Block:
         rows = [
             {"agent": one, "peer": other, "score": means[one, other], "behind": links(one, other)}
             for one in order
             for other in (place if only_peers else order)
             if means[one, other] is not None or (one != other and not only_peers)
         ]
-        return Table(caption, (*names(agent="agent", peer="peer"), number("score", "mean score", decimals)), rows)
+        score = blocks.number("score", "mean score", decimals)
+        return blocks.table(caption, (*blocks.names(agent="agent", peer="peer"), score), rows)
 
     if only_peers:
-        yield table(("Mean score with each ", Term("peer"), ": ", Name(metric)), 3)
+        yield table(("Mean score with each ", term("peer"), ": ", Name(metric)), 3)
         return
+    least, most = min(values), max(values)
+    decimals, signed = decimals_for(values) - (max(abs(least), abs(most)) >= 10), least < 0 < most
 
     def share(value: float) -> float:
         """The value as a share of the range: signed if zero is within it, else from 0 at the least to 1 at the most."""
-        if least < 0 < most:
+        if signed:
             return value / max(-least, most)
         return (value - least) / (most - least) if most > least else 0.5
 
@@ -286,32 +254,29 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Table 
         hint, behind = f"{one} with {other}: {numeral(value, decimals + 1)}", links(one, other)
         return HeatCell(share(value), numeral(value, decimals), "", hint, behind=behind)
 
-    middle = 0.0 if least < 0 < most else (least + most) / 2
-    steps = [(share(value), numeral(value, decimals)) for value in (least, middle, most)]
+    steps = [(share(end), numeral(end, decimals)) for end in (least, 0.0 if signed else (least + most) / 2)]
     picture = charts.heat_map(
         order,
         [[cell(one, other) for other in order] for one in order],
         title=f"{metric}: mean score of each agent (row) with each peer (column)",
         corner="row: agent; column: peer",
-        steps=[*steps[:2], (steps[2][0], f"{steps[2][1]} {board.unit}")],
+        steps=[*steps, (share(most), f"{numeral(most, decimals)} {board.unit}")],
     )
     caption = (
         f"Mean score over tasks ({board.unit}) of the agent in the row with the ",
-        Term("peer"),
-        " in the column, in the order of the leaderboard. ",
-        "With nothing missing, an agent's score is the mean of its row with the mean of its column in its own place.",
-        *_linked(links),
+        term("peer"),
+        " in the column, in the order of the leaderboard. With nothing missing, an agent's score is the mean of ",
+        f"its row with the mean of its column in its own place.{links.said}",
     )
     one, other = next(pair for pair, mean in means.items() if mean == most)
-    finding = (
-        f"The highest score is that of {label(one)} with {label(other)}: {numeral(most, decimals + 1)} {board.unit}."
-    )
-    yield Figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], [table("All pairs", decimals + 1)], finding)
+    highest = f"{label(one)} with {label(other)}: {numeral(most, decimals + 1)} {board.unit}"
+    data, finding = [table("All pairs", decimals + 1)], f"The highest score is that of {highest}."
+    yield figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], data, finding=finding)
 
 
 # --- tasks: how an agent's scores spread over them, and which of them move its mean most ------------------------------
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES = {"q0": 0.05, "q1": 0.25, "q2": 0.5, "q3": 0.75, "q4": 0.95}
 
 
 @section("tasks", "Scores by task", appendix=True)
@@ -321,13 +286,12 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
     if scores is None or not len(scores):
         return
-    links = TextLinks(run, metric)
-    decimals, score = decimals_for(board.ends), pl.col("score")
+    links, decimals, score = TextLinks(run, metric), decimals_for(board.ends), pl.col("score")
     spread = scores.group_by("agent").agg(
         score.count().alias("n"),
         score.null_count().alias("missing"),
         score.min().alias("least"),
-        *(score.quantile(share, "linear").alias(f"q{place}") for place, share in enumerate(QUANTILES)),
+        *(score.quantile(share, "linear").alias(name) for name, share in QUANTILES.items()),
         score.max().alias("most"),
     )
     by_agent = {row["agent"]: row for row in spread.iter_rows(named=True)}
@@ -338,34 +302,39 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         else IntervalRow(row["agent"], None)
         for row in rows
     ]
-    shares = [(f"q{place}", f"{share * 100:g}\u202f%") for place, share in enumerate(QUANTILES)]
+    shares = {
+        "least": "least",
+        **{name: f"{share * 100:g}\u202f%" for name, share in QUANTILES.items()},
+        "most": "most",
+    }
     columns = (
-        *names(agent="agent"),
-        *counts(n="tasks", missing="missing"),
-        *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
+        *blocks.names(agent="agent"),
+        *blocks.counts(n="tasks", missing="missing"),
+        *(
+            blocks.number(name, heading, decimals, absent="-")
+            for name, heading in {"least": "least", **shares, "most": "most"}.items()
+        ),
     )
-    tables = [
-        Table((f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric)), columns, rows)
-    ]
-    if board.influence:
-        tables.insert(0, _influence(links, board, scores))
+    caption = (f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric))
     finding, known = "", [row for row in rows if row["n"] > 1]
     if known:
         widest = max(known, key=lambda row: row["q3"] - row["q1"])
         ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
         finding = f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
     title, axis = f"{metric}: scores of each agent on single tasks", f"{board.unit}, {direction(metric)}"
-    yield Figure(
+    yield figure(
         "tasks",
         ("Scores on single tasks: ", Name(metric)),
         "Boxes show the middle half of the tasks, lines 90\u202f% of them; the vertical stroke is the median.",
         pictures(interval_plot, drawn, title=title, axis=axis),
-        tables,
-        finding,
+        [*_influence(links, board, scores), blocks.table(caption, columns, rows)],
+        finding=finding,
     )
 
 
-def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> Table:
+def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> Iterator[Block]:
+    if not board.influence:
+        return
     values = {(task, agent): score for task, agent, score in scores.select("task", "agent", "score").iter_rows()}
     decimals = decimals_for(board.ends)
     rows = [
@@ -379,20 +348,19 @@ def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> Ta
         for row in board.influence
     ]
     columns = (
-        *names(task="task", agent="agent"),
-        number("score", "score", decimals),
+        *blocks.names(task="task", agent="agent"),
+        blocks.number("score", "score", decimals),
         Column("change", "change of mean", "signed", decimals=decimals + 1),
-        *texts(ranks="rank", moved="ranking changes"),
+        *blocks.texts(ranks="rank", moved="ranking changes"),
     )
-    caption = ("Tasks with the most ", Term("influence"), ": change of the agent's mean when the task is left out")
-    return Table(caption, columns, rows)
+    caption = ("Tasks with the most ", term("influence"), ": change of the agent's mean when the task is left out")
+    yield blocks.table(caption, columns, rows)
 
 
 # --- scores against size (GEM, figure 5) -----------------------------------------------------------------------------
 
 PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
 """Names of groups or families whose agents are people."""
-FEWEST_SIZES = 2
 
 
 @section("sizes", "Score by size", appendix=True)
@@ -401,16 +369,14 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
     """Scores by number of parameters; None if fewer than two agents have a size and a score."""
     sized = {row.agent: row for row in run.agent_notes if (row.parameters or 0.0) > 0}
     found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
-    if len(found) < FEWEST_SIZES:
+    if len(found) < 2:
         return
-    families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
     decimals = decimals_for(board.ends)
-    points = []
+    families, points = list(dict.fromkeys(agent.family or "other" for _, agent in found)), []
     for row, agent in found:
         family, size = agent.family or "other", agent.parameters or 0.0
-        place = families.index(family)
         hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
-        look = charts.SHAPES[place % len(charts.SHAPES)], charts.SERIES[place % len(charts.SERIES)]
+        look = charts.series_look(families.index(family))
         points.append(charts.Point(row.agent, size, row.score or 0.0, row.low, row.high, family, *look, hint))
     rows = [cells(row, parameters=agent.parameters, family=agent.family) for row, agent in found]
     people, about_people = _people(run, metric, board), ""
@@ -420,20 +386,20 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
         what = "band is the interval around the mean" if bounded else "line is the mean"
         about_people = f" The grey {what} of the human agents{'' if bounded else '; it has no interval'}."
     columns = (
-        *names(agent="agent"),
-        *names("-", family="family"),
+        *blocks.names(agent="agent"),
+        *blocks.names("-", family="family"),
         Column("parameters", "parameters", "large", "-"),
-        number("score", "score", decimals),
+        blocks.number("score", "score", decimals),
         Column("low high", "", "interval", "none", decimals),
-        *counts(n="tasks"),
+        *blocks.counts(n="tasks"),
     )
-    largest, of_largest = max(found, key=lambda one: one[0].score or 0.0)
-    yield Figure(
+    best, of_best = max(found, key=lambda one: one[0].score or 0.0)
+    yield figure(
         "sizes",
         ("Score by size: ", Name(metric)),
         (
             f"Score ({board.unit}) by number of parameters, with ",
-            Term("interval", f"{percent(board.level)} intervals"),
+            term("interval", f"{percent(board.level)} intervals"),
             f"; lines connect agents of one family.{about_people}",
         ),
         pictures(
@@ -446,19 +412,16 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
             lines=charts.family_lines(point for point in points if point.series != "other"),
             band=None if people is None else charts.Band(people.low, people.high, "people", people.value),
         ),
-        [Table("Agents with known size", columns, rows)],
-        f"Of the agents with known size, {label(largest.agent)} ({large_text(of_largest.parameters or 0.0)} "
+        [blocks.table("Agents with known size", columns, rows)],
+        finding=f"Of the agents with known size, {label(best.agent)} ({large_text(of_best.parameters or 0.0)} "
         "parameters) has the highest score.",
     )
 
 
 def _people(run: RunFolder, metric: str, board: Leaderboard) -> Estimate | None:
     """The mean over people with its interval over tasks; None if no person has a score."""
-    people = [
-        row.agent
-        for row in run.agent_notes
-        if any((key or "").strip().lower() in PEOPLE for key in (row.group, row.family))
-    ]
+    kinds = {row.agent: {(of or "").strip().lower() for of in (row.group, row.family)} for row in run.agent_notes}
+    people = [agent for agent, of in kinds.items() if of & PEOPLE]
     if run.scores is None or not people:
         return None
     mine = run.scores.filter((pl.col("metric") == metric) & pl.col("agent").is_in(people))
@@ -480,4 +443,4 @@ def raters_section(run: RunFolder) -> Iterator[Block]:
     if scores is None:
         return
     yield words("TVD-MI between a rater's labels and those of the others; higher means more information.")
-    yield result_table(scores.table())
+    yield blocks.result_table(scores.table())

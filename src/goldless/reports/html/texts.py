@@ -15,7 +15,7 @@ import polars as pl
 
 from goldless.arrays import FloatArray
 from goldless.files import POLARS_FAILED
-from goldless.reports.html.blocks import Block, Rendered, note, section, words
+from goldless.reports.html.blocks import Block, note, rendered, section, words
 from goldless.reports.html.labels import decimals_for, excerpt, label, numeral, plural
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import RunFolder
@@ -42,14 +42,13 @@ def agents_of(run: RunFolder) -> list[str]:
 
 
 class TextLinks:
-    """Which texts are behind a number under a metric, as the page's script reads it; false if there are none."""
+    """Which texts are behind a number under a metric, as the page's script reads it."""
 
     def __init__(self, run: RunFolder, metric: str) -> None:
         self._metric = list(run.standings).index(metric)
         self._agents = {name: place for place, name in enumerate(agents_of(run))} if has_texts(run) else {}
-
-    def __bool__(self) -> bool:
-        return bool(self._agents)
+        self.said = " A click on a cell, or on a number in the table below, shows texts behind it." * bool(self._agents)
+        """What a click does, where there are texts."""
 
     def __call__(self, agent: str, other: str | None = None) -> str | None:
         """The texts of an agent, or of two; None: the page has none."""
@@ -84,7 +83,7 @@ def texts_section(run: RunFolder) -> Iterator[Block]:
         "The tasks on which the two leading agents differ most, either way, with both responses. Choose an agent, or "
         "follow a score in the table above, to see where that agent did best and worst."
     )
-    yield Rendered("texts.html", {"agents": agents_of(run), "cards": cards})
+    yield rendered("texts.html", agents=agents_of(run), cards=cards)
     yield note(
         f"This file has texts of {plural(len(cards), 'task')} of {scores['task'].n_unique():,}, at most "
         f"{MOST_CHARACTERS:,} characters of each. All of them are in the viewer: goldless view."

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from goldless.cli.main import PANELS, QUESTIONS, VERBS, app
-from goldless.cli.usage_errors import MOVED
+from goldless.cli.main import MOVED, PANELS, QUESTIONS, VERBS, app
 
 ROOT = typer.main.get_command(app)
 

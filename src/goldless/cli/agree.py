@@ -140,13 +140,13 @@ async def calibrate(study: Study, own: Calibrating, options: Options) -> Calibra
 
 
 @calibrate.told
-def _tell_calibration(found: Calibration, output: Output, *, own: Calibrating, source: Study) -> None:
+def _tell_calibration(found: Calibration, output: Output, *, own: Calibrating, study: Study) -> None:
     from goldless.files import write_text
     from goldless.studies import with_labels
 
     notes = []
     if output.folder is not None:
-        labelled = source if own.labels is None else with_labels(source, own.labels)
+        labelled = study if own.labels is None else with_labels(study, own.labels)
         output.keep(labelled, "calibrate", "calibration", found)
         if found.next_labels:  # with their chances, which --drawn reads
             write_text(output.folder / NEXT_FILE, found.tables()[-1].to_csv())

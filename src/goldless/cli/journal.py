@@ -16,7 +16,7 @@ from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import NOTHING, confirmed, end, say
 from goldless.cli.output import Output, plain_table
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import argument, option
+from goldless.runs.option_forms import POSITIVE, argument, option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def compact(*, options: Options) -> None:
 class Forgetting:
     model: str | None = option(None, "Delete replies of this model, as goldless journal show names it.")
     older_than: float | None = option(
-        None, "Delete replies stored more than this many days ago.", "DAYS", typer={"min": 0}
+        None, "Delete replies stored more than this many days ago.", "DAYS", form=POSITIVE
     )
     dry_run: bool = option(False, "Only count what would be deleted.")
     yes: bool = option(False, "Delete without asking.", "--yes -y")

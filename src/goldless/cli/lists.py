@@ -78,7 +78,8 @@ def plugins(*, output: Output) -> None:
     found = [one for place in CATALOGUES for one in resolve_name(place).plugins()]
     rows = [{name: getattr(one, name) for name in names} | {"usable": one.failure is None} for one in found]
     headings = {name: name for name in names} | {"failure": "cannot be used because"}
-    output.print_tables([plain_table("Plugins", rows, **headings)], lambda: {"groups": list(GROUPS), "plugins": rows})
+    tables = [plain_table("Plugins", rows, **headings)] if rows else []
+    output.print_tables(tables, lambda: {"groups": list(GROUPS), "plugins": rows})
     if not rows:
         say(f"no installed package adds anything. Entry-point groups: {', '.join(GROUPS)}")
     if failed := sum(not row["usable"] for row in rows):

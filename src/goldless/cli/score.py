@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from goldless.cli.command import RUN_FOLDER, as_words, verb
+from goldless.cli.command import RUN_FOLDER, verb
 from goldless.cli.console import NOBODY_PASSED, NOTHING, end, incomplete, out, say
 from goldless.cli.output import Output, print_whole, tell_spending
 from goldless.runs.options import REVIEWING, SCORING, STOPPING, Options
@@ -42,8 +42,8 @@ async def score(study: Study, *, options: Options) -> Evaluation:
 
 
 @score.told
-def tell_evaluation(found: Evaluation, output: Output, *, study: str = "", last: str = "") -> None:
-    """Keep and print an evaluation; ``study``: its words, to suggest what to run next; ``last``: a text after it."""
+def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last: str = "") -> None:
+    """Keep and print an evaluation; ``words``: of the study, to suggest what to run next; ``last``: a text after it."""
     from goldless.reports.document import write
     from goldless.reports.leaderboard import Leaderboard, over_all
     from goldless.reports.run_folder import RunFolder
@@ -69,8 +69,8 @@ def tell_evaluation(found: Evaluation, output: Output, *, study: str = "", last:
     if output.shown_as == "rich" and last:
         out().print(last, markup=False)
     _tell_cost(found, output)
-    if output.shown_as == "rich" and study:
-        for line in _suggested(as_words(study), found, output):
+    if output.shown_as == "rich" and words:
+        for line in _suggested(words, found, output):
             say(line)
     _end(found)
 

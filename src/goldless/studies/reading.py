@@ -6,11 +6,11 @@ import csv
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 
@@ -158,32 +158,10 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
     )
 
 
-class StudyFiles(str):  # noqa: SLOT000 - it has attributes
-    """Files of a study as a command line names them, and how to read them; the text is the path of the first."""
-
-    paths: tuple[str, ...]
-    options: dict[str, Any]
-    tell: Callable[[Study], None]
-
-    def __new__(cls, paths: Sequence[str], options: Mapping[str, Any], tell: Callable[[Study], None]) -> Self:
-        """The files; ``options``: of ``import_study``; ``tell``: is given the study once it is read."""
-        made = super().__new__(cls, paths[0])
-        made.paths, made.options, made.tell = tuple(paths), dict(options), tell
-        return made
-
-    def read(self) -> Study:
-        sample = self.paths == (SAMPLE,) and not Path(SAMPLE).exists()
-        study = import_study([sample_study()] if sample else self.paths, **self.options)
-        self.tell(study)
-        return study
-
-
 def as_study(source: Any) -> Study:
     """The study itself, or the one read from a path, a frame or rows; ``sample``: the built-in sample study."""
     if isinstance(source, Study):
         return source
-    if isinstance(source, StudyFiles):
-        return source.read()
     if isinstance(source, str) and source == SAMPLE and not Path(SAMPLE).exists():
         source = sample_study()
     if isinstance(source, str | os.PathLike):

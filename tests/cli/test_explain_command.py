@@ -10,7 +10,7 @@ import anyio
 import pytest
 from rich.console import Console
 
-from goldless.cli import explain as command
+from goldless.cli import score as command
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.studies import read_study
 

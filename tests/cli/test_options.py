@@ -293,7 +293,7 @@ def _tell(found: str, output: Output, *, own: Painting) -> None:
 
 
 def test_a_verb_takes_its_own_options_and_the_run_options_it_names():
-    names = list(inspect.signature(paint).parameters)
+    names = list(inspect.signature(paint.signed()).parameters)
     assert names == [
         *("shade", "coats", "shout", "seed", "journal", "folder", "table", "json_only", "verbose", "signature")
     ]

@@ -37,6 +37,13 @@ class Judges:
     )
 
 
+def _nothing_compared(found: Agreement) -> tuple[int, str] | None:
+    judges = [judge for one in found.criteria for judge in one.judges]
+    compared = [one.value for judge in judges for one in judge.correlations] + [one.accuracy.accuracy for one in judges]
+    none = all(number is None for number in compared)
+    return (NOTHING, "no response has both a label and a score") if none else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Agreeing(Judges):
     measurement: Literal["auto", "nominal", "ordinal", "interval"] = option(
@@ -53,6 +60,7 @@ class Agreeing(Judges):
         "criterion": "Label criterion to use (default: each in turn).",
     },
     kept_as="agreement",
+    ends=_nothing_compared,
 )
 async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     """Compare metrics, recorded reviewers or external scores with the study's human labels.
@@ -75,12 +83,6 @@ def _tell_agreement(found: Agreement, output: Output) -> None:
     output.tell(found)
     if found.evaluation is not None:
         tell_all(found.evaluation, Output())
-    judges = [judge for one in found.criteria for judge in one.judges]
-    values_of = (
-        number for judge in judges for number in (*(c.value for c in judge.correlations), judge.accuracy.accuracy)
-    )
-    if all(number is None for number in values_of):
-        end(NOTHING, "no response has both a label and a score")
 
 
 # --- calibrate -------------------------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from goldless.cli.completion import completer
-from goldless.cli.console import say
+from goldless.cli.console import end, say
 from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output, tell_import
 from goldless.cli.settings_file import Keys, Set, settings
 from goldless.errors import UserError
@@ -139,7 +139,7 @@ def verbs_app(help: str, *verbs: Verb, **more: Any) -> typer.Typer:  # noqa: A00
         help=help, pretty_exceptions_enable=False, add_completion=False, context_settings=named, **usual | more
     )
     for one in verbs:
-        made.command(one.__name__.strip("_"), cls=Command)(one)
+        made.command(one.__name__.strip("_"), cls=Command)(one.signed())
     return made
 
 
@@ -242,6 +242,8 @@ class Verb:
     """It knows that several samples are of one agent."""
     opens: Callable[[Any], Any] | None = None
     """Makes a study of what only Python can give."""
+    ends: Callable[[Any], tuple[int, str] | None] = lambda _: None
+    """Exit code and message for a result that is not as hoped; None: all is well."""
     questions: Mapping[str, str] = field(default_factory=dict)
     """Options that ask something else, with another help, and what that is."""
 
@@ -259,6 +261,9 @@ class Verb:
         self.matter = (*matter[: MOST_OPTIONS - len(asked)], *asked)
         self._tell: Callable[..., None] = lambda found, output: output.tell(found)
         self.__name__, self.__doc__ = self.work.__name__, _help_text(self.work.__doc__ or "")
+
+    def signed(self) -> Self:
+        """The verb with the signature that typer makes a command from."""
         self.options = self._options()
         self.renamed = {one.old: one.flags[0] for one, _ in self.options.values() if one.old}
         arguments = [name for name, (one, _) in self.options.items() if one.argument]
@@ -266,6 +271,7 @@ class Verb:
         arranged = [_parameter(name, *self.options[name], matters=name in self.first) for name in order]
         self.__signature__ = inspect.Signature(arranged)
         self.__annotations__ = {one.name: one.annotation for one in arranged}
+        return self
 
     def told(self, tell: Callable[..., None]) -> Callable[..., None]:
         """Show results on the command line as this function does: it is given the result and the output.
@@ -312,6 +318,8 @@ class Verb:
             output.keep(study, self.__name__, self.kept_as, found)
         wanted = inspect.signature(self._tell).parameters
         self._tell(found, output, **{name: one for name, one in more.items() if name in wanted})
+        if ending := self.ends(found):
+            end(*ending)
 
     def begin(self, **given: Any) -> Any:
         """Call the function with what it takes; its result, or what is awaited for it."""

@@ -69,7 +69,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     },
     "Apps": {},
 }
-"""Verbs by what one wants, as the help shows them; most are a module of that name."""
+"""Verbs by what one wants, as the help shows them."""
 MOVED: Mapping[str, str] = {
     "import": "study import",
     "metrics": "list metrics",
@@ -92,9 +92,19 @@ MOVED: Mapping[str, str] = {
 """Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
 QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in now}
 """Verbs with an option that asks another question, and the module that answers it, with options of its own."""
-MODULES = {"list": "lists", "audit": "study", "gate": "compare", "calibrate": "agree", "bias": "agree"}
-MODULES |= {"review": "score", **{old: verb for (verb, _), old in QUESTIONS.items()}}
-"""Modules that are not named as their verb is."""
+HOMES = {
+    "score": "score review select explain",
+    "agree": "agree bias calibrate",
+    "compare": "compare consistency gate",
+    "crashtest": "crashtest drill perturb",
+    "start": "demo quickstart doctor",
+    "production": "plan cost watch replay export",
+    "study": "study audit",
+    "about": "list config",
+    "journal": "journal",
+}
+"""Modules and their verbs."""
+MODULES = {verb: f"goldless.cli.{module}" for module, verbs in HOMES.items() for verb in verbs.split()}
 OF_APPS: Mapping[str, tuple[str, str, str]] = added_by_apps("goldless.verbs")
 """Verbs of apps, each with its panel, its line of help and its module."""
 PANELS: Mapping[str, Mapping[str, str]] = {
@@ -113,9 +123,8 @@ ADDED = Catalogue[Any](
 def find_verb(name: str) -> Any:
     """A verb, or the application of those under one name; only its module is imported."""
     if name in (*VERBS, *QUESTIONS.values()):
-        place = OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{MODULES.get(name, name)}"
-        module = importlib.import_module(place)
-        return getattr(module, name, None) or module.app
+        module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else MODULES[name])
+        return getattr(module, name, None) or getattr(module, f"{name}_verbs", None) or module.app
     if (found := ADDED.get(name)) is None:
         raise KeyError(name)
     return found
@@ -126,7 +135,7 @@ def _made(name: str) -> Any:
     """The command of a verb."""
     if isinstance(found := find_verb(name), Verb):
         single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-        single.command(name=name, cls=Command)(found)
+        single.command(name=name, cls=Command)(found.signed())
         found = single
     return typer.main.get_command(found)
 

@@ -489,4 +489,4 @@ def publish(own: Publishing) -> None:
 VERBS = (demo, run, collect, preregister, review, submit, score, show, compare, correlate, figure, site, publish)
 app = verbs_app("GRE-bench: which model writes the most informative reviews, on papers it cannot have seen?")
 for each in VERBS:
-    app.command(cls=Command)(each)
+    app.command(cls=Command)(each.signed())

@@ -105,20 +105,27 @@ ELSEWHERE = """
 import importlib.util, sys
 from pathlib import Path
 spec = importlib.util.find_spec("goldless.runs.options")
-changed = Path(spec.origin).read_text().replace("option(10_000, \\"Resamples", "option(12_345, \\"Resamples")
+changed = Path(spec.origin).read_text().replace('"embedded", "Model that gives', '"hf:other", "Model that tells')
 sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
 exec(compile(changed, spec.origin, "exec"), vars(module))
 sys.argv = ["goldless", *sys.argv[1:]]
 if sys.argv[1] == "python":
     import goldless.runs.pipeline as pipeline
     async def evaluate_study(study, options):
-        print(options.resamples)
+        print(options.scorer)
     pipeline.evaluate_study = evaluate_study
     goldless = importlib.import_module("goldless")
     goldless.evaluate("sample")
 elif sys.argv[1] == "docs":
     sys.path.insert(0, sys.argv[2])
     print(importlib.import_module("site_files").options_page())
+elif sys.argv[1] == "studio":
+    from goldless.apps.studio import new_run, site
+    studio = site.Studio(Path(sys.argv[2]), journal=Path(sys.argv[2]) / "journal.sqlite")
+    (studio.folder / "files" / ("0" * 16)).mkdir(parents=True)
+    (studio.folder / "files" / ("0" * 16) / "a.csv").write_text("task,agent,text\\nt,ann,x\\nt,bob,y\\n")
+    from multidict import MultiDict
+    print(new_run.checked_page(studio, MultiDict(), "0" * 16))
 else:
     importlib.import_module("goldless.cli.main").main()
 """
@@ -127,18 +134,19 @@ else:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("score --help-all", "12345"),
-        ("config show score --json", '"value": "12345"'),
-        ("python", "12345"),
-        (f"docs {Path(__file__).parents[2] / 'docs'}", "12345"),
+        ("score --help-all", ("[default: hf:other]", "Model that tells")),
+        ("config show score --json", ('"value": "hf:other"',)),
+        ("python", ("hf:other",)),
+        (f"docs {Path(__file__).parents[2] / 'docs'}", ("hf:other", "Model that tells")),
+        ("studio .", ('value="hf:other"', "Model that tells")),
     ],
 )
-def test_a_default_that_is_changed_in_one_place_is_changed_everywhere(words, said):
+def test_what_is_changed_in_one_place_is_changed_everywhere(words, said, tmp_path):
     if words.startswith("docs"):
         pytest.importorskip("mkdocs")
     command = [sys.executable, "-c", ELSEWHERE, *words.split()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert said in done.stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, cwd=tmp_path)
+    assert [text for text in said if text not in done.stdout] == []
 
 
 def test_a_flag_under_its_old_name_works_and_says_the_new_one(goldless, tmp_path, monkeypatch):

@@ -92,15 +92,6 @@ def test_the_longest_rewrite_is_that_of_preprocessing():
     assert defaults(Options)["rewrite_max_tokens"] == MOST_TOKENS
 
 
-def test_no_flag_is_declared_twice():
-    flags = [flag for option in OPTIONS.values() for flag in option.flags]
-    assert len(flags) == len(set(flags))
-
-
-def test_every_option_of_the_command_line_has_a_help_and_a_group():
-    assert [name for name, option in OPTIONS.items() if option.flags and not (option.help and option.group)] == []
-
-
 ELSEWHERE = """
 import importlib.util, sys
 from pathlib import Path
@@ -211,11 +202,6 @@ def test_python_reads_any_columns_as_the_command_line_does(tmp_path):
     assert [(row.agent, row.score) for row in board.rows] == [("ann", 2), ("bob", 1)]
 
 
-def test_none_means_that_nothing_was_said(monkeypatch):
-    nothing = {"rewriter": None, "progress": None, "peers": None, "journal": None, "price_usd_per_million": None}
-    assert options_of(monkeypatch, **nothing).rewriters == ()
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -233,11 +219,6 @@ def test_a_value_that_is_not_allowed_is_refused_with_what_it_must_be(field, valu
     with pytest.raises(UserError) as refused:
         check_each(Options(**{field: value}))
     assert message in str(refused.value)
-
-
-def test_the_defaults_are_allowed_and_so_is_an_exam_of_all_items():
-    check_each(Options())
-    check_each(Options(exam_items=None))
 
 
 def test_a_limit_for_all_traits_holds_where_no_later_one_is_named():

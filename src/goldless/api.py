@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_origin
 
 from goldless.cli.command import Reading, Verb
-from goldless.cli.usage_errors import HOMES
+from goldless.cli.main import find_verb
 from goldless.errors import UserError
 from goldless.runs.option_forms import declared, defaults, from_arguments, keywords, refuse_unknown
 from goldless.runs.options import CALLING, Options
@@ -40,17 +39,9 @@ REWARDING = ("metrics", "scorer", "templates", "control_tasks", "seed", "budget_
 def __getattr__(name: str) -> Any:
     if name not in VERBS:
         raise AttributeError(f"module 'goldless.api' has no attribute {name!r}")
-    made = function(declared_verb(name), name)
+    made = function(find_verb(VERBS[name]), name)
     globals()[name] = made
     return made
-
-
-def declared_verb(name: str) -> Verb:
-    """The verb of a function."""
-    word = VERBS[name]
-    module = importlib.import_module(f"goldless.cli.{HOMES.get(word, word)}")
-    found: Verb = getattr(module, word)
-    return found
 
 
 def function(verb: Verb, name: str) -> Callable[..., Any]:
@@ -74,7 +65,7 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
         options = from_arguments(Options, {**verb.usual, **given_options}, shared | {key: key for key in verb.usual})
 
         async def work() -> Any:
-            result = verb.begin(_opened(verb, study, files), own_ones, options)
+            result = verb.begin(study=_opened(verb, study, files), own=own_ones, options=options)
             return await result if inspect.isawaitable(result) else result
 
         return _in_loop(work)

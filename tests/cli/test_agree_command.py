@@ -73,33 +73,6 @@ def test_a_metric_is_computed_from_recorded_evidence_and_held_against_people(gol
     assert [c["value"] for c in judge["correlations"]] == pytest.approx([1, 1, 1, 1, 1, 27 / 36, 1, 1, 1])
 
 
-def test_one_rater_is_said_and_ends_well(goldless, folder, scores):
-    path = folder / "labels.jsonl"
-    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"rater": "p"' in line))
-    ended = goldless("agree", folder, "--scores", scores, "--resamples", 200)
-    assert ended.code == 0
-    assert "none: one rater" in ended.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "nothing to compare with people"),
-        (["--scale", "5-level"], "nothing to compare with people"),
-        (["--reviewers", "nobody", "--scale", "5-level"], "no judgements of 'nobody'"),
-        (["--reviewers", "rev", "--scale", "4-level"], "unknown scale '4-level'"),
-        (["--scores", "absent.csv"], "no such file"),
-        (["--reviewers", "rev", "--criterion", "tone"], "no label has the criterion 'tone'"),
-        (["--reviewers", "rev", "--margin", "0"], "must be above 0, got 0"),
-        (["--metric", "tvd-mi[labels]"], "scores raters, not responses"),
-    ],
-)
-def test_what_cannot_be_held_against_people_ends_with_2_and_says_why(goldless, folder, arguments, said):
-    ended = goldless("agree", folder, *arguments)
-    assert ended.code == 2
-    assert said in " ".join(ended.err.split())
-
-
 def test_labels_of_agents_that_are_not_in_the_study_are_one_message(goldless, folder, scores):
     path = folder / "labels.jsonl"
     strange = [label(t, "zed", 1, r) for t in ("t1", "t2") for r in "pq"]

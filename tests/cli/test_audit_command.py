@@ -37,11 +37,6 @@ def test_the_audit_of_a_study_names_what_is_suspicious(goldless, suspicious):
     assert found[2]["agents"] == ["boiler1", "boiler2"]
 
 
-def test_an_honest_study_is_said_to_be_so(goldless, study_file):
-    ended = goldless("audit", study_file())
-    assert (ended.code, "Nothing suspicious was found." in ended.out) == (0, True)
-
-
 @pytest.mark.parametrize("verb", [("study", "check"), ("plan",), ("score",)])
 def test_other_verbs_warn_before_anything_is_asked(goldless, suspicious, verb):
     more = () if verb[0] == "study" else ("--metric", "length")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -144,14 +145,31 @@ def test_columns_of_which_some_are_known_are_asked_for_with_the_option_to_comple
 
 
 @pytest.fixture
-def words(study_file, script, tmp_path, monkeypatch):
+def words(study_file, script, judged, tmp_path, monkeypatch):
     """What the names in a line mean, in a folder with files that are neither study nor journal."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody")
     monkeypatch.chdir(tmp_path)
     for name in ("mine.csv", "file"):
         (tmp_path / name).write_text("")
     (tmp_path / "letter").write_text("no journal, but a letter that is long enough to be looked at " * 20)
-    return {"three": study_file(), "six": study_file(SIX, "six.jsonl"), "script": script}
+    (tmp_path / "mine.py").write_text("def informative(response): return 1.0\n")
+    return {"three": study_file(), "six": study_file(SIX, "six.jsonl"), "script": script, "judged": judged}
+
+
+@pytest.fixture
+def judged(tmp_path, three_agents):
+    """A study with labels, and one reviewer's ratings of 1 to 5."""
+    folder = tmp_path / "judged"
+    folder.mkdir()
+    keys = [{"task": task, "agent": agent} for task, by in three_agents.items() for agent in by]
+    tables = {
+        "responses": [key | {"text": three_agents[key["task"]][key["agent"]]} for key in keys],
+        "labels": [key | {"rater": "p", "score": len(key["agent"])} for key in keys],
+        "judgements": [key | {"reviewer": "rev", "format": "5-level", "output": "3"} for key in keys],
+    }
+    for name, rows in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
 
 
 @pytest.mark.parametrize("verb", ["score {three} --scorer", "doctor"])
@@ -243,6 +261,76 @@ def test_a_script_with_bad_lines_or_without_log_probabilities(refuses, study_fil
 )
 def test_a_wrong_word_is_one_message_with_what_is_allowed(refuses, words, line, said):
     assert said in " ".join(refuses(*line.format(**words).split()).split())
+
+
+HELD = "agree {judged} --reviewers rev"
+BIASED = "bias {judged} --recorded --scale 5-level"
+REVIEW = "review {three} --reviewers honest={script}"
+RANKED = "compare --rankings {three} --scorer embedded"
+COSTS = "plan --cost {three} --scorer http://127.0.0.1:1/v1#model"
+TUNED = "finetune {three} --out out --base"
+REFUSED = {
+    "agree {judged} --scale 5-level": "nothing to compare with people",
+    "agree {judged} --reviewers nobody --scale 5-level": "no judgements of 'nobody'",
+    "agree {judged} --metric tvd-mi[labels]": "scores raters, not responses",
+    "agree {judged} --scores absent.csv": "no such file",
+    f"{HELD} --scale 4-level": "unknown scale '4-level'",
+    f"{HELD} --scale 5-level --criterion tone": "no label has the criterion 'tone'",
+    f"{HELD} --scale 5-level --vote-lead 0": "must be above 0, got 0",
+    f"{BIASED} --reviewers reve": "Did you mean 'rev'",
+    f"{BIASED} --favours ann": "FIRST:SECOND",
+    f"{BIASED} --family ann": "--family must be NAME=FAMILY, got 'ann'",
+    f"{BIASED} --weights ann=heavy": "a weight is a finite number",
+    f"{BIASED} --weights ann": "--weights must be NAME=WEIGHT",
+    f"{BIASED} --resamples 5": "resamples must be a whole number of at least 100, got 5",
+    f"{REVIEW} --exam consistensy": "Did you mean 'consistency'",
+    f"{REVIEW} --exam consistency --threshold high": "--threshold must be a number, mean or none, got 'high'",
+    f"{REVIEW} --scale pair": "Did you mean 'pairwise'",
+    f"{REVIEW} --easy ann": "--easy must be two different agents",
+    f"{REVIEW} --describe honest": "--describe must be NAME=TEXT, got 'honest'",
+    f"{REVIEW} --recorded": "has no recorded judgements",
+    f"{REVIEW} --licence nowhere.json": "nowhere.json",
+    "jury nowhere.json": "nowhere.json",
+    "score {three} --metric length --baseline x": "--baseline must be an agent of the study, got 'x'. Agents: ann, bob",
+    "score {three} --metric length --baseline ann --compare leader": "--baseline and --compare leader exclude each",
+    "score {three} --metric length --compare-groups good bad": "group",
+    "score {three} --metric length --level 95": "--level must be a number between 0 and 1, got 95.0. Try 0.95",
+    "explain {three} --task t1 --agent anne --peer bob": "no agent 'anne' in the study. Did you mean 'ann'?",
+    "explain {three} --task t1 --agent ann": "--peer is missing",
+    **{f"plan {{three}} --detect={one}": "must be a finite number above 0" for one in (0, -1, "nan", "inf")},
+    "compare --rankings {three}": "needs two scorers",
+    RANKED: "at least twice",
+    f"{RANKED} --scorer gguf:x other": "one study",
+    f"{RANKED} --scorer gguf:x --metric tvd-mi": "does not use a scorer",
+    f"{COSTS} --tasks 0": "at least 1",
+    f"{COSTS} --reviewers far=embedded --reviewer-price far=cheap": "NAME=USD",
+    f"{COSTS} --run nowhere": "is not a run folder",
+    "crashtest {three} --metric python:mine.py:informativ": "Did you mean 'informative'",
+    "journal forget --yes": "Give --model NAME, --older-than DAYS, or both",
+    "journal merge none.sqlite": "none.sqlite: no such file",
+    "gre collect": "name a folder",
+    "gre collect e --venue V --from-folder f": "exclude each other",
+    "gre review nowhere --models embedded": "not an edition",
+    "gre score nowhere": "gre collect nowhere --venue VENUE, or --from-folder FOLDER",
+    "gre show published:9b": "unknown board 'published:9b'",
+    "gre compare published:70b nowhere": "no such file or folder",
+    "gre correlate published:70b --benchmarks nowhere.csv": "no such file",
+    "gre figure published:70b --out figure.png": "must end in .svg",
+    f"{TUNED} embedded --raw": "only weights on this machine can be trained",
+    f"{TUNED} hf:x --raw --held-out 1.5": "--held-out must be a number between 0 and 1, got 1.5",
+    f"{TUNED} hf:x --raw --seed 4294967296": "--seed must be from 0 to 4294967295",
+    f"{TUNED} hf:x --raw --epochs 0": "--epochs must be a whole number of at least 1, got 0",
+    f"{TUNED} hf:x": "has no recorded rewrites",
+    f"{TUNED} hf:x --raw --agents ann,bob,zoe": "'zoe'",
+    f"{TUNED} hf:x --raw --synopsis assw": "no task has a synopsis 'assw'",
+    f"{TUNED} hf:x?weights=3bit --raw": "got 'weights=3bit'",
+}
+
+
+@pytest.mark.parametrize(("line", "said"), REFUSED.items())
+def test_every_verb_says_what_it_cannot_do(refuses, words, line, said):
+    assert said in " ".join(refuses(*line.format(**words).split()).split())
+    assert not Path("out").exists()
 
 
 def test_hostile_names_in_messages_do_not_steer_the_terminal_or_the_markup(scored, study_file):

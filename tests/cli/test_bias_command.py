@@ -53,30 +53,3 @@ def test_a_reviewer_can_be_asked_now(goldless, study, tmp_path):
     assert ended.code == 0, ended.err
     rows = {(row["judge"], row["measure"]): row for row in json.loads(ended.out)["rows"]}
     assert rows["last", "decided for the one shown first"]["value"] == 0
-
-
-def test_any_metric_is_looked_at_beside_reviewers(goldless, study):
-    found = json.loads(goldless("bias", study, "--metric", "length", "--json", "--resamples", "200").out)
-    rows = {(row["judge"], row["measure"]): row for row in found["rows"]}
-    # ann writes four words on every task and bob two; people find them alike
-    assert rows["length", "longer wins, tied by people"]["value"] == 1
-    assert rows["length", "longer wins, tied by people"]["shown"] is True
-    assert found["metric_signatures"]["length"].startswith("length|")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--recorded", "--reviewers", "lazzy"), "Did you mean 'lazy'"),
-        (("--recorded", "--favours", "ann"), "FIRST:SECOND"),
-        (("--recorded", "--family", "ann"), "--family must be NAME=FAMILY, got 'ann'"),
-        (("--recorded", "--weights", "ann=heavy"), "a weight is a finite number"),
-        (("--recorded", "--weights", "ann"), "--weights must be NAME=WEIGHT"),
-        (("--recorded", "--scale", "5-level"), "nothing to test for bias"),
-        (("--recorded", "--resamples", "5"), "resamples must be a whole number of at least 100, got 5"),
-    ],
-)
-def test_wrong_arguments_end_with_2_and_say_what_is_allowed(goldless, study, arguments, message):
-    ended = goldless("bias", study, *arguments)
-    assert ended.code == 2
-    assert message in ended.err

@@ -60,15 +60,6 @@ def test_a_baseline_and_the_leader_have_their_own_comparisons(goldless, contrast
     assert [c.p_adjusted for c in from_python.comparisons] == [c["p_adjusted"] for c in leader["comparisons"]]
 
 
-def test_an_unknown_baseline_and_two_choices_are_refused(goldless, contrasts):
-    unknown = goldless("score", contrasts, "--recorded", "--metric", "tvd-mi", "--baseline", "x")
-    assert unknown.code == 2
-    assert "--baseline must be an agent of the study, got 'x'. Agents: a, b, c, d" in unknown.err
-    both = goldless("score", contrasts, "--recorded", "-m", "tvd-mi", "--baseline", "a", "--compare", "leader")
-    assert both.code == 2
-    assert "--baseline and --compare leader exclude each other" in both.err
-
-
 def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, contrasts):
     few = compared(goldless, contrasts)
     assert all(row["new_peers_low"] is None for row in few["rows"])

@@ -36,17 +36,3 @@ def test_a_run_folder_replaces_the_plan(goldless, study_file, toy_scorer, tmp_pa
     found = json.loads(goldless("cost", study, "--run", folder, "--json").out)
     (row,) = found["rows"]
     assert (row["source"], row["calls"]) == ("spent", 26)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--tasks", "0"), "at least 1"),
-        (("--reviewers", "far=embedded", "--reviewer-price", "far=cheap"), "NAME=USD"),
-        (("--run", "nowhere"), "is not a run folder"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_exit_code_2(goldless, study_file, arguments, words):
-    ended = goldless("cost", study_file(), "--scorer", SERVER, *arguments)
-    assert ended.code == 2
-    assert words in " ".join(ended.err.split())

@@ -14,15 +14,6 @@ import pytest
 QUICK = ("--resamples", 200)
 
 
-def test_the_card_names_what_failed_and_the_exit_code_says_so(goldless):
-    ended = goldless("crashtest", "sample", "--metric", "rouge-l,length", *QUICK)
-    assert ended.code == 5
-    assert "length: " in ended.out
-    assert "elongation" in ended.out
-    assert "failed: " in ended.err
-    assert "length (" in ended.err
-
-
 @pytest.mark.parametrize(("fail_on", "code"), [("fail", 5), ("never", 0)])
 def test_what_ends_with_five_can_be_chosen(goldless, fail_on, code):
     asked = ("--metric", "length", "--perturbation", "elongation", "--fail-on", fail_on)
@@ -97,14 +88,6 @@ def test_a_command_that_misbehaves_ends_in_one_clear_message(goldless, tmp_path,
     assert ended.code == 2
     assert message in ended.err
     assert "Traceback" not in ended.err
-
-
-def test_a_function_that_cannot_be_found_is_said(goldless, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text("def informative(response): return 1.0\n")
-    ended = crash(goldless, "python:mine.py:informativ")
-    assert ended.code == 2
-    assert "Did you mean 'informative'" in ended.err
 
 
 def test_a_metric_that_is_not_ours_can_be_scored_too(goldless, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from rich.console import Console
 
-from goldless.cli import explain as command
+from goldless.cli import score as command
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
@@ -60,14 +60,6 @@ def test_without_colour_the_sentences_have_their_numbers_in_80_columns(goldless,
     assert max(len(line) for line in lines if not line.startswith("information-map|")) <= 80
 
 
-def test_a_second_run_asks_nothing(goldless, pair):
-    arguments = pair()
-    first = goldless(*arguments)
-    second = goldless(*arguments)
-    assert second.out == first.out
-    assert "0 calls now (0 tokens), 4 from the journal" in second.err
-
-
 def test_each_token_has_the_colours_of_its_gain(goldless, pair, monkeypatch):
     shown = io.StringIO()
     terminal = Console(
@@ -86,16 +78,3 @@ def test_markup_and_control_characters_of_a_response_are_shown_not_obeyed(goldle
     assert "zarn [red]bluk[/red]." in ended.out
     assert "\x1b" not in ended.out
     assert "\x07" not in ended.out
-
-
-def test_a_wrong_name_ends_with_a_hint_and_code_2(goldless, study_file):
-    ended = goldless("explain", study_file(TEXTS), "--task", "t1", "--agent", "anne", "--peer", "bob")
-    assert ended.code == 2
-    assert "no agent 'anne' in the study. Did you mean 'ann'?" in ended.err
-    assert ended.out == ""
-
-
-def test_an_option_left_out_is_named(goldless, study_file):
-    ended = goldless("explain", study_file(TEXTS), "--task", "t1", "--agent", "ann")
-    assert ended.code == 2
-    assert "--peer" in ended.err

@@ -7,35 +7,6 @@ import json
 import pytest
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--base", "embedded", "--raw"), "only weights on this machine can be trained"),
-        (("--base", "hf:x", "--raw", "--held-out", "1.5"), "--held-out must be a number between 0 and 1, got 1.5"),
-        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "--seed must be from 0 to 4294967295"),
-        (("--base", "hf:x", "--raw", "--epochs", "0"), "--epochs must be a whole number of at least 1, got 0"),
-        (("--base", "hf:x"), "has no recorded rewrites"),
-        (("--base", "hf:x", "--raw", "--agents", "ann,bob,zoe"), "'zoe'"),
-        (("--base", "hf:x", "--raw", "--synopsis", "assw"), "no task has a synopsis 'assw'"),
-        (("--base", "hf:x?weights=3bit", "--raw"), "got 'weights=3bit'"),
-        (("--base", "hf:owner/model+nowhere", "--raw"), "got the base 'owner/model' and the adapter 'nowhere'"),
-    ],
-)
-def test_what_cannot_be_trained_ends_in_one_message_and_exit_code_2(goldless, study_file, tmp_path, options, message):
-    ended = goldless("finetune", study_file(), "--out", tmp_path / "out", *options)
-    assert (ended.code, ended.out) == (2, "")
-    assert message in ended.err
-    assert "Traceback" not in ended.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_one_task_is_too_few(goldless, study_file, tmp_path):
-    study = study_file({"t": {"ann": "x", "bob": "y", "cy": "z"}})
-    ended = goldless("finetune", study, "--out", tmp_path / "out", "--base", "hf:x", "--raw")
-    assert ended.code == 2
-    assert "at least 2 tasks must have" in ended.err
-
-
 @pytest.fixture
 def packages(monkeypatch):
     """What a training needs, and no request to the hub."""

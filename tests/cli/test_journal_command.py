@@ -96,20 +96,6 @@ def test_forget_deletes_by_model_and_by_age_after_asking(journal, path):
         assert connection.execute("select count(*) from bodies").fetchone() == (0,)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("forget", "--yes"), "Give --model NAME, --older-than DAYS, or both"),
-        (("forget", "--model", "gpt", "--yes"), "no replies of 'gpt'. It has replies of: http:new, http:old"),
-        (("merge", "none.sqlite"), "none.sqlite: no such file"),
-    ],
-)
-def test_wrong_words_are_one_message(journal, words, said):
-    ended = journal(*words)
-    assert ended.code == 2
-    assert said in ended.err
-
-
 def test_compact_gives_space_back(journal, path):
     journal("forget", "--model", "http:old", "--yes")
     before = path.stat().st_size

@@ -30,22 +30,6 @@ def test_it_runs_as_a_process():
     assert (done.returncode, done.stdout, done.stderr) == (0, f"goldless {library.__version__}\n", "")
 
 
-def test_doctor_tells_a_chat_model_from_a_scorer(goldless, script_file):
-    path = script_file([{"prompt": "a", "answer": "b"}])
-    read = json.loads(goldless("doctor", f"scripted:{path}", "--json").out)
-    assert read["capabilities"] == {
-        "scoring": False,
-        "chat": True,
-        "choice": True,
-        "one_call_choice": False,
-        "token_logprobs": False,
-        "together": False,
-        "keeps_prefixes": False,
-    }
-    assert (read["canaries"], read["complaint"], read["scored_tokens_per_second"]) == (None, None, None)
-    assert read["price_usd_per_million"] == [0.0, 0.0]
-
-
 @pytest.fixture
 def scorer_file(script_file):
     """A script that knows the canaries' questions; ``value`` gives log p by whether a text was copied."""
@@ -60,14 +44,6 @@ def scorer_file(script_file):
         return f"scripted:{script_file(rows)}"
 
     return make
-
-
-def test_doctor_shows_what_the_canaries_found(goldless, scorer_file):
-    ended = goldless("doctor", scorer_file(-1.0, -3.0))
-    assert ended.code == 0
-    assert "passed" in ended.out
-    assert "-4.0 / -12.0 nats" in ended.out
-    assert "free" in ended.out
 
 
 def test_doctor_ends_with_1_where_a_scorer_cannot_be_trusted(goldless, scorer_file):
@@ -100,14 +76,6 @@ def test_a_line_on_the_progress_has_stage_counts_rate_and_cost():
     bars(Progress("scoring", 0, 1000, 0, None))
     bars(Progress("scoring", 31, 1000, 310, None))
     assert bars.line() == "scoring: 31 of 1,000, 1.0/s 10 tok/s, price unknown, 16 min left"
-
-
-def test_the_rate_of_a_fleet_is_that_of_all_its_workers_and_failed_calls_are_no_progress():
-    times = iter([0.0, 10.0, 20.0, 20.0])
-    bars = ProgressBars(clock=lambda: next(times))
-    bars(Progress("scoring", 0, 500, 0, 0.0, workers=4))
-    bars(Progress("scoring", 40, 500, 0, 0.0, workers=4, failed=60))
-    assert bars.line() == "scoring: 40 of 500 (60 failed), 4 workers 4.0/s, 40 s left"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def installed(monkeypatch):
 
 def test_nothing_installed_is_an_empty_list_and_the_groups_are_named(goldless, installed):
     installed()
+    assert goldless("list", "plugins").out == ""
     ended = goldless("list", "plugins", "--json")
     assert json.loads(ended.out) == {"groups": list(GROUPS), "plugins": []}
     assert "goldless.metrics" in ended.err

@@ -61,30 +61,6 @@ def test_limits_are_given_for_all_traits_or_for_one(goldless, study_file, script
         assert ended.code == code, given
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--exam", "consistensy"), "Did you mean 'consistency'"),
-        (("--threshold", "high", "--exam", "consistency"), "--threshold must be a number, mean or none, got 'high'"),
-        (("--scale", "pair"), "Did you mean 'pairwise'"),
-        (("--easy", "ann"), "--easy must be two different agents"),
-        (("--describe", "honest"), "--describe must be NAME=TEXT, got 'honest'"),
-        (("--recorded",), "has no recorded judgements"),
-        (("--licence", "nowhere.json"), "nowhere.json"),
-    ],
-)
-def test_wrong_arguments_end_with_2_and_say_what_is_allowed(goldless, study_file, scripted, arguments, message):
-    ended = goldless("review", study_file(TEXTS), "--reviewers", scripted("honest"), *arguments)
-    assert ended.code == 2
-    assert message in ended.err
-
-
-def test_results_go_into_a_folder_that_can_be_reviewed_again(goldless, study_file, scripted, tmp_path):
-    goldless("review", study_file(TEXTS), "--reviewers", scripted("honest"), "--out", tmp_path / "run")
-    again = goldless("review", tmp_path / "run", "--recorded", "--json")
-    assert [row["agent"] for row in json.loads(again.out)["ranking"]] == ["ann", "bob", "cy"]
-
-
 def test_a_licensed_jury_answers_the_official_client(goldless, study_file, scripted, tmp_path):
     """Issued in a review, served as its own process, asked through the openai package."""
     honest = scripted("honest")
@@ -133,9 +109,3 @@ def test_a_licence_that_cannot_tell_how_to_reach_its_model_asks_for_that(goldles
     ended = goldless("serve-jury", licence)
     assert ended.code == 2
     assert "Try FILE.json=gguf:PATH" in ended.err
-
-
-def test_a_licence_that_is_not_there_is_named(goldless, tmp_path):
-    ended = goldless("serve-jury", tmp_path / "x.json")
-    assert ended.code == 2
-    assert "x.json" in ended.err

@@ -53,10 +53,6 @@ def test_what_it_cost_and_the_noise_are_told_on_standard_error(scored):
     assert "0 calls now (0 tokens), 26 from the journal" in scored().err
 
 
-def test_metrics_may_be_repeated_or_separated_by_commas(scored):
-    assert list(json.loads(scored("--json", "-m", "gem-raw,gem-raw", "-m", "gem-raw").out)["metrics"]) == ["gem-raw"]
-
-
 def test_options_reach_the_signature_which_is_one_line_unless_all_of_it_is_asked_for(scored):
     out = scored("--seed", 5, "--resamples", 150, "--level", 0.8, "--signature").out
     assert "|interval:tasks-bootstrap-t-or-t-0.8(skew-t-under-10)|" in out
@@ -272,16 +268,6 @@ def test_a_result_is_read_back_from_its_folder(goldless, study_file, tmp_path):
         library.load(run, "review")
     with pytest.raises(library.UserError, match="must be a run folder with one result"):
         library.load(tmp_path)
-
-
-def test_the_verdict_is_over_all_metrics_and_comes_before_the_tables(goldless, study_file):
-    ended = goldless("score", study_file(), "--metric", "rouge-l,length")
-    first, *rest = ended.out.splitlines()
-    assert first == "rouge-l: bob, ann and cy are tied: none is shown to be higher than another."
-    assert any(line.startswith("rouge-l (") for line in rest)
-    assert "better than #" not in ended.out
-    assert "higher is better" not in ended.out
-    assert "length (words, a control: longer is not better)" in ended.out
 
 
 def test_the_first_screen_has_at_most_24_lines_and_v_shows_every_metric(goldless, study_file, script):

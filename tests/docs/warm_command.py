@@ -20,7 +20,7 @@ from pathlib import Path
 
 IMPORTED = (
     *("goldless.cli.agree", "goldless.cli.compare", "goldless.cli.crashtest"),
-    *("goldless.cli.plan", "goldless.cli.score", "goldless.cli.study"),
+    *("goldless.cli.production", "goldless.cli.score", "goldless.cli.study"),
     *("goldless.comparison.gating", "goldless.meta_evaluation.agreement", "goldless.meta_evaluation.cost"),
     *("goldless.meta_evaluation.crash_test", "goldless.metrics.catalogue", "goldless.models.gguf"),
     *("goldless.models.chat_layout", "goldless.models.http_api.model", "goldless.reports.html.page"),

@@ -8,8 +8,7 @@ from pathlib import Path
 import mutated_files
 import pytest
 
-from goldless.cli.main import VERBS
-from goldless.cli.usage_errors import MOVED
+from goldless.cli.main import MOVED, VERBS
 
 NO_FILES = {"studio"}
 """Verbs that read no file of others: the studio shows what ``view`` does."""

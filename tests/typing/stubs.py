@@ -15,6 +15,7 @@ from typing import get_origin
 import goldless
 from goldless import api
 from goldless.cli import command
+from goldless.cli.main import find_verb
 from goldless.runs import options
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
@@ -45,7 +46,7 @@ def functions() -> str:
     homes = {**_homes(options), **_homes(command)}
     written = []
     for name in sorted(api.VERBS):
-        verb = api.declared_verb(name)
+        verb = find_verb(api.VERBS[name])
         homes |= _homes(inspect.getmodule(verb.work))
         written.append(_function(name, verb))
     source = ast.parse(inspect.getsource(api))

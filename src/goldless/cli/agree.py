@@ -37,6 +37,13 @@ class Judges:
     )
 
 
+def _nothing_compared(found: Agreement) -> tuple[int, str] | None:
+    judges = [judge for one in found.criteria for judge in one.judges]
+    compared = [one.value for judge in judges for one in judge.correlations] + [one.accuracy.accuracy for one in judges]
+    none = all(number is None for number in compared)
+    return (NOTHING, "no response has both a label and a score") if none else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Agreeing(Judges):
     measurement: Literal["auto", "nominal", "ordinal", "interval"] = option(
@@ -53,6 +60,7 @@ class Agreeing(Judges):
         "criterion": "Label criterion to use (default: each in turn).",
     },
     kept_as="agreement",
+    ends=_nothing_compared,
 )
 async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     """Compare metrics, recorded reviewers or external scores with the study's human labels.
@@ -75,12 +83,6 @@ def _tell_agreement(found: Agreement, output: Output) -> None:
     output.tell(found)
     if found.evaluation is not None:
         tell_all(found.evaluation, Output())
-    judges = [judge for one in found.criteria for judge in one.judges]
-    values_of = (
-        number for judge in judges for number in (*(c.value for c in judge.correlations), judge.accuracy.accuracy)
-    )
-    if all(number is None for number in values_of):
-        end(NOTHING, "no response has both a label and a score")
 
 
 # --- calibrate -------------------------------------------------------------------------------------------------------
@@ -140,13 +142,13 @@ async def calibrate(study: Study, own: Calibrating, options: Options) -> Calibra
 
 
 @calibrate.told
-def _tell_calibration(found: Calibration, output: Output, *, own: Calibrating, source: Study) -> None:
+def _tell_calibration(found: Calibration, output: Output, *, own: Calibrating, study: Study) -> None:
     from goldless.files import write_text
     from goldless.studies import with_labels
 
     notes = []
     if output.folder is not None:
-        labelled = source if own.labels is None else with_labels(source, own.labels)
+        labelled = study if own.labels is None else with_labels(study, own.labels)
         output.keep(labelled, "calibrate", "calibration", found)
         if found.next_labels:  # with their chances, which --drawn reads
             write_text(output.folder / NEXT_FILE, found.tables()[-1].to_csv())

@@ -9,30 +9,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from goldless.cli.completion import completer
-from goldless.cli.console import say
-from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output
+from goldless.cli.console import end, say
+from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output, tell_import
 from goldless.cli.settings_file import Keys, Set, settings
-from goldless.cli.usage_errors import UsageError, must_be
 from goldless.errors import UserError
-from goldless.runs.option_forms import (
-    LINES,
-    Option,
-    OptionForm,
-    check_each,
-    declared,
-    defaults,
-    option,
-    parsed,
-    split,
-    taken,
-)
+from goldless.runs.option_forms import LINES, Option, OptionForm, check_each, declared, defaults, option, parsed, split
 from goldless.runs.options import Options
+
+if TYPE_CHECKING:
+    from goldless.studies import Study
 
 __all__ = ["OUTPUT", "RESULT_FOLDER", "Command", "Reading", "Verb", "same", "verb", "verbs_app"]
 
@@ -53,8 +44,8 @@ MOST_OPTIONS = 13
 COMMON = ("folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
 """Options that a help shows, if the verb has them, beside those that come first and its own."""
 QUESTIONS = "Other questions, each with a help of its own"
-SETTINGS = "goldless.settings"
-"""Where a command's context keeps the settings that were made for it."""
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+"""Raised by typer for a command line that does not fit."""
 
 
 class VerbGroup(TyperGroup):
@@ -68,51 +59,50 @@ class Command(TyperCommand):
     """A verb: options that are not given are as the project's settings say; its help shows those that matter most."""
 
     shows_all = False
+    used: Set = {}  # noqa: RUF012 - replaced, never changed
+    """What the project's file sets for it."""
+
+    @property
+    def verb(self) -> Verb:
+        declaration: Verb = self.callback.__wrapped__  # type: ignore[union-attr]
+        return declaration
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The parsed command line: flags under their old names too, and the project's settings as defaults."""
-        for old, now in getattr(self.callback, "renamed", {}).items():
+        for old, now in self.verb.renamed.items():
             if old in {word.partition("=")[0] for word in args}:
                 say(f"note: {old} is now {now}", style="dim")
                 args = [now + word[len(old) :] if word.partition("=")[0] == old else word for word in args]
         self.shows_all = "--help-all" in args
-        args = ["--help"] if self.shows_all else args
-        given = {word.partition("=")[0] for word in args}
-        used: Set = {}
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
-            used = self.settings((*parent.command_path.split()[1:], str(self.name)), parent.find_root().command)
-        extra["default_map"] = {name: value for name, (value, _) in used.items()}
+            self.used = self.settings((*parent.command_path.split()[1:], str(self.name)), parent.find_root().command)
+        extra["default_map"] = {name: value for name, (value, _) in self.used.items()}
         try:
-            made = super().make_context(info_name, args, parent, **extra)
+            return super().make_context(info_name, ["--help"] if self.shows_all else args, parent, **extra)
         except UsageError as error:
             wrong: Any = error
             wrong.command = "goldless" if parent is None else f"{parent.command_path} {info_name}"
-            option = getattr(wrong, "param", None)
-            if option is None or option.name not in used or given & {*option.opts}:
-                raise
-            value, keys = used[option.name]
-            said = f"{keys[-1]} must be {must_be(wrong.message)}, got {value!r}"
-            raise settings().problem(keys, said) from None
-        made.meta[SETTINGS] = used
-        return made
+            raise
 
     def settings(self, verb: Keys, root: Any) -> Set:
         """The values that the project's file sets for this verb, by parameter, with their keys in the file."""
         if (found := settings()).path is None:
             return {}
-        found.check(getattr(root, "tables", ()))
+        found.check(getattr(root, "tables", ()), getattr(root, "moved", {}))
         options = [one for one in self.params if one.param_type_name == "option"]
-        return found.for_verb(verb, options, getattr(self.callback, "renamed", {}))
+        return found.for_verb(verb, options, self.verb.renamed)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb with the project's settings, where these may be used, and with models by their full names."""
         if (found := settings()).path is not None:
-            set_here = {
-                name: one
-                for name, one in ctx.meta[SETTINGS].items()
-                if ctx.get_parameter_source(name).name == "DEFAULT_MAP"
-            }
-            found.use(ctx.params, self.params, set_here)
+            sources = {name: ctx.get_parameter_source(name).name for name in self.used}
+            used = {name: self.used[name] for name, source in sources.items() if source == "DEFAULT_MAP"}
+            for name, (value, keys) in used.items():
+                try:
+                    self.verb.options[name][0].parse(value)
+                except UserError as error:
+                    raise found.problem(keys, f"{keys[-1]} must be {str(error).partition(' must be ')[2]}") from None
+            found.use(ctx.params, self.params, used)
         return super().invoke(ctx)
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -126,10 +116,9 @@ class Command(TyperCommand):
                 parameter.display_type_rich = lambda **_: None  # type: ignore[attr-defined]
         shown = self
         if not self.shows_all and len(options) > MOST_OPTIONS:
-            matter = getattr(self.callback, "matter", ()) or [one.name for one in options[:MOST_OPTIONS]]
             shown = copy(self)
             shown.epilog = f"[bold]{ctx.command_path} --help-all[/] shows all {len(options)} options."
-            shown.params = [copy(one) for one in self.params if one not in options or one.name in matter]
+            shown.params = [copy(one) for one in self.params if one not in options or one.name in self.verb.matter]
             for one in shown.params:
                 if isinstance(one, TyperOption) and one.rich_help_panel != QUESTIONS:
                     one.rich_help_panel = None
@@ -150,7 +139,7 @@ def verbs_app(help: str, *verbs: Verb, **more: Any) -> typer.Typer:  # noqa: A00
         help=help, pretty_exceptions_enable=False, add_completion=False, context_settings=named, **usual | more
     )
     for one in verbs:
-        made.command(one.__name__.strip("_"), cls=Command)(one)
+        made.command(one.__name__.strip("_"), cls=Command)(one.signed())
     return made
 
 
@@ -159,7 +148,7 @@ def _columns(given: Sequence[str]) -> dict[str, list[str]]:
     for word in split(given):
         name, equals, column = word.partition("=")
         if not equals or not name.strip() or not column.strip():
-            raise UserError(f"--columns must be NAME=COLUMN, got {word!r}. Try {EXAMPLE_COLUMNS}")
+            raise ValueError(f"NAME=COLUMN, got {word!r}. Try {EXAMPLE_COLUMNS}")
         found.setdefault(name.strip(), []).append(column.strip())
     return found
 
@@ -191,6 +180,24 @@ class Reading:
         "If an agent has several responses to a task: average over samples (default for logs), keep the first, or make "
         "more agents or tasks of them (NAME#2).",
     )
+
+    def read(self, paths: Sequence[str]) -> Study:
+        """The study in these files; what was found in them is told."""
+        from goldless.studies import import_study, sample_study
+
+        files = [sample_study()] if paths == ("sample",) and not Path("sample").exists() else paths
+        study = import_study(files, **{name: given for name, given in vars(self).items() if given})
+        tell_import(study)
+        return study
+
+    def words(self, paths: Sequence[str]) -> str:
+        """The study as it is given on a command line, with the options by which it is read."""
+        words = list(paths)
+        cells = [f"{name}={one}" for name, given in (self.columns or {}).items() for one in given]
+        words += ["--columns", ",".join(cells)] if cells else []
+        words += ["--wide"] if self.wide else []
+        named = {"--from": self.importer, "--repeats": self.repeats}
+        return shlex.join(words + [word for flag, value in named.items() if value for word in (flag, value)])
 
 
 def same(name: str, default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002
@@ -235,6 +242,8 @@ class Verb:
     """It knows that several samples are of one agent."""
     opens: Callable[[Any], Any] | None = None
     """Makes a study of what only Python can give."""
+    ends: Callable[[Any], tuple[int, str] | None] = lambda _: None
+    """Exit code and message for a result that is not as hoped; None: all is well."""
     questions: Mapping[str, str] = field(default_factory=dict)
     """Options that ask something else, with another help, and what that is."""
 
@@ -244,25 +253,30 @@ class Verb:
         self.given = set(inspect.signature(self.work).parameters)
         self.study = "study" in self.given
         self.returns = self.work.__annotations__["return"] != "None"
-        own = declared(self.own)
-        self.takes = [name for name in taken(Options, self.groups) if name not in {*own, *self.without}]
+        own, left_out = declared(self.own), {*declared(self.own), *self.without}
+        taken = ((name, one) for name, one in declared(Options).items() if {name, one.group} & {*self.groups})
+        self.takes = [name for name, _ in taken if name not in left_out]
         matter = list(dict.fromkeys((*self.first, *own, *COMMON)))
         asked = [flag.removeprefix("--") for flag in self.questions]
         self.matter = (*matter[: MOST_OPTIONS - len(asked)], *asked)
         self._tell: Callable[..., None] = lambda found, output: output.tell(found)
         self.__name__, self.__doc__ = self.work.__name__, _help_text(self.work.__doc__ or "")
-        options = self._options()
-        self.renamed = {one.old: one.flags[0] for one, _ in options.values() if one.old}
-        arguments = [name for name, (one, _) in options.items() if one.argument]
-        order = dict.fromkeys((*arguments, *self.first, *options))
-        arranged = [_parameter(name, *options[name], matters=name in self.first) for name in order]
+
+    def signed(self) -> Self:
+        """The verb with the signature that typer makes a command from."""
+        self.options = self._options()
+        self.renamed = {one.old: one.flags[0] for one, _ in self.options.values() if one.old}
+        arguments = [name for name, (one, _) in self.options.items() if one.argument]
+        order = dict.fromkeys((*arguments, *self.first, *self.options))
+        arranged = [_parameter(name, *self.options[name], matters=name in self.first) for name in order]
         self.__signature__ = inspect.Signature(arranged)
         self.__annotations__ = {one.name: one.annotation for one in arranged}
+        return self
 
     def told(self, tell: Callable[..., None]) -> Callable[..., None]:
         """Show results on the command line as this function does: it is given the result and the output.
 
-        By name it is also given ``own``, ``options``, ``source``, the study that was read, and ``study``, its words.
+        By name it is also given ``own``, ``options``, ``study``, and ``words``, which name the study.
         """
         self._tell = tell
         return tell
@@ -290,55 +304,50 @@ class Verb:
         return found
 
     def __call__(self, **words: Any) -> None:
-        """Run the command with the words of a command line."""
-        own = parsed(self.own, words)
-        output = parsed(Output, words)
+        """Run the command with the words of a command line: read the study, do the work, keep and show the result."""
+        own, output = parsed(self.own, words), parsed(Output, words)
         options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.usual)
-        study = None
-        if self.study:
-            from goldless.cli.output import tell_import
-            from goldless.studies.reading import StudyFiles
-
-            reading = {name: one for name, one in vars(parsed(Reading, words)).items() if one}
-            study = StudyFiles(words["study"], reading, tell_import)
+        reading, paths = parsed(Reading, words), tuple(words.get("study", ()))
+        study = reading.read(paths) if self.study else None
+        more = {"own": own, "options": options, "study": study, "words": reading.words(paths)}
         if not self.returns:
-            self.begin(study, own, options, output)
+            self.begin(**more, output=output)
             return
-        found, source = output.run(self, study, own, options)
+        found = output.run(self, study, own, options)
         if self.kept_as:
-            output.keep(source, self.__name__, self.kept_as, found)
-        more = {"own": own, "options": options, "source": source, "study": study}
+            output.keep(study, self.__name__, self.kept_as, found)
         wanted = inspect.signature(self._tell).parameters
         self._tell(found, output, **{name: one for name, one in more.items() if name in wanted})
+        if ending := self.ends(found):
+            end(*ending)
 
-    def begin(self, study: Any, own: Any, options: Options, output: Output | None = None) -> Any:
-        """Call the function; its result, or what is awaited for it."""
-        check_each(own)
-        given = {"study": study, "own": own, "options": options, "output": output}
+    def begin(self, **given: Any) -> Any:
+        """Call the function with what it takes; its result, or what is awaited for it."""
+        check_each(given["own"])
         return self.work(**{name: value for name, value in given.items() if name in self.given})
 
 
 def _parameter(name: str, one: Option, default: Any, *, matters: bool) -> inspect.Parameter:
-    """An option as typer knows it: None where it is not given and its default is not a single word."""
-    typed = one.form.typed
-    kind = get_args(typed)[0] if get_origin(typed) is list else typed
-    metavar = one.metavar or (METAVARS.get(kind) if isinstance(kind, type) else None)
-    said = _markup(one.help)
+    """An option as typer knows it: words, which the option itself parses; None where it is not given."""
+    form = one.form.typed
+    kind = get_args(form)[0] if get_origin(form) is list else form
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    metavar = one.metavar or (f"<{'|'.join(choices)}>" if choices else METAVARS.get(kind))
+    typed: Any = form if kind is bool or get_origin(form) is tuple else str if kind is form else list[str]
     if default is MISSING and not one.may_lack:
         default = inspect.Parameter.empty
-    elif not isinstance(default, str | int | float | Path):
+    elif isinstance(default, str | int | float | Path):
+        default = default if kind is bool else str(default)
+    else:
         default, typed = None, typed | None
-    shown: dict[str, Any] = {"metavar": metavar, "autocompletion": completer(name, metavar or "", one.help)}
-    if one.argument:
-        return _keyword(name, typed, typer.Argument(help=said, **shown), default)
-    shown["rich_help_panel"] = None if matters else one.group
-    if one.shown:
-        said += f"  [dim]\\[default: {_markup(one.shown)}][/dim]"
-        shown["show_default"] = False
-    return _keyword(name, typed, typer.Option(*one.flags, help=said, **shown | dict(one.typer)), default)
-
-
-def _keyword(name: str, typed: Any, info: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    said = _markup(one.help)
+    shown: dict[str, Any] = {"metavar": metavar, "autocompletion": completer(name, metavar or "", one.help, choices)}
+    if not one.argument:
+        shown |= {"rich_help_panel": None if matters else one.group, "hidden": one.hidden}
+        if one.shown:
+            said += f"  [dim]\\[default: {_markup(one.shown)}][/dim]"
+            shown["show_default"] = False
+    info = typer.Argument(help=said, **shown) if one.argument else typer.Option(*one.flags, help=said, **shown)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, info])
 
 
@@ -358,15 +367,3 @@ def _help_text(doc: str) -> str:
 def _markup(text: str) -> str:
     """Text with rich's markup escaped."""
     return re.sub(r"(\[[a-z#/@])", r"\\\1", text)
-
-
-def as_words(study: str) -> str:
-    """A study as it is given on a command line, with the options by which it is read."""
-    options = getattr(study, "options", {})
-    words = list(getattr(study, "paths", (study,)))
-    cells = [f"{name}={one}" for name, given in (options.get("columns") or {}).items() for one in given]
-    words += ["--columns", ",".join(cells)] if cells else []
-    words += ["--wide"] if options.get("wide") else []
-    named = {"--from": options.get("importer"), "--repeats": options.get("repeats")}
-    words += [word for flag, value in named.items() if value for word in (flag, value)]
-    return shlex.join(words)

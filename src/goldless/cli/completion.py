@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 LISTED = {"templates", "template", "critic_prompt", "scale", "debate", "exams", "perturbations", "strategies"}
@@ -15,8 +15,10 @@ Offers = Iterable[tuple[str, str]]
 """Words, each with what it is."""
 
 
-def completer(name: str, metavar: str, said: str) -> Callable[[str], Offers] | None:
-    """The function that completes a value; None: nothing is known, or typer knows the words."""
+def completer(name: str, metavar: str, said: str, choices: Sequence[str]) -> Callable[[str], Offers] | None:
+    """The function that completes a value; None: nothing is known."""
+    if choices:
+        return lambda incomplete: ((word, "") for word in choices if word.startswith(incomplete))
     if any(word in metavar for word in ("STUDY", "RUN", "FILES")):
         return lambda incomplete: _paths(incomplete, studies="STUDY" in metavar or "FILES" in metavar)
     offers: Callable[[], Offers] | None = None

@@ -5,18 +5,20 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rich.filesize import decimal
+
 from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import NOTHING, confirmed, end, say
 from goldless.cli.output import Output, plain_table
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import argument, option
+from goldless.runs.option_forms import POSITIVE, argument, option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -41,30 +43,26 @@ def batches(own: Batches, options: Options, output: Output) -> None:
       goldless journal batches
       goldless journal batches --forget batch_abc123
     """
-    from goldless.models.journal import Journal
     from goldless.models.journalled import batches_out, forget_batch
 
-    with closing(Journal(_path(options))) as journal:
+    with closing(_journal(options, new=True)) as journal:
         if (name := own.forget) is not None:
             known = {one: batch for batch in batches_out(journal) for one in (batch.id, batch.label) if one is not None}
             if name not in known:
                 hint = nearest(name, known) or ". goldless journal batches lists them"
                 raise UserError(f"no batch {name!r} is out{hint}")
             say(f"forgot {name}: the next run sends its {forget_batch(journal, known[name].label):,} calls again")
-        out = batches_out(journal)
+        out = [asdict(batch) for batch in batches_out(journal)]
     rows = [
-        {
-            "batch": batch.id or f"{batch.label} (not known whether it arrived)",
-            "model": batch.model,
-            "calls": batch.calls,
-            "cost": "price unknown" if batch.reserved_usd is None else f"{batch.reserved_usd:.2f} USD",
-            "sent": _day(batch.submitted_at, "%Y-%m-%d %H:%M"),
-        }
-        for batch in out
+        one
+        | {"id": one["id"] or f"{one['label']} (not known whether it arrived)"}
+        | {"submitted_at": _day(one["submitted_at"], "%Y-%m-%d %H:%M")}
+        for one in out
     ]
-    headings = {"batch": "batch", "model": "model", "calls": "calls", "cost": "at most", "sent": "sent (UTC)"}
-    table = plain_table("Batches that are out", rows, **headings)
-    output.print_tables([table], lambda: {"batches": [asdict(batch) for batch in out]})
+    headings = {"id": "batch", "model": "model", "calls": "calls", "submitted_at": "sent (UTC)"}
+    at_most = ("at most, USD", "usd", "price unknown")
+    tables = [plain_table("Batches that are out", rows, **headings, reserved_usd=at_most)] if rows else []
+    output.print_tables(tables, lambda: {"batches": out})
     if not out:
         say("no batch is out")
 
@@ -79,10 +77,9 @@ def files(*, output: Output) -> None:
       goldless journal files
     """
     kept = list(_kept())
-    rows = [{**one, "size": _size_in_words(one["bytes"])} for one in kept]
+    rows = [{**one, "size": decimal(one["bytes"])} for one in kept]
     headings = {"part": "what", "path": "where", "size": "size", "contents": "contents", "if_cleared": "if cleared"}
-    table = plain_table("Files of goldless on this machine", rows, **headings)
-    output.print_tables([table], lambda: {"kept": kept})
+    output.print_tables([plain_table("Files of goldless on this machine", rows, **headings)], lambda: {"kept": kept})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +102,7 @@ def clear(own: Clearing) -> None:
     """
     found = [one for one in _kept() if one["bytes"] and own.part in {one["part"], "all"}]
     for one in found:
-        size = _size_in_words(one["bytes"])
-        say(f"{one['part']}: {one['path']} ({size}; {one['contents']}). {one['if_cleared']}")
+        say(f"{one['part']}: {one['path']} ({decimal(one['bytes'])}; {one['contents']}). {one['if_cleared']}")
     if not found or not (own.yes or confirmed("clearing")):
         say("nothing was deleted" if found else "nothing to clear")
         return
@@ -135,12 +131,10 @@ def check(*, options: Options, output: Output) -> None:
 
     path = _path(options)
     found = check_journal(path)
-    counts = {"replies": ("sound replies", "count"), "damaged": ("damaged", "count")}
-    output.print_tables(
-        [plain_table(f"Journal {path}", [asdict(found)], **counts)],
-        lambda: {"journal": str(path), **asdict(found)},
-        below=found.problems,
+    table = plain_table(
+        f"Journal {path}", [asdict(found)], replies=("sound replies", "count"), damaged=("damaged", "count")
     )
+    output.print_tables([table], lambda: {"journal": str(path), **asdict(found)}, below=found.problems)
     if found.problems:
         saved = f"sqlite3 {path} .recover | sqlite3 saved"
         end(NOTHING, f"the file {path} is damaged. Restore it from a backup, or save what can be read: {saved}")
@@ -164,37 +158,29 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
     from goldless.models.journal_upkeep import model_totals
     from goldless.runs.store import noted_spending
 
+    with closing(_journal(options)) as journal:
+        models = [asdict(one) for one in model_totals(journal)]
     path = _path(options)
-    with closing(_existing(path)) as journal:
-        totals = model_totals(journal)
-    size = _size_of(_journal_files(path))
+    size = _size(path)
     tables = [
         plain_table(
-            f"Journal {path} ({_size_in_words(size)})",
-            ({**asdict(one), "since": _day(one.first), "until": _day(one.last)} for one in totals),
+            f"Journal {path} ({decimal(size)})",
+            [one | {"first": _day(one["first"]), "last": _day(one["last"])} for one in models],
             model="model",
             calls=("calls", "count"),
             tokens=("tokens", "count"),
             cost_usd=("USD", "usd", "unknown"),
             estimated=("estimated", "count"),
-            since="first reply",
-            until="last reply",
+            first="first reply",
+            last="last reply",
         )
     ]
     spent = () if own.run is None else noted_spending(own.run)
     if own.run is not None:
-        of_run = plain_table(
-            f"Run {own.run}",
-            spent,
-            verb="verb",
-            model="model",
-            calls="calls",
-            reused="from the journal",
-            cost_usd=("USD paid by the last process", "usd", "unknown"),
-            result_usd=("USD of the result", "usd", "unknown"),
-        )
-        tables.append(of_run)
-    models = [asdict(one) for one in totals]
+        headings = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
+        money = {"cost_usd": "USD paid by the last process", "result_usd": "USD of the result"}
+        paid = {name: (said, "usd", "unknown") for name, said in money.items()}
+        tables.append(plain_table(f"Run {own.run}", spent, **headings, **paid))
     output.print_tables(tables, lambda: {"journal": str(path), "bytes": size, "models": models, "run": spent})
 
 
@@ -206,18 +192,18 @@ def compact(*, options: Options) -> None:
       goldless journal compact
     """
     path = _path(options)
-    before = _size_of(_journal_files(path))
-    with closing(_existing(path)) as journal:
+    before = _size(path)
+    with closing(_journal(options)) as journal:
         journal.rows("vacuum")
         journal.rows("pragma wal_checkpoint(truncate)")
-    say(f"{path}: {_size_in_words(before)} before, {_size_in_words(_size_of(_journal_files(path)))} now")
+    say(f"{path}: {decimal(before)} before, {decimal(_size(path))} now")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forgetting:
     model: str | None = option(None, "Delete replies of this model, as goldless journal show names it.")
     older_than: float | None = option(
-        None, "Delete replies stored more than this many days ago.", "DAYS", typer={"min": 0}
+        None, "Delete replies stored more than this many days ago.", "DAYS", form=POSITIVE
     )
     dry_run: bool = option(False, "Only count what would be deleted.")
     yes: bool = option(False, "Delete without asking.", "--yes -y")
@@ -236,7 +222,7 @@ def forget(own: Forgetting, options: Options) -> None:
     if own.model is None and own.older_than is None:
         raise UserError("nothing says what to forget. Give --model NAME, --older-than DAYS, or both")
     before = None if own.older_than is None else time.time() - own.older_than * DAY_SECONDS
-    with closing(_existing(_path(options))) as journal:
+    with closing(_journal(options)) as journal:
         count, usd = forget_replies(journal, model=own.model, before=before, dry_run=True)
         cost = f" that cost {usd:.2f} USD" if usd else ""
         say(f"{count:,} replies{cost} {'would' if own.dry_run else 'will'} be deleted")
@@ -262,10 +248,9 @@ def merge(own: Merging, options: Options) -> None:
       goldless journal merge colleague.sqlite
       goldless journal merge old.sqlite --journal project.sqlite
     """
-    from goldless.models.journal import Journal
     from goldless.models.journal_upkeep import merge as merge_journal
 
-    with closing(Journal(_path(options))) as journal:
+    with closing(_journal(options, new=True)) as journal:
         for other in own.others:
             added, known = merge_journal(journal, other)
             say(f"{other}: {added:,} replies added, {known:,} were there already")
@@ -283,11 +268,12 @@ def _path(options: Options) -> Path:
     return options.journal or default_journal()
 
 
-def _existing(path: Path) -> Journal:
-    """The journal; only merging makes a new one."""
+def _journal(options: Options, *, new: bool = False) -> Journal:
+    """The journal; ``new``: also one that is not there yet."""
     from goldless.models.journal import Journal
 
-    if not path.is_file():
+    path = _path(options)
+    if not new and not path.is_file():
         raise UserError(f"{path}: no such journal. Runs that call models write it; --journal names another file")
     return Journal(path)
 
@@ -296,18 +282,15 @@ def _kept() -> Iterator[dict[str, Any]]:
     """The places where goldless keeps files, and what is lost if they are cleared."""
     from goldless.models.cache import compiled_folder, default_journal, models_folder
 
-    def place(part: str, path: Path, files: list[Path], contents: str, lost: str) -> dict[str, Any]:
-        size = _size_of(files)
-        return {"part": part, "path": str(path), "bytes": size, "contents": contents, "if_cleared": lost}
-
     journal = default_journal()
-    lost = "Runs call their models again, and pay again; run folders keep their results."
-    yield place("journal", journal, _journal_files(journal), _replies(journal), lost)
+    replies = {"part": "journal", "path": str(journal), "bytes": _size(journal), "contents": _replies(journal)}
+    yield replies | {"if_cleared": "Runs call their models again, and pay again; run folders keep their results."}
     for folder in (models_folder(), compiled_folder()):
         files = [path for path in folder.rglob("*") if path.is_file()]
         if files or folder == models_folder():
-            contents = f"{len(files)} file{'s' * (len(files) != 1)}"
-            yield place("models", folder, files, contents, "They are fetched or made again when needed.")
+            size, contents = sum(path.stat().st_size for path in files), f"{len(files)} file{'s' * (len(files) != 1)}"
+            models = {"part": "models", "path": str(folder), "bytes": size, "contents": contents}
+            yield models | {"if_cleared": "They are fetched or made again when needed."}
 
 
 def _replies(journal: Path) -> str:
@@ -327,21 +310,13 @@ def _journal_files(journal: Path) -> list[Path]:
     return [path for path in (journal, *(Path(f"{journal}{end}") for end in ("-wal", "-shm"))) if path.is_file()]
 
 
-def _size_of(files: Iterable[Path]) -> int:
-    return sum(path.stat().st_size for path in files)
+def _size(journal: Path) -> int:
+    return sum(path.stat().st_size for path in _journal_files(journal))
 
 
-def _size_in_words(size: int) -> str:
-    amount, units = float(size), ["B", "kB", "MB", "GB"]
-    while amount >= 1000 and len(units) > 1:
-        amount /= 1000
-        units.pop(0)
-    return f"{amount:.{0 if units[0] == 'B' else 1}f} {units[0]}"
-
-
-def _day(seconds: float | None, form: str = "%Y-%m-%d") -> str:
+def _day(seconds: Any, form: str = "%Y-%m-%d") -> str:
     """The day, or a question mark where a damaged journal does not say."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime(form)  # type: ignore[arg-type]
+        return datetime.fromtimestamp(seconds, UTC).strftime(form)
     except (TypeError, ValueError, OverflowError, OSError):
         return "?"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,7 @@ import typer
 import typer.main
 
 from goldless._version import __version__
-from goldless.cli.command import Command, Verb, VerbGroup, verbs_app
+from goldless.cli.command import Command, UsageError, Verb, VerbGroup, verbs_app
 from goldless.cli.console import (
     INCOMPLETE,
     INTERRUPTED,
@@ -31,8 +32,7 @@ from goldless.cli.console import (
     warnings_as_messages,
 )
 from goldless.cli.signals import Signals
-from goldless.cli.usage_errors import HOMES, MOVED, UsageError, usage_message
-from goldless.errors import GoldlessError, UserError, WaitingError
+from goldless.errors import GoldlessError, UserError, WaitingError, nearest
 from goldless.plugins import Catalogue, added_by_apps
 
 OURS: Mapping[str, Mapping[str, str]] = {
@@ -69,9 +69,42 @@ OURS: Mapping[str, Mapping[str, str]] = {
     },
     "Apps": {},
 }
-"""Verbs by what one wants, as the help shows them; most are a module of that name."""
+"""Verbs by what one wants, as the help shows them."""
+MOVED: Mapping[str, str] = {
+    "import": "study import",
+    "metrics": "list metrics",
+    "models": "list models",
+    "models list": "list models",
+    "models pull": "doctor",
+    "plugins": "list plugins",
+    "batches": "journal batches",
+    "cache": "journal",
+    "cache show": "journal files",
+    "cache clear": "journal clear",
+    "completion": "config completion",
+    "serve-jury": "jury",
+    "quickstart": "demo --study",
+    "consistency": "compare --rankings",
+    "drill": "crashtest --drill",
+    "perturb": "crashtest --write",
+    "cost": "plan --cost",
+}
+"""Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
 QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in now}
 """Verbs with an option that asks another question, and the module that answers it, with options of its own."""
+HOMES = {
+    "score": "score review select explain",
+    "agree": "agree bias calibrate",
+    "compare": "compare consistency gate",
+    "crashtest": "crashtest drill perturb",
+    "start": "demo quickstart doctor",
+    "production": "plan cost watch replay export",
+    "study": "study audit",
+    "about": "list config",
+    "journal": "journal",
+}
+"""Modules and their verbs."""
+MODULES = {verb: f"goldless.cli.{module}" for module, verbs in HOMES.items() for verb in verbs.split()}
 OF_APPS: Mapping[str, tuple[str, str, str]] = added_by_apps("goldless.verbs")
 """Verbs of apps, each with its panel, its line of help and its module."""
 PANELS: Mapping[str, Mapping[str, str]] = {
@@ -87,18 +120,22 @@ ADDED = Catalogue[Any](
 """Verbs that plugins add."""
 
 
+def find_verb(name: str) -> Any:
+    """A verb, or the application of those under one name; only its module is imported."""
+    if name in (*VERBS, *QUESTIONS.values()):
+        module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else MODULES[name])
+        return getattr(module, name, None) or getattr(module, f"{name}_verbs", None) or module.app
+    if (found := ADDED.get(name)) is None:
+        raise KeyError(name)
+    return found
+
+
 @functools.cache
 def _made(name: str) -> Any:
-    """The command of a verb; only its module is imported."""
-    if name in (*VERBS, *QUESTIONS.values()):
-        place = OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{HOMES.get(name, name)}"
-        module = importlib.import_module(place)
-        found = getattr(module, name, None) or module.app
-    elif (found := ADDED.get(name)) is None:
-        raise KeyError(name)
-    if isinstance(found, Verb):
+    """The command of a verb."""
+    if isinstance(found := find_verb(name), Verb):
         single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-        single.command(name=name, cls=Command)(found)
+        single.command(name=name, cls=Command)(found.signed())
         found = single
     return typer.main.get_command(found)
 
@@ -128,6 +165,8 @@ class Verbs(VerbGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = cast("dict[str, Any]", _ByName())
+
+    moved = MOVED
 
     @property
     def tables(self) -> Sequence[str]:
@@ -239,8 +278,10 @@ def _end(error: BaseException, signals: Signals) -> int:
         signals.tell(say)
         return signals.code
     if isinstance(error, UsageError):
-        if message := usage_message(error, list(_ByName())):
-            say(message, style="red")
+        if type(error).__name__ != "NoArgsIsHelpError":  # which printed the help
+            ctx: Any = getattr(error, "ctx", None)
+            path = getattr(error, "command", "goldless") if ctx is None else ctx.command_path
+            say(f"error: {_misunderstood(error, path)}\nTry '{path} -h' for help", style="red")
         return WRONG_INPUT
     if isinstance(error, OSError):
         say(f"error: {_unwritten(error)}", style="red")
@@ -252,6 +293,24 @@ def _end(error: BaseException, signals: Signals) -> int:
         return INCOMPLETE
     say(f"error: {error}", style="red")
     return WRONG_INPUT if isinstance(error, UserError) else NOTHING
+
+
+def _misunderstood(error: Any, path: str) -> str:
+    """What is wrong with a command line, in our words."""
+    if hasattr(error, "possibilities"):
+        known = [name for one in error.ctx.command.params for name in (*one.opts, *one.secondary_opts)]
+        longer = [name for name in known if name.startswith(error.option_name)]
+        hint = nearest(error.option_name, longer or [name for name in known if name.startswith("--")])
+        return f"unknown option {error.option_name!r}{hint}"
+    text = error.format_message().strip().removesuffix(".")
+    if unknown := re.match(r"No such command '(.*?)'", text):
+        word = unknown[1]
+        if path == "goldless" and Path(word).exists():
+            return f"{word!r} is not a verb. Did you mean 'goldless score {word}'?"
+        return f"unknown verb {word!r}{nearest(word, error.ctx.command.commands)}"
+    if missing := re.match(r"Missing (?:parameter|argument|option) '(.*?)'", text):
+        return f"{missing[1].split(' / ')[0]} is missing"
+    return text[0].lower() + text[1:] if text else "this command line is not understood"
 
 
 def _unwritten(error: OSError) -> str:

@@ -52,26 +52,24 @@ class Output:
         """Whether signatures and numeric details are printed: where asked for, and where a run is kept."""
         return self.verbose or self.folder is not None
 
-    def run(self, verb: Any, study: Any, own: Any, options: Options) -> tuple[Any, Study | None]:
-        """The result of a verb and the study that it was given, with a bar for every stage on standard error.
+    def run(self, verb: Any, study: Study | None, own: Any, options: Options) -> Any:
+        """The result of a verb, with a bar for every stage on standard error.
 
         A folder for results is checked first, and keeps the progress in a file.
         """
         from goldless.runs.progress import ProgressFile
         from goldless.runs.store import check_writable
-        from goldless.studies import as_study
 
-        source = None if study is None else as_study(study)
-        if source is not None and source.samples and not verb.averages_samples:
+        if study is not None and study.samples and not verb.averages_samples:
             say("warning: several samples of an agent count as several agents here; goldless score averages them")
         if not inspect.iscoroutinefunction(verb.work):
-            return verb.begin(source, own, options), source
+            return verb.begin(study=study, own=own, options=options)
         with ExitStack() as stack:
             bars = stack.enter_context(ProgressBars())
             tell: Callable[[Progress], None] = bars
             listeners: list[Tell] = [bars.so_far]
             if self.folder is not None:
-                check_writable(self.folder, source, replaces_evidence=verb.keeps_evidence)
+                check_writable(self.folder, study, replaces_evidence=verb.keeps_evidence)
                 progress = ProgressFile(self.folder, verb.__name__, tell)
                 stack.callback(before_ending(progress.interrupt))  # until the end is recorded
                 stack.push(progress)  # before it begins: a signal in between must not leave it running
@@ -83,7 +81,7 @@ class Output:
                     listener(boards)
 
             options = replace(options, progress=tell, say=say, so_far=so_far if verb.keeps_evidence else None)
-            return run_async(verb.begin, source, own, options), source
+            return run_async(functools.partial(verb.begin, study=study, own=own, options=options))
 
     def keep(self, source: Study | None, verb: str, name: str, found: Any) -> None:
         """Write a result beside others of the study, if there is a folder for it."""

@@ -1,21 +1,33 @@
-"""``goldless score`` and ``goldless review``: from a study to a leaderboard, by metrics or by reviewers."""
+"""``goldless score``, ``review``, ``select`` and ``explain``: from a study to what is better, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.command import RUN_FOLDER, as_words, verb
+from rich.text import Text
+
+from goldless.cli.command import RUN_FOLDER, same, verb
 from goldless.cli.console import NOBODY_PASSED, NOTHING, end, incomplete, out, say
 from goldless.cli.output import Output, print_whole, tell_spending
-from goldless.runs.options import REVIEWING, SCORING, STOPPING, Options
+from goldless.reports.formats import printable, simple_table
+from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.option_forms import REQUIRED, TEXT, option, values
+from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, REVIEWING, SCORING, STOPPING, Options
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from goldless.metrics.information_map import InformationMap, PeerSentence
+    from goldless.models.interface import ChatModel
     from goldless.reports.decisions import Stopped
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_outcome import Review
+    from goldless.selection.selecting import Selection
     from goldless.studies import Study
 
 
@@ -42,8 +54,8 @@ async def score(study: Study, *, options: Options) -> Evaluation:
 
 
 @score.told
-def tell_evaluation(found: Evaluation, output: Output, *, study: str = "", last: str = "") -> None:
-    """Keep and print an evaluation; ``study``: its words, to suggest what to run next; ``last``: a text after it."""
+def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last: str = "") -> None:
+    """Keep and print an evaluation; ``words``: of the study, to suggest what to run next; ``last``: a text after it."""
     from goldless.reports.document import write
     from goldless.reports.leaderboard import Leaderboard, over_all
     from goldless.reports.run_folder import RunFolder
@@ -69,8 +81,8 @@ def tell_evaluation(found: Evaluation, output: Output, *, study: str = "", last:
     if output.shown_as == "rich" and last:
         out().print(last, markup=False)
     _tell_cost(found, output)
-    if output.shown_as == "rich" and study:
-        for line in _suggested(as_words(study), found, output):
+    if output.shown_as == "rich" and words:
+        for line in _suggested(words, found, output):
             say(line)
     _end(found)
 
@@ -260,3 +272,200 @@ def tell_review(found: Review, output: Output, *, last: str = "") -> None:
         end(NOBODY_PASSED, found.nobody)
     if len(found.judgements) and found.judgements["value"].null_count() == len(found.judgements):
         end(NOTHING, "no verdict could be read")
+
+
+# --- select -----------------------------------------------------------------------------------------------------------
+
+SAMPLES = "More samples"
+
+
+def _questions(given: Any) -> Any:
+    """A study of a mapping of questions to lists of answers; anything else as it is."""
+    from goldless.selection.selecting import samples_study
+
+    return samples_study(given.items()) if isinstance(given, Mapping) else given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selecting:
+    tolerance: str | float = option(
+        "1sd",
+        "A response that is better by no more than this does not matter: in the metric's unit, or in standard "
+        "deviations of the responses' scores on the task, such as 0.5sd.",
+        form=TEXT,
+    )
+    sampler: str | ChatModel | None = option(
+        None, "Chat model that is asked for more samples while a task is undecided.", "MODEL", group=SAMPLES
+    )
+    most: int = option(24, "Most samples per task, with those in the file.")
+    temperature: float = option(1.0, "Temperature of the samples.")
+    max_tokens: int = option(1024, "Longest sample; a longer one is missing.")
+    system: str = option("", "System message for the sampler.")
+
+
+@verb(
+    *(METRICS, CRITIC, "alpha", "at_least", "seed", MODELS),
+    without=("jurors", "juror_families", "examples", "own_samples", "peers", "peer_sample", "budget_calls"),
+    first=("metrics", "scorer", "sampler", "most", "recorded"),
+    helps={
+        "metrics": "Metric to choose by, such as gem-raw+control, gem-s[prompt]+control or tvd-mi (default: "
+        "gem-raw+control; gem-raw where there is one task).",
+        "alpha": "Probability that a choice that is called decided is wrong.",
+        "at_least": "Common peers before a choice is called decided.",
+    },
+    averages_samples=True,
+    opens=_questions,
+    ends=lambda found: None if found.texts() else (NOTHING, "nothing could be chosen: no response has a score"),
+)
+async def select(study: Study, own: Selecting, options: Options) -> Selection:
+    """Choose the most informative response to each task among all of its responses, whoever gave them.
+
+    Each response is scored with all others as peers; the best one is chosen, with its margin over the runner-up and
+    whether that is decided. With a sampler, tasks that are not decided get more samples. Use --format csv or json for
+    the chosen texts.
+
+    Examples:
+      goldless select samples.jsonl --repeats samples
+      goldless select samples.csv --metric 'gem-s[prompt]+control' --format csv
+      goldless select tasks/ --sampler openai:gpt-4o-mini --most 20
+    """
+    from goldless.selection.selecting import Sampling, select_responses
+
+    sampling = None
+    if own.sampler is not None:
+        sampling = Sampling(
+            writer=own.sampler, most=own.most, temperature=own.temperature, max_tokens=own.max_tokens, system=own.system
+        )
+    return await select_responses(study, options, tolerance=own.tolerance, sampling=sampling)
+
+
+# --- explain ----------------------------------------------------------------------------------------------------------
+
+LIMITS_NATS = (-2.0, -0.5, 0.5, 2.0)
+"""Gains of a token at which its colours change."""
+SHADES = {
+    "bright_white on red": "below -2 nats",
+    "red": "below -0.5",
+    "": "near 0",
+    "green": "above +0.5",
+    "bright_white on green": "above +2",
+}
+"""Colours and name of each step: misleading red, informative green."""
+LOSSES = "Losses need not sum to the total: what two sentences both say is not lost with either alone."
+BAR = 8
+"""Characters of the longest bar."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explaining:
+    task: str = option(REQUIRED, "Task that both agents answered.", "NAME")
+    agent: str = option(REQUIRED, "Agent whose response is given.", "NAME")
+    peer: str = option(REQUIRED, "Agent whose response is predicted.", "NAME")
+    template: str = same(
+        "templates", "general", "Prompt wording: general, plain, peer-review, or FILE.toml.", form=TEXT
+    )
+    synopsis: str | None = option(
+        None, "Text of the task that is given as well: prompt, abstract, or any text column.", "COLUMN", group=None
+    )
+    text: Literal["responses", "rewrites"] = option("responses", "Explain the responses, or their recorded rewrites.")
+
+
+@verb("scorer", "journal", *CALLING, first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
+async def explain(study: Study, own: Explaining, options: Options) -> InformationMap:
+    """Show which sentence of one response makes which sentence of another more predictable.
+
+    Example:
+      goldless explain answers.csv --task refund --agent careful --peer brief
+    """
+    from goldless.runs.explaining import explain_pair
+
+    return await explain_pair(study, options, **values(own))
+
+
+@explain.told
+def _tell(found: InformationMap, output: Output) -> None:
+    table = sentence_table(found)
+    output.print_tables([table], lambda: asdict(found), rich=lambda: print_map(found, table.title, output))
+
+
+def _helped(found: InformationMap, number: int) -> tuple[str, float] | None:
+    """The peer's sentence that a sentence of the candidate makes most predictable, and by how much."""
+    best = found.helps_most(number)
+    return None if best is None else (f"P{best + 1}", found.matrix_nats[number][best])
+
+
+def sentence_table(found: InformationMap) -> ReportTable:
+    """The peer's sentences with what each gained, then the candidate's with what is lost without each."""
+    columns = (
+        Column("side", "whose", wide=True),
+        Column("agent", "agent", wide=True),
+        Column("sentence", ""),
+        Column("nats", "nats", "signed", decimals=2),
+        Column("helps", "helps most", absent=""),
+        Column("helps_nats", "nats", "signed", "", 2),
+        Column("text", "text"),
+    )
+    rows: list[dict[str, Any]] = [
+        {"side": "peer", "agent": found.peer, "sentence": f"P{i}", "nats": one.gain_nats, "text": one.text}
+        for i, one in enumerate(found.peer_sentences, 1)
+    ]
+    for i, telling in enumerate(found.candidate_sentences):
+        row = {"side": "candidate", "agent": found.agent, "sentence": f"C{i + 1}", "text": telling.text}
+        helps = dict(zip(("helps", "helps_nats"), _helped(found, i) or (), strict=False))
+        rows.append(row | {"nats": telling.contribution_nats} | helps)
+    given = f"the response of {found.agent} gives {found.total_nats:+.2f} nats about that of {found.peer}"
+    notes = ("P: how much likelier a sentence of the peer became. C: what is lost without a sentence of the agent.",)
+    return ReportTable(f"{found.task}: {given}", columns, tuple(rows), found.signature, notes)
+
+
+def print_map(found: InformationMap, title: str, output: Output) -> None:
+    """Print the map on standard output: the peer's sentences with coloured tokens, then the candidate's."""
+    out().print(Text(printable(title), "bold"), end="\n\n")
+    told = [(f"P{i}", one.gain_nats, _coloured(found, one)) for i, one in enumerate(found.peer_sentences, 1)]
+    out().print(_barred(f"{printable(found.peer)} (P): how much likelier each sentence became", told))
+    legend = Text("a token's gain: ", "dim")
+    for style, name in SHADES.items():
+        legend.append(f" {name} ", style).append(" ")
+    out().print(legend)
+    if found.end_gain_nats is not None:
+        end = f"({found.end_gain_nats:+.2f})"
+        out().print(f"The sentences and the end of the response {end} sum to the total.", style="dim")
+    out().print()
+    telling = [
+        (f"C{i + 1}", one.contribution_nats, Text(printable(one.text)), "→ {} {:+.2f}".format(*helps) if helps else "-")
+        for i, one in enumerate(found.candidate_sentences)
+        for helps in [_helped(found, i)]
+    ]
+    out().print(_barred(f"{printable(found.agent)} (C): what is lost without each sentence", telling, "helps most"))
+    out().print(LOSSES, style="dim")
+    if output.with_details:
+        out().print(f"\n{printable(found.signature)}", markup=False, soft_wrap=True, style="dim")
+
+
+def _barred(title: str, rows: Sequence[tuple[Any, ...]], *more: str) -> Table:
+    """A row per sentence: its name, value, a bar that is long for large values of either sign, its text, and more."""
+    table = simple_table(title)
+    table.add_column("", no_wrap=True)
+    table.add_column("nats", no_wrap=True, justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("sentence", overflow="fold", ratio=1)
+    for heading in more:
+        table.add_column(heading, no_wrap=True)
+    largest = max((abs(nats) for _, nats, *_ in rows), default=0.0) or 1.0
+    for name, nats, *texts in rows:
+        bar = Text("▇" * round(abs(nats) / largest * BAR), "green" if nats > 0 else "red")
+        table.add_row(name, f"{nats:+.2f}", bar, *texts)
+    return table
+
+
+def _coloured(found: InformationMap, sentence: PeerSentence) -> Text:
+    """The sentence, each token in the colours of its gain."""
+    shown = Text()
+    for token in found.tokens:
+        start, end = max(token.start, sentence.start), min(token.end, sentence.end)
+        if start < end:
+            part = printable(found.peer_text[start:end])
+            word = part.lstrip()
+            shown.append(part[: len(part) - len(word)])
+            shown.append(word, list(SHADES)[bisect(LIMITS_NATS, token.gain_nats)])
+    return shown

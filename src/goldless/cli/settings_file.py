@@ -26,7 +26,6 @@ from typing import Any
 import typer
 
 from goldless.cli.console import say
-from goldless.cli.usage_errors import MOVED
 from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
@@ -86,12 +85,12 @@ class Settings:
                 raise self.problem(keys, f"{name} is a name of goldless's own. Choose another")
         return {name: model for name, (_, model) in found.items()}
 
-    def check(self, verbs: Sequence[str]) -> None:
-        """Refuse what none of the verbs knows, and models that are not named as one."""
+    def check(self, verbs: Sequence[str], moved: Mapping[str, str]) -> None:
+        """Refuse what none of the verbs knows, and models that are not named as one; ``moved``: verbs by old names."""
         known = {_key(flag) for one in declared(Options).values() for flag in (*one.flags, one.old)}
         for first, *more in self.entries:
             if more and first not in (*verbs, MODELS):
-                now = f". It is [{MOVED[first].replace(' ', '.')}] now" if first in MOVED else ""
+                now = f". It is [{moved[first].replace(' ', '.')}] now" if first in moved else ""
                 said = f"a table must be models or the name of a verb, got [{first}]"
                 raise self.problem((first,), said + (now or nearest(first, (MODELS, *verbs))))
             if not more and _key(first) not in {*known, "format", "verbose"}:

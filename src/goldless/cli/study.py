@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
+from shlex import quote, split
 from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import Reading, verb, verbs_app
-from goldless.cli.console import WRONG_INPUT, echo, end, say
+from goldless.cli.console import echo, say
 from goldless.cli.output import OUTPUT, Output, plain_table
-from goldless.errors import StudyError
 from goldless.runs.option_forms import REQUIRED, argument, option, values
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def import_(own: Importing, output: Output) -> None:
 
 
 @verb()
-def check(study: Any) -> None:
+def check(study: Study) -> None:
     """Read every row of a study and report everything that is wrong, with file and line.
 
     Examples:
@@ -78,38 +77,29 @@ def check(study: Any) -> None:
       goldless study check study/
     """
     from goldless.audit.texts import study_warnings
-    from goldless.studies import as_study
     from goldless.studies.recorded import check_inside
 
-    try:
-        found = as_study(study)
-        check_inside(found.recorded_tables, found.name)
-    except StudyError as error:
-        for problem in error.problems:
-            say(str(problem))
-        end(WRONG_INPUT, str(error).splitlines()[0], style="")
-    missing = len(found.tasks) * len(found.agents) - found.n_responses
-    counts = [f"{len(found.tasks):,} tasks", f"{len(found.agents):,} agents"]
-    counts += [f"{found.n_responses:,} responses ({missing:,} missing)"] * bool(found.n_responses)
-    counts += [f"{found.n_ratings:,} ratings"] * bool(found.n_ratings)
-    counts += [f"{found.n_preferences:,} preferences"] * bool(found.n_preferences)
-    counts += [f"recorded: {', '.join(found.recorded)}"] * bool(found.recorded)
-    echo(f"{found.name}: OK, {', '.join(counts)}\n")
-    for warning in study_warnings(found):
+    check_inside(study.recorded_tables, study.name)
+    missing = len(study.tasks) * len(study.agents) - study.n_responses
+    counts = [f"{len(study.tasks):,} tasks", f"{len(study.agents):,} agents"]
+    counts += [f"{study.n_responses:,} responses ({missing:,} missing)"] * bool(study.n_responses)
+    counts += [f"{study.n_ratings:,} ratings"] * bool(study.n_ratings)
+    counts += [f"{study.n_preferences:,} preferences"] * bool(study.n_preferences)
+    counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
+    echo(f"{study.name}: OK, {', '.join(counts)}\n")
+    for warning in study_warnings(study):
         say(f"warning: {warning}", style="yellow")
 
 
 @verb()
-def show(study: Any, *, output: Output) -> None:
+def show(study: Study, *, output: Output) -> None:
     """Show counts of tasks, agents, responses and labels, what is missing, and the first task.
 
     Examples:
       goldless study show answers.csv
       goldless study show sample
     """
-    from goldless.studies import as_study
-
-    summary = _summary(as_study(study))
+    summary = _summary(study)
     first, agents, mean = summary["first_task"], summary["agents"], summary["mean_characters"]
     bases = {agent["sample_of"] or agent["agent"] for agent in agents}
     samples = f", {len(agents):,} samples of them" * (len(bases) < len(agents))
@@ -144,7 +134,7 @@ def show(study: Any, *, output: Output) -> None:
 
 
 @verb()
-def audit(study: Any, *, output: Output) -> None:
+def audit(study: Study, *, words: str, output: Output) -> None:
     """Look for shared texts, copied prompts, colluding agents and metrics that contradict each other.
 
     Calls no model. In a folder written by goldless score --out, the scores are audited too, with the peer graph.
@@ -156,11 +146,10 @@ def audit(study: Any, *, output: Output) -> None:
     from goldless.audit.texts import text_findings
     from goldless.reports.document import write
     from goldless.reports.run_folder import RunFolder
-    from goldless.studies import as_study
 
-    run = RunFolder(study)
+    run = RunFolder(study.path or "")
     run.required("leaderboard")
-    of_texts = text_findings(as_study(study))
+    of_texts = text_findings(study)
     scored = run.leaderboard is not None
     of_scores = [one for one in run.leaderboard.findings if one.metrics] if run.leaderboard is not None else []
     keys = ("kind", "agents", "metrics", "message")
@@ -175,7 +164,7 @@ def audit(study: Any, *, output: Output) -> None:
             tables.append(plain_table(title, graph["links"], first="agent", second="agent", **numbers))
     output.print_tables(
         tables,
-        lambda: {"study": study, "findings": found, "peer_graphs": graphs},
+        lambda: {"study": split(words)[0], "findings": found, "peer_graphs": graphs},
         below=() if found else ("Nothing suspicious was found.",),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from goldless.errors import UserError, nearest
 from goldless.runs.places import find_place
@@ -19,6 +19,7 @@ M = TypeVar("M")
 AS_BEFORE = ""
 REQUIRED: Any = MISSING
 """Instead of a default, for an option that must be given."""
+KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number", Path: "a path"}
 
 
 def _same(value: Any) -> Any:
@@ -37,6 +38,20 @@ class OptionForm:
     """The value of a Python argument."""
     must_be: str = ""
     allows: Callable[[Any], bool] = lambda _: True
+    advice: Callable[[Any], str] = lambda _: ""
+    """What to try instead of a value that is not allowed."""
+
+    def words(self, given: Any) -> Any:
+        """Words of a command line as what ``parse`` takes."""
+        kind = get_args(self.typed)[0] if get_origin(self.typed) is list else self.typed
+        if isinstance(given, list | tuple):
+            return [replace(self, typed=kind).words(one) for one in given]
+        if get_origin(kind) is Literal and given not in get_args(kind):
+            raise ValueError(f"one of {', '.join(get_args(kind))}, got {given!r}")
+        try:
+            return kind(given) if kind in KINDS else given
+        except ValueError:
+            raise ValueError(f"{KINDS[kind]}, got {given!r}") from None
 
 
 ANYTHING = OptionForm(str)
@@ -67,19 +82,23 @@ class Option:
     """It says how the command shows the result; Python has no use for it."""
     may_lack: bool = False
     """A command that leaves it out gives None, although Python must give a value."""
-    typer: Mapping[str, Any] = field(default_factory=dict)
-    """More for the command line."""
+    hidden: bool = False
+    """No help shows it: it is given in the name of a metric."""
 
     def parse(self, words: Any) -> Any:
         """The value of words on the command line."""
-        name = (*self.flags, self.metavar)[0]
+        name = str((*self.flags, self.metavar)[0])
         try:
-            value = self.form.parse(words)
+            value = self.form.parse(self.form.words(words))
         except ValueError as error:
             raise UserError(f"{name} must be {error}") from None
-        if not self.form.allows(value):
-            raise UserError(f"{name} must be {self.form.must_be}, got {value!r}")
+        self.check(value, name)
         return value
+
+    def check(self, value: Any, name: str) -> None:
+        """Refuse a value that is not allowed."""
+        if not self.form.allows(value):
+            raise UserError(f"{name} must be {self.form.must_be}, got {value!r}{self.form.advice(value)}")
 
 
 def option(
@@ -143,11 +162,6 @@ def defaults(model: Any) -> Mapping[str, Any]:
     return {one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(model)}
 
 
-def taken(model: Any, takes: Collection[str]) -> list[str]:
-    """The fields of the groups, and those that are named alone, in the order of their declaration."""
-    return [name for name, one in declared(model).items() if one.group in takes or name in takes]
-
-
 def keywords(model: Any, names: Iterable[str]) -> dict[str, str]:
     """The fields of these names by what Python calls them, also by what it called them before."""
     options = declared(model)
@@ -198,8 +212,8 @@ def check_each(options: Any) -> None:
     usual = defaults(model)
     for name, one in declared(model).items():
         value = getattr(options, name)
-        if (value is not None or usual[name] is not None) and not one.form.allows(value):
-            raise UserError(f"{one.keyword} must be {one.form.must_be}, got {value!r}")
+        if value is not None or usual[name] is not None:
+            one.check(value, one.keyword)
 
 
 def values(options: Any, *without: str) -> dict[str, Any]:
@@ -317,7 +331,10 @@ SCORES = OptionForm(list[Path])
 """Files with scores; from Python also scores by metric, task and agent."""
 FILES = OptionForm(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
 POSITIVE = _number(0, math.inf, "a finite number above 0")
-LEVEL = _number(0, 1, "a number between 0 and 1")
+LEVEL = replace(
+    _number(0, 1, "a number between 0 and 1"),
+    advice=lambda given: f". Try {given / 100:g}" if isinstance(given, int | float) and 50 <= given < 100 else "",
+)
 LINES = OptionForm(list[str], parse=tuple, accept=several)
 NAMES = OptionForm(list[str], parse=split, accept=several)
 ONE_LIST = OptionForm(str, parse=lambda text: split([text]), accept=several)

@@ -131,7 +131,7 @@ class Options:
         form=by_name("FAMILY", last=True),
     )
     examples: int = option(
-        3, "Worked examples that a juror is shown: peer-prediction[examples=N].", at_least=0, typer={"hidden": True}
+        3, "Worked examples that a juror is shown: peer-prediction[examples=N].", at_least=0, hidden=True
     )
     on_too_long: Literal["error", "skip"] = option(
         "error", "If a text does not fit the scorer's context: stop, or skip it and count it as missing."
@@ -144,12 +144,8 @@ class Options:
     critic: str | ChatModel = option(
         "embedded", "Model that distinguishes matched pairs from shuffled ones.", "MODEL", group=CRITIC
     )
-    critic_prompt: str = option(
-        "same-source", "Prompt for the critic: same-source, three-level.", "NAME", typer={"hidden": True}
-    )
-    shuffles: int | None = option(
-        None, "Shuffled pairs per matched pair: tvd-mi[shuffles=N].", at_least=1, typer={"hidden": True}
-    )
+    critic_prompt: str = option("same-source", "Prompt for the critic: same-source, three-level.", "NAME", hidden=True)
+    shuffles: int | None = option(None, "Shuffled pairs per matched pair: tvd-mi[shuffles=N].", at_least=1, hidden=True)
     budget_calls: int | None = option(None, "Maximum critic calls; the most informative pairs are selected.", "CALLS")
     reviewers: Sequence[Any] | Mapping[str, Any] = option(
         (),

@@ -6,9 +6,9 @@ import csv
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,34 +158,10 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StudyFiles:
-    """Files of a study as a command line names them, and how to read them."""
-
-    paths: Sequence[str]
-    options: Mapping[str, Any]
-    """Of ``import_study``."""
-    tell: Callable[[Study], None]
-    """Is given the study once it is read."""
-
-    def __fspath__(self) -> str:
-        return self.paths[0]
-
-    __str__ = __fspath__
-
-    def read(self) -> Study:
-        sample = self.paths == [SAMPLE] and not Path(SAMPLE).exists()
-        study = import_study([sample_study()] if sample else self.paths, **self.options)
-        self.tell(study)
-        return study
-
-
 def as_study(source: Any) -> Study:
     """The study itself, or the one read from a path, a frame or rows; ``sample``: the built-in sample study."""
     if isinstance(source, Study):
         return source
-    if isinstance(source, StudyFiles):
-        return source.read()
     if isinstance(source, str) and source == SAMPLE and not Path(SAMPLE).exists():
         source = sample_study()
     if isinstance(source, str | os.PathLike):

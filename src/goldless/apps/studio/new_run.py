@@ -182,6 +182,7 @@ def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
         columns=COLUMNS,
         named=dict(reading.columns),
         chosen=chosen,
+        defaults=Options(),
         options={flag: option for flag, (_, option) in ASKED.items()},
         offered={metric: METRICS[metric].partition(";")[0] for metric in OFFERED},
         usual=() if study is None else with_default_metrics(study, Options()).metrics,

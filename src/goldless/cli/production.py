@@ -1,0 +1,322 @@
+"""``goldless plan``, ``watch``, ``replay`` and ``export``: before a run, from run to run, and after it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goldless.cli.command import same, verb
+from goldless.cli.console import CHANGED, DIFFERENT, echo, out, say
+from goldless.cli.output import OUTPUT, Output, plain_table
+from goldless.errors import UserError
+from goldless.runs.option_forms import FILE, LINES, REQUIRED, TEXT, argument, option, values, whole
+from goldless.runs.options import CRITIC, DETECTION, METRICS, MODELS, REVIEWERS, STATISTICS, Options
+
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.cost import CostReport
+    from goldless.meta_evaluation.watching import WatchReport
+    from goldless.runs.estimate import Plan
+    from goldless.runs.replay import Replay
+    from goldless.studies import Study
+
+
+READING = (
+    "calls: distinct calls (a repeated one is taken from the journal); known: already in the journal; tokens: as a "
+    "server charges them; computed: with shared beginnings counted once; USD and time: of calls not yet known; "
+    "?: unknown."
+)
+
+
+@verb(
+    *(METRICS, CRITIC, "reviewers", "seed", DETECTION, "alpha", "at_least", MODELS),
+    without=("on_too_long", "budget_usd"),
+    first=("metrics", "scorer", "rewriters", "critic", "recorded"),
+    averages_samples=True,
+    questions={"--cost": "Estimate the cost of metrics and reviewers, also on more tasks."},
+)
+async def plan(study: Study, *, options: Options) -> Plan:
+    """Estimate calls, tokens, cost and time of a score, for each metric alone and for all together. Calls no model.
+
+    Examples:
+      goldless plan answers.csv
+      goldless plan answers.csv --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
+      goldless plan answers.csv --detect 0.3
+    """
+    from goldless.runs.estimate import plan_study
+
+    return await plan_study(study, options)
+
+
+@plan.told
+def _tell_plan(found: Plan, output: Output) -> None:
+    def shown(row: Any) -> dict[str, Any]:
+        free = [name for name in ("cost_usd", "usd") if getattr(row, name, None) == 0 and output.shown_as == "rich"]
+        return asdict(row) | dict.fromkeys(free, "free")
+
+    calls = plain_table(
+        f"Plan for {found.study}",
+        map(shown, (*found.rows, *found.together)),
+        metric=("metric", "text", "all together"),
+        part="calls the",
+        model=("model", "text", None, 4, True),
+        calls=("calls", "count"),
+        known=("known", "count", "?"),
+        tokens=("tokens", "count"),
+        computed_tokens=("computed", "count"),
+        cost_usd=("USD", "usd", "?"),
+        seconds=("time", "seconds", "?"),
+    )
+    tables = [replace(calls, apart=len(found.together))]
+    if found.power is not None:
+        deciding = plain_table(
+            f"Tasks to detect {found.power.detect:g} standard deviations",
+            map(shown, found.power.rows),
+            question="to decide",
+            tests=("comparisons", "count"),
+            tasks=("tasks", "count", "too many"),
+            usd=("USD", "usd", "?"),
+            seconds=("time", "seconds", "?"),
+            tasks_until=("within", "count", "-"),
+        )
+        tables.append(deciding)
+    models = {row.part: row.model for row in found.together}
+    nobody = () if found.together else ("No model is called: everything is computed from the study.",)
+    below = (*nobody, READING, *(f"{part}: {model}" for part, model in models.items()), *found.notes)
+    output.print_tables(tables, lambda: asdict(found), below=below)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costing:
+    tasks: int = option(10_000, "Also estimate the cost on N tasks like these.", at_least=1)
+    reviewer_price: Sequence[str] = option(
+        (), "Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", "NAME=USD", group=REVIEWERS, form=LINES
+    )
+    tokens_per_judgement: float | None = option(
+        None, "Tokens per judgement (default: a quarter of the question's characters)."
+    )
+    runs: Sequence[Path | str] = option(
+        (), "Run folder whose actual spending is used instead of an estimate. Repeat it.", "--run FOLDER", group=MODELS
+    )
+
+
+@verb(
+    *(METRICS, CRITIC, "reviewers", "scale", "orders", "own_family", STATISTICS, MODELS),
+    without=("on_too_long", "recorded"),
+    first=("metrics", "reviewers", "tasks", "folder"),
+    usual={"metrics": ()},
+    helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
+    kept_as="cost",
+)
+async def cost(study: Study, own: Costing, options: Options) -> CostReport:
+    """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
+
+    Examples:
+      goldless plan --cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
+      goldless plan --cost answers.csv --reviewers openai:gpt-4o-mini,openai:gpt-4o
+    """
+    from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
+
+    if not (options.metrics or options.reviewers or own.runs):
+        options = replace(options, metrics=("gem-raw",))
+    prices = parse_reviewer_prices(own.reviewer_price)
+    known = reviewer_costs(study, options, prices=prices, tokens_a_judgement=own.tokens_per_judgement)
+    return await find_costs(study, options, tasks=own.tasks, runs=own.runs, reviewers=known)
+
+
+@cost.told
+def _tell_cost(found: CostReport, output: Output) -> None:
+    from goldless.reports.report_table import seconds_text, usd_text
+
+    notes, total = [], found.total
+    if total is not None and len(found.rows) > 1:
+        money = "price unknown for a part of it" if total.usd is None else f"{usd_text(total.usd)} USD"
+        time = "time not known" if total.seconds is None else seconds_text(total.seconds)
+        notes = [f"all of it on {found.tasks:,} tasks: {total.tokens:,.0f} tokens, {money}, {time}"]
+    output.tell(found, notes=notes)
+
+
+# --- watch -----------------------------------------------------------------------------------------------------------
+
+
+def _alarm(found: WatchReport) -> tuple[int, str] | None:
+    who = "system and judge" if found.who == "both" else found.who
+    return (CHANGED, f"alarm: {who} changed") if found.changed else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watching:
+    anchors: Any = option(REQUIRED, "Fixed study that is asked on every occasion.", "STUDY", form=TEXT, may_lack=True)
+    folder: Path | str = argument("FOLDER", "Folder that keeps the occasions; new at first.")
+    scale: str = same("scale", "5-level", "Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.")
+    stream: Path | str | None = option(
+        None,
+        "Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].",
+        "PATH",
+        group=None,
+        form=FILE,
+    )
+    alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch")
+    guard: int = option(
+        2, "Occasions within which anchors must follow a stream's alarm to blame the judge.", at_least=0
+    )
+    repeats: int | None = option(
+        None,
+        "How often to ask each anchor now (default: 4 at first, then 1).",
+        "--times N",
+        keyword="times",
+        old="--repeats",
+        form=whole(1, or_none=True),
+    )
+    restart: bool = option(
+        False, "Compare from this occasion on, after an alarm was looked into.", "--restart/--no-restart"
+    )
+    show: bool = option(False, "Show what is known and ask nothing.", "--show/--no-show", group=None)
+
+
+@verb(
+    *(METRICS, CRITIC, "reviewers", "task_description", "seed", MODELS),
+    without=("recorded", "metric_timeout_seconds"),
+    first=("anchors", "metrics", "scorer", "reviewers", "stream", "show"),
+    usual={"metrics": ()},
+    helps={
+        "metrics": "Metric whose scorer or critic is watched, such as gem-raw.",
+        "reviewers": "Model that is watched as a judge.",
+        "seed": "Seed for ties between equal values; fixed on the first occasion.",
+    },
+    ends=_alarm,
+)
+async def watch(own: Watching, options: Options) -> WatchReport:
+    """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
+
+    Run the same command on a schedule you keep, such as cron. Every run asks anew, past the journal; an interrupted one
+    is resumed and pays once. Exit code 8: a change was found.
+
+    Examples:
+      goldless watch watch/ --anchors sample --metric gem-raw
+      goldless watch watch/ --anchors anchors/ --reviewers openai:MODEL --stream runs/tonight
+      goldless watch watch/ --show
+    """
+    from goldless.meta_evaluation.watching import watch as ask_anchors
+    from goldless.meta_evaluation.watching import watched
+    from goldless.studies import as_study
+
+    if own.show:
+        return watched(own.folder, guard=own.guard)
+    if own.anchors is None:
+        raise UserError("--anchors must name a study. Try --anchors sample, or --show to see what is known")
+    chosen = replace(options, scale=own.scale)
+    return await ask_anchors(as_study(own.anchors), chosen, **values(own, "anchors", "scale", "show"))
+
+
+# --- replay and export -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replaying:
+    run: str = argument("RUN_OR_URL", "A run folder, an archive of one, or the archive's address.")
+    badge: Path | None = option(None, "Write a badge with the result.", "FILE.svg", command_only=True)
+
+
+@verb(ends=lambda found: (DIFFERENT, found.sentence) if found.outcome == "different" else None)
+async def replay(own: Replaying) -> Replay:
+    """Recompute the results of a run folder from its own evidence, and compare them with what it printed.
+
+    Calls no model, and runs no code that comes with the folder. Exit code 9: a recomputed value differs.
+
+    Examples:
+      goldless replay runs/first
+      goldless replay https://example.org/run.tar.gz --badge replay.svg
+    """
+    from goldless.runs.replay import published_run
+    from goldless.runs.replay import replay as replayed
+
+    with published_run(own.run) as folder:
+        return await replayed(folder)
+
+
+@replay.told
+def _tell_replay(found: Replay, output: Output, *, own: Replaying) -> None:
+    from goldless.files import write_text
+    from goldless.reports.formats import Colour, badge_svg
+    from goldless.runs.replay import SHOWN
+
+    output.show(found)
+    lines = []
+    for part in found.parts:
+        more, name = len(part.differences) - SHOWN, part.name
+        shown = part.differences[:SHOWN]
+        lines += [f"{name}: {one.place}: printed {one.printed}, now {one.recomputed}" for one in shown]
+        lines += [f"{name}: and {more} more"] * (more > 0)
+    lines += [found.sentence] * (found.outcome != "different")
+    for line in lines if output.shown_as == "rich" else ():
+        out().print(line, markup=False)
+    if own.badge is not None:
+        said = f"{found.values} values met again" if found.outcome == "equal" else found.outcome
+        colours: dict[str, Colour] = {"equal": "green", "different": "red"}
+        write_text(own.badge, badge_svg("goldless replay", said, colours.get(found.outcome, "grey")))
+        say(f"badge: {own.badge}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exporting:
+    exporter: str = argument(
+        "FORMAT",
+        "What to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a "
+        "plugin's.",
+    )
+    source: str = argument("RUN_OR_STUDY", "A run folder, or a study.")
+    path: Path | None = option(
+        None, "Write to this file or folder.", "--out PATH", group=OUTPUT, shown="print, if it is one file"
+    )
+    metric: str | None = option(
+        None, "Metric to export (default: all; dpo-pairs and hf-eval-results: the first).", "NAME"
+    )
+    margin: float | None = option(
+        None, "Smallest difference between two responses that makes a pair.", group="dpo-pairs"
+    )
+    decided: bool = option(
+        False,
+        "Only pairs of agents whose difference over all tasks is decided, the better one chosen.",
+        "--decided/--no-decided",
+    )
+    scale: str | None = option(None, "Make pairs from judgements on this scale.", "NAME")
+    logs: Sequence[str] = option(
+        (), "Inspect log that the responses are from. Repeat it for several.", "FILE", group="inspect", form=LINES
+    )
+    dataset: str | None = option(None, "The benchmark's dataset on the Hub.", "OWNER/NAME", group="hf-eval-results")
+    task_id: str | None = option(None, "The benchmark's task, as in the dataset's eval.yaml.", "ID")
+    url: str | None = option(None, "Where the results are published.")
+    organization: str | None = option(None, "Who ran the evaluation.", "NAME", group="eee")
+    relationship: str | None = option(
+        None, "Evaluator's relation to the models: first_party, third_party, collaborative, other."
+    )
+
+
+@verb(first=("path", "metric"))
+def export(own: Exporting) -> None:
+    """Write the scores of a run, or a study, in another tool's format.
+
+    Examples:
+      goldless export markdown runs/first
+      goldless export eee runs/first --out every_eval_ever
+      goldless export dpo-pairs runs/first --margin 20 --out pairs.jsonl
+    """
+    from goldless.exporting.catalogue import check_options, export, exported_thing, find_exporter, writes_file
+    from goldless.files import temporary_prefix
+
+    given = {**values(own, "exporter", "source", "path"), "decided": own.decided or None, "logs": own.logs or None}
+    options = {name: value for name, value in given.items() if value is not None}
+    chosen = find_exporter(own.exporter)
+    check_options(own.exporter, options)
+    thing = exported_thing(own.source, own.exporter)
+    if own.path is not None:
+        say(f"{own.exporter}: {export(thing, own.path, exporter=own.exporter, **options)}")
+        return
+    if not writes_file(chosen, thing):
+        raise UserError(f"{own.exporter} writes a folder. Name it with --out")
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
+        made = export(thing, Path(folder) / f"out{chosen.suffix}", exporter=own.exporter, **options)
+        echo(made.read_text(encoding="utf-8"))

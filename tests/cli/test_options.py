@@ -153,6 +153,16 @@ def test_a_flag_under_its_old_name_works_and_says_the_new_one(goldless, tmp_path
     assert found == package.bias("sample", metrics="length", resamples=100, count_orders="together")
 
 
+def test_flags_of_the_version_before_are_understood_or_say_where_to_go(goldless):
+    asked = ("score", "sample", "--metric", "rouge-l", "--resamples", "100", "--json")
+    old = goldless(*asked, "--panel", "2", "--peers-of-pair", "own", "--in-process")
+    assert old.out == goldless(*asked, "--peer-sample", "2", "--over-peers", "own").out
+    for said in ("--panel is now --peer-sample", "--peers-of-pair is now --over-peers", "--in-process is not needed"):
+        assert f"note: {said}" in old.err
+    gone = goldless("cost", "sample", "--recorded")
+    assert (gone.code, "--recorded is gone: python benchmarks/panel_frontier.py STUDY" in gone.err) == (2, True)
+
+
 # --- the Python functions --------------------------------------------------------------------------------------------
 
 

@@ -43,6 +43,8 @@ MOST_OPTIONS = 13
 """How many options a help shows beside --help."""
 COMMON = ("folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
 """Options that a help shows, if the verb has them, beside those that come first and its own."""
+IN_PROCESS = "--in-process"
+"""A flag of version 0.2, which said what always happens now."""
 QUESTIONS = "Other questions, each with a help of its own"
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Raised by typer for a command line that does not fit."""
@@ -73,6 +75,12 @@ class Command(TyperCommand):
             if old in {word.partition("=")[0] for word in args}:
                 say(f"note: {old} is now {now}", style="dim")
                 args = [now + word[len(old) :] if word.partition("=")[0] == old else word for word in args]
+        for flag in (word.partition("=")[0] for word in args):
+            if flag in self.verb.gone:
+                raise UserError(f"{flag} is gone: {self.verb.gone[flag]}")
+        if IN_PROCESS in args:
+            say(f"note: {IN_PROCESS} is not needed: metrics in Python always run in goldless's own process", style="dim")
+            args = [word for word in args if word != IN_PROCESS]
         self.shows_all = "--help-all" in args
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
             self.used = self.settings((*parent.command_path.split()[1:], str(self.name)), parent.find_root().command)
@@ -246,6 +254,8 @@ class Verb:
     """Exit code and message for a result that is not as hoped; None: all is well."""
     questions: Mapping[str, str] = field(default_factory=dict)
     """Options that ask something else, with another help, and what that is."""
+    gone: Mapping[str, str] = field(default_factory=dict)
+    """Flags of earlier versions, and where to find what they did."""
 
     def __post_init__(self) -> None:
         named = self.work.__annotations__.get("own")

@@ -109,6 +109,10 @@ class Costing:
     usual={"metrics": ()},
     helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
     kept_as="cost",
+    gone=dict.fromkeys(
+        ("--recorded", "--ask", "--splits", "--convention", "--criterion", "--margin"),
+        "python benchmarks/panel_frontier.py STUDY compares panels of recorded reviewers",
+    ),
 )
 async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.

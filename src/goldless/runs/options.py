@@ -115,7 +115,7 @@ class Options:
     peers: Sequence[str] | None = option(
         None, "Comma-separated agents to use as peers (default: all).", "AGENTS", form=forms.ONE_LIST
     )
-    peer_sample: int | None = option(None, "Use N randomly drawn agents as peers.", at_least=1)
+    peer_sample: int | None = option(None, "Use N randomly drawn agents as peers.", at_least=1, old="--panel")
     control_tasks: int = option(2, "Number of other tasks per response for metrics with +control.", at_least=1)
     own_samples: bool = option(False, "Use an agent's other samples of a task as its peers too.")
     jurors: Sequence[str | Scorer] = option(
@@ -280,6 +280,7 @@ class Options:
         "common",
         "Score all agents over the same peers, or each by its mean over its own, as the papers do. shared-info leaves "
         "out each response's closest peer where there are eight agents or more.",
+        old="--peers-of-pair",
     )
     seed: int = option(0, "Seed for draws, resampling and tests.", group=STATISTICS, at_least=0)
     resamples: int = option(10_000, "Resamples of tasks for intervals and tests.", at_least=100)

@@ -72,7 +72,35 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _described(verb, mine)
+    call.__signature__ = _signature(verb, places, {verb.own: mine, Options: shared})  # type: ignore[attr-defined]
     return call
+
+
+def _signature(verb: Verb, places: Sequence[str], names: Mapping[Any, Mapping[str, str]]) -> inspect.Signature:
+    """What ``help`` and notebooks show: places, then every option under its own name, with its default."""
+    keys = {
+        key: defaults(model).get(field, MISSING)
+        for model, known in names.items()
+        for key, field in known.items()
+        if field in declared(model) and declared(model)[field].keyword == key
+    }
+    kinds = inspect.Parameter
+    first = [kinds(place, kinds.POSITIONAL_OR_KEYWORD) for place in places]
+    if _takes_all(verb, places):
+        first = [kinds(places[0], kinds.VAR_POSITIONAL)]
+    named = {one.name for one in first}
+    others = [
+        kinds(key, kinds.KEYWORD_ONLY, default=kinds.empty if default is MISSING else default)
+        for key, default in keys.items()
+        if key not in named
+    ]
+    return inspect.Signature([*first, *others])
+
+
+def _takes_all(verb: Verb, places: Sequence[str]) -> bool:
+    """True if the first place takes all arguments by position: an argument of the command that may be repeated."""
+    own = declared(verb.own)
+    return bool(places) and places[0] in own and get_origin(own[places[0]].form.typed) is list
 
 
 def is_place(verb: Verb, name: str) -> bool:
@@ -85,8 +113,8 @@ def _must_be_given(verb: Verb, name: str) -> bool:
 
 
 def _placed(name: str, places: Sequence[str], given: Sequence[Any], verb: Verb) -> dict[str, Any]:
-    """Arguments by position, by name; an argument of the command that may be repeated takes all."""
-    if places and places[0] != "study" and get_origin(declared(verb.own)[places[0]].form.typed) is list:
+    """Arguments by position, by name."""
+    if _takes_all(verb, places):
         return {places[0]: given}
     if len(given) > len(places):
         raise TypeError(f"{name}() takes {len(places)} positional arguments but {len(given)} were given")

@@ -53,7 +53,21 @@ async def check_scorer(scorer: Scorer, journal: Journal | None = None, ledger: L
     kept = None if journal is None else journal.canary_report(scorer.identity)
     report = CanaryReport(**json.loads(kept)) if kept else await _fly(scorer, ledger)
     if not report.passed:
-        raise CanaryError(_explain(scorer, report))
+        if not report.tokens_counted:
+            raise CanaryError(
+                f"{scorer.identity.short} returned invalid log-probabilities, or not one per token of the text. Use "
+                "another scorer"
+            )
+        to_do = "Its weights may be untrained or damaged, or its chat template may be wrong. Use another model"
+        if not _is_local(scorer):
+            to_do = (
+                "Check that the server returns log-probabilities of the prompt and that the right model and chat "
+                "template are loaded"
+            )
+        raise CanaryError(
+            f"{scorer.identity.short} finds a text no more likely after the same text ({report.copied_nats:.1f} nats) "
+            f"than after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. {to_do}"
+        )
     if journal is not None and kept is None:
         journal.keep_canary_report(scorer.identity, json.dumps(asdict(report)))
     return report
@@ -147,21 +161,3 @@ def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
 def _is_local(scorer: Scorer) -> bool:
     provider = PROVIDERS.get(scorer.identity.provider)
     return provider is None or provider.local
-
-
-def _explain(scorer: Scorer, report: CanaryReport) -> str:
-    if not report.tokens_counted:
-        return (
-            f"{scorer.identity.short} returned invalid log-probabilities, or not one per token of the text. Use "
-            "another scorer"
-        )
-    to_do = (
-        "Check that the server returns log-probabilities of the prompt and that the right model and chat template "
-        "are loaded"
-        if not _is_local(scorer)
-        else "Its weights may be untrained or damaged, or its chat template may be wrong. Use another model"
-    )
-    return (
-        f"{scorer.identity.short} finds a text no more likely after the same text ({report.copied_nats:.1f} nats) "
-        f"than after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. {to_do}"
-    )

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
 import orjson
+from pydantic import TypeAdapter
 
 from goldless.errors import GoldlessError, UserError, WaitingError, kind_and_place
 from goldless.models.interface import (
     ChatReply,
     ChatRequest,
     Deliver,
-    Message,
     ModelIdentity,
     NotSentError,
     ScoreReply,
@@ -313,6 +313,7 @@ class BatchedChat(JournalledModel):
 
         Raises UserError for a batch that is gone, or of which nobody knows whether it was sent.
         """
+        read_request = TypeAdapter(ChatRequest).validate_json
         for batch in self.waiting():
             if batch.id is None:
                 raise UserError(
@@ -321,7 +322,7 @@ class BatchedChat(JournalledModel):
                     f"goldless journal batches --forget {batch.label}"
                 )
             calls = self._journal.rows("select key, request from batch_calls where label = ?", batch.label)
-            requests = {key: _request(**json.loads(said)) for key, said in calls}
+            requests = {key: read_request(said) for key, said in calls}
             found = await self._batching.batch_replies(batch.id, requests)
             if found is None:
                 self._out |= set(requests)
@@ -351,21 +352,20 @@ class BatchedChat(JournalledModel):
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         texts = {key: request for key, request in asked.items() if isinstance(request, ChatRequest)}
-        deliver({key: self._put_aside(key, request) for key, request in texts.items()})
+        for key, request in texts.items():
+            reply, aside = self._collected.get(key), None
+            if not isinstance(reply, CallFailure) and key not in self._out and key not in self._pending:
+                # nothing in progress will return a reservation: what does not fit now is not sent
+                aside = self.ledger.set_aside(self._most(request))
+                if aside is None:
+                    reply = OVER_BUDGET
+                else:
+                    self._pending[key] = (request, aside)
+            if not isinstance(reply, CallFailure):
+                self._put_off.add(key)
+                reply = WAITING
+            deliver({key: reply})
         return await super()._ask({key: request for key, request in asked.items() if key not in texts}, deliver)
-
-    def _put_aside(self, key: str, request: ChatRequest) -> CallFailure:
-        failed = self._collected.get(key)
-        if isinstance(failed, CallFailure):
-            return failed
-        if key not in self._out and key not in self._pending:
-            # nothing in progress will return a reservation: what does not fit now is not sent
-            aside = self.ledger.set_aside(self._most(request))
-            if aside is None:
-                return OVER_BUDGET
-            self._pending[key] = (request, aside)
-        self._put_off.add(key)
-        return WAITING
 
     async def submit(self) -> None:
         """Send what waits. Raises UserError if the provider does not take it."""
@@ -392,11 +392,6 @@ class BatchedChat(JournalledModel):
                 raise
             with journal.transaction() as run:
                 run.execute("update batches set id = ? where label = ?", (name, label))
-
-
-def _request(messages: Sequence[Mapping[str, Any]], choices: Sequence[str], **others: Any) -> ChatRequest:
-    """A request from its JSON."""
-    return ChatRequest(tuple(Message(**message) for message in messages), choices=tuple(choices), **others)
 
 
 def batching(model: Any) -> BatchingModel:

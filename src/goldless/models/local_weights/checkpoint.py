@@ -60,7 +60,14 @@ class Checkpoint:
 
 def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
     """The model with its tokenizer and adapter, on its device."""
-    device, folder = _device(wanted.device), _folder(wanted.base)
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    known = ["cpu", *(["cuda"] if cards else []), *(f"cuda:{i}" for i in range(cards))]
+    if wanted.device is not None and wanted.device not in known:
+        raise PrerequisiteError(
+            f"device must be {' or '.join(known)} on this machine (torch finds {cards or 'no'} CUDA devices), got "
+            f"{wanted.device!r}. Leave it out for the fastest"
+        )
+    device, folder = torch.device(wanted.device or ("cuda" if cards else "cpu")), _folder(wanted.base)
     source = wanted.base if folder is None else str(folder)
     problem = (
         f"hf:{wanted.base}: transformers {transformers.__version__} cannot load this as a causal language model ({{}})"
@@ -96,10 +103,10 @@ def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
             "Leave out dtype for float32",
             stacklevel=2,
         )
-    known, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
-    if largest >= known:
+    size, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= size:
         raise CapabilityError(
-            f"hf:{wanted.base}: the tokenizer returns ids up to {largest}, but the model has only {known} tokens. "
+            f"hf:{wanted.base}: the tokenizer returns ids up to {largest}, but the model has only {size} tokens. "
             "This is not the model's tokenizer"
         )
     layout, tokenizer_hash = _layout(tokenizer, wanted.base)
@@ -156,17 +163,6 @@ def folder_hash(folder: Path, patterns: Sequence[str] = WEIGHT_FILES) -> str:
 
     with ThreadPoolExecutor(4) as threads:
         return content_hash([path.name for path in files], list(threads.map(digest, files)))
-
-
-def _device(device: str | None) -> torch.device:
-    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    known = ["cpu", *(["cuda"] if cards else []), *(f"cuda:{i}" for i in range(cards))]
-    if device is not None and device not in known:
-        raise PrerequisiteError(
-            f"device must be {' or '.join(known)} on this machine (torch finds {cards or 'no'} CUDA devices), got "
-            f"{device!r}. Leave it out for the fastest"
-        )
-    return torch.device(device or ("cuda" if cards else "cpu"))
 
 
 def _folder(name_or_path: str) -> Path | None:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import anyio
 import orjson
 from pydantic import TypeAdapter
 
@@ -80,10 +79,9 @@ class JournalledModel(WrappedModel):
         self.ledger = ledger
         self.reused = Reused()  # replies that the journal had before this run
         self.counted: set[str] = set()
-        self._under_way: dict[str, anyio.Event] = {}
 
     def replica(self, replicate: int) -> Self:
-        """The same model with other calls of the same requests; what is in progress, or waits, is shared."""
+        """The same model with other calls of the same requests; what waits is shared."""
         other = copy.copy(self)
         other.replicate, other.reused, other.counted = replicate, Reused(), set()
         return other
@@ -115,24 +113,10 @@ class JournalledModel(WrappedModel):
         """Deliver what the journal has, then call for the rest; requests and replies by key."""
         wanted = self._deliver_known(list(asked), deliver)
         while wanted:
-            # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
-            others = [key for key in wanted if key in self._under_way]
-            mine = {key: asked[key] for key in wanted if key not in self._under_way}
-            if mine:
-                done = anyio.Event()
-                self._under_way |= dict.fromkeys(mine, done)
-                try:
-                    elsewhere = await self._ask(mine, deliver)
-                    await self._journal.freed(elsewhere)
-                    others += elsewhere
-                finally:
-                    for key in mine:
-                        del self._under_way[key]
-                    done.set()
-            for key in others:
-                if key in self._under_way:
-                    await self._under_way[key].wait()
-            wanted = self._deliver_known(others, deliver)
+            elsewhere = await self._ask({key: asked[key] for key in wanted}, deliver)
+            # the same may be asked side by side, such as the marginal of an answer that is always the same
+            await self._journal.freed(elsewhere)
+            wanted = self._deliver_known(elsewhere, deliver)
 
     def _deliver_known(self, keys: Sequence[str], deliver: ByKey) -> list[str]:
         """Deliver what the journal has; returns the other keys."""
@@ -152,15 +136,17 @@ class JournalledModel(WrappedModel):
         return dataclasses.replace(read_chat(said), earlier_usage=None if estimated else usage)
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
-        """Make calls and deliver their replies; returns those that other processes are making or have made."""
+        """Make calls and deliver their replies; returns those that others are making or have made."""
         elsewhere: list[str] = []
         while asked:
             most = {key: self._most(request) for key, request in asked.items()}
             aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
-            if not aside and not await self.ledger.settled():
+            if not aside:
+                if await self.ledger.settled():
+                    return [*elsewhere, *asked]  # what was paid for meanwhile may be among them
                 deliver(dict.fromkeys(asked, OVER_BUDGET))
                 break
-            mine = await self._journal.begin(list(aside)) if aside else set()
+            mine = await self._journal.begin(list(aside))
             if others := [key for key in aside if key not in mine]:
                 for key in others:
                     self.ledger.book_unkept(aside[key], None)

@@ -128,7 +128,6 @@ def _set_aside(scorer: Scorer, requests: Sequence[ScoreRequest], ledger: Ledger)
 
 
 async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest], ledger: Ledger | None) -> list[TokenLogprobs]:
-    """The replies in order. They are paid for and not kept."""
     aside = [] if ledger is None else _set_aside(scorer, requests, ledger)
     replies: dict[int, ScoreReply] = {}
 

@@ -106,7 +106,6 @@ class JournalledModel(WrappedModel):
         return replies[key]
 
     def _on_occasion(self, key: str) -> str:
-        """The key of a call on the journal's occasion."""
         return content_hash(self._journal.occasion, key) if self._journal.occasion else key
 
     async def _replies(self, asked: Mapping[str, Request], deliver: ByKey) -> None:
@@ -119,7 +118,6 @@ class JournalledModel(WrappedModel):
             wanted = self._deliver_known(elsewhere, deliver)
 
     def _deliver_known(self, keys: Sequence[str], deliver: ByKey) -> list[str]:
-        """Deliver what the journal has; returns the other keys."""
         found = self._journal.find(keys) if keys else {}
         if found:
             deliver({key: self._known(key, kept) for key, kept in found.items()})

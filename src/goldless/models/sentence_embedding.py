@@ -150,7 +150,6 @@ class BertEncoder:
         return vectors
 
     def _states(self, ids: npt.NDArray[np.int64]) -> FloatArray:
-        """The last hidden states of texts of one length."""
         from scipy.special import erf  # noqa: PLC0415 - slow to import
 
         # the first sentence type is the only one used

@@ -162,7 +162,6 @@ def _split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 
 def _parts_text(parts: Any) -> str:
-    """The texts of a list of parts, without those of thinking."""
     if not isinstance(parts, list):
         raise bad_reply("the reply has no list of parts")
     texts = [part_of(part, "text") for part in parts if not part_of(part, "thought")]
@@ -290,7 +289,6 @@ def _read_gemini(data: Any) -> Written:
         raise bad_reply(f"the model stopped without a reply: {reason}")
 
     def token(row: Any) -> dict[str, Any]:
-        """As in OpenAI's format."""
         return {"token": part_of(row, "token"), "logprob": part_of(row, "logProbability")}
 
     listed = candidate.get("logprobsResult")

@@ -116,7 +116,6 @@ class HttpModel:
         return f"HttpModel({self._service.name!r}, {self._client.base_url!r}, {self._name!r})"
 
     def _identify(self) -> None:
-        """Make the identity of the name, what the server reports about itself, and the dialect if it was probed."""
         settings = dict(self._settings)
         if "server" in settings and self._weights is not None:
             settings["server"] = "own"  # it may move, and a router before several servers is the same model
@@ -173,7 +172,6 @@ class HttpModel:
                 self._identify()
 
     async def _connect(self) -> None:
-        """List the server's models, and determine the name."""
         client = self._client.hasty()
         listed: Mapping[str, Mapping[str, Any]] = {}
         try:
@@ -244,7 +242,6 @@ class HttpModel:
         )
 
     async def _probe_scoring(self) -> None:
-        """Try the dialects of the service in their order, until one works."""
         if self._said.tokenizer and self._tokenizer is None:
             self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
         client, hasty = self._client, self._client.hasty()
@@ -462,7 +459,6 @@ class BatchingModel(HttpModel):
         return orjson.dumps(call)
 
     async def _upload(self, lines: Sequence[bytes]) -> bytes:
-        """The body that creates a batch of these calls; nothing is paid for yet."""
         head = (
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'

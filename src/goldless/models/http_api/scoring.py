@@ -106,7 +106,6 @@ class ServerTokenizer(PlainText):
         return ScoreRequest(context, ids if self.end is None else (*ids, self.end))
 
     async def _learn_end(self, client: Client) -> None:
-        """Find the token after the assistant's words in a conversation that goes on."""
         begin = (*await self._kept(client, ASKED), *await self._kept(client, REPLIED))
         try:
             whole = await self._kept(client, (*ASKED, Message("assistant", REPLIED), *ASKED))
@@ -420,7 +419,6 @@ def _target_values(rows: list[tuple[str, Any, int]], context: str, target: str) 
 
 
 def _is_text(tokens: Sequence[str]) -> bool:
-    """Whether tokens are shown as text, unlike pieces of a character."""
     return not any("\ufffd" in token or token.startswith(("bytes:", "token_id:")) for token in tokens)
 
 

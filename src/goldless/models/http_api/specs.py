@@ -182,7 +182,6 @@ def _with_query(address: str, query: str) -> str:
 
 
 def _refuse_secrets(names: Iterable[str], *, said: str) -> None:
-    """Raise ModelSpecError for query parameters that look like secrets."""
     found = [name for name in names if _SECRET.search(name)]
     if found:
         raise ModelSpecError(
@@ -205,7 +204,6 @@ _OTHER_OWNERS = (
 
 
 def _refuse_elsewhere(variable: str, address: str) -> None:
-    """Raise ModelSpecError if the variable belongs to somebody who is not at this address."""
     owners: dict[str, str] = {}
     upper = variable.upper()  # on Windows, names of variables have no case
     for service in SERVICES.values():
@@ -222,5 +220,4 @@ def _refuse_elsewhere(variable: str, address: str) -> None:
 
 
 def _origin(address: str) -> str:
-    """Scheme, host and port."""
     return "/".join(address.lower().split("/")[:3])

@@ -282,7 +282,6 @@ def quantisation(weights: Weights, config: Any, device: torch.device, dtype: str
 
 
 def _with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
-    """The model with an adapter. Raises if the folder is not an adapter, or was made for another base."""
     try:
         import peft  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
@@ -327,7 +326,6 @@ def _with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
 
 
 def _check_base(here: ModelIdentity, folder: Path, config: Any) -> None:
-    """Reject an adapter that, by its own record, was made for another base."""
     base = adapter_record(folder).get("base")
     if base is None:
         made_for = str(config.base_model_name_or_path or "").rstrip("/")

@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import anyio
-
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.http_api.client import AttemptError, Client, bad_reply, part_of
@@ -96,7 +94,6 @@ class ServerTokenizer(PlainText):
         self._ways = [self.chat_ids, *[self._chat_by_reply] * by_reply, self._plain]
         self._end_known = False
         self._ids = KeptIds()
-        self._under_way: dict[tuple[Message, ...] | str, anyio.Lock] = {}
 
     async def encode(self, client: Client, messages: Sequence[Message], target: str) -> ScoreRequest:
         context = await self._kept(client, tuple(messages))
@@ -148,18 +145,11 @@ class ServerTokenizer(PlainText):
         return tuple(pieces)
 
     async def _kept(self, client: Client, text: tuple[Message, ...] | str) -> Ids:
-        """The ids, requested once for all concurrent callers."""
         if (known := self._ids.get(text)) is not None:
             return known
-        try:
-            async with self._under_way.setdefault(text, anyio.Lock()):
-                if (known := self._ids.get(text)) is not None:
-                    return known
-                if isinstance(text, str):
-                    return self._ids.put(text, await self._tokenize(client, prompt=text, add_special_tokens=False))
-                return self._ids.put(text, await self._context(client, text))
-        finally:
-            self._under_way.pop(text, None)
+        if isinstance(text, str):
+            return self._ids.put(text, await self._tokenize(client, prompt=text, add_special_tokens=False))
+        return self._ids.put(text, await self._context(client, text))
 
     async def _context(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         way, *others = self._ways

@@ -38,7 +38,7 @@ from typing import Any, cast
 
 import anyio
 
-from goldless.child_process import Finished, file_hash, program_files, program_words, run_program
+from goldless.child_process import file_hash, program_files, program_words, run_program
 from goldless.concurrency import side_by_side
 from goldless.errors import MetricError, PrerequisiteError, nearest
 from goldless.records import ItemMetric, ItemScore, TextItem
@@ -472,20 +472,17 @@ class CommandMetric:
             raise MetricError(f"{self.name}: cannot start the command ({error})") from error
         found, problems = read_score_lines(ended.output, len(items))
         if ended.ending != "well" or problems:
-            raise MetricError(self._message(ended, found, problems, len(items)))
+            message = [f"{self.name}: the command {ended.how}; {len(found)} of {len(items)} scores are valid"]
+            message += [f"  {problem}" for problem in problems[:SHOWN_LINES]]
+            if len(problems) > SHOWN_LINES:
+                message.append(f"  … and {len(problems) - SHOWN_LINES} more")
+            for title, said in (("output", ended.output.decode("utf-8", "replace")), ("error", ended.errors)):
+                ending = _last_lines(said)
+                message += [f"  standard {title} ends with:", ending] if ending else [f"  standard {title} is empty"]
+            raise MetricError("\n".join(message))
         scores = [found[number] for number in range(len(items))]
         _refuse_if_all_failed(self.name, items, scores)
         return scores
-
-    def _message(self, ended: Finished, found: dict[int, ItemScore], problems: Sequence[str], count: int) -> str:
-        lines = [f"{self.name}: the command {ended.how}; {len(found)} of {count} scores are valid"]
-        lines += [f"  {problem}" for problem in problems[:SHOWN_LINES]]
-        if len(problems) > SHOWN_LINES:
-            lines.append(f"  … and {len(problems) - SHOWN_LINES} more")
-        for title, said in (("output", ended.output.decode("utf-8", "replace")), ("error", ended.errors)):
-            ending = _last_lines(said)
-            lines += [f"  standard {title} ends with:", ending] if ending else [f"  standard {title} is empty"]
-        return "\n".join(lines)
 
 
 def read_score_lines(output: bytes, count: int) -> tuple[dict[int, ItemScore], list[str]]:

@@ -101,7 +101,8 @@ class Specification:
             return address, {"server": address}
         if service.given_url:
             version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
-            path = service.dated_path.format(model=quote(self.name, safe="")) if version else service.url_path
+            path = f"/{service.url.split('/', 3)[3]}" if service.url else "/openai/v1"  # where the address has none
+            path = service.dated_path.format(model=quote(self.name, safe="")) if version else path
             address = checked_url(service.given_url.rstrip("/"), said=service.url_variable, path=path)
             if version:
                 address = _with_query(address, f"api-version={quote(version)}")

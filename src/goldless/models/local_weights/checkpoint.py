@@ -223,18 +223,17 @@ class WeightFormat(NamedTuple):
     """The quantisation config of transformers, for a compute precision."""
 
 
-def _nf4(precision: torch.dtype) -> Any:
-    # the paper's base was a file of this kind: NF4 with its scales quantised again
-    double = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": precision}
-    return transformers.BitsAndBytesConfig(load_in_4bit=True, **double)
-
-
 def _torchao(name: str) -> Any:
     return transformers.TorchAoConfig(getattr(importlib.import_module("torchao.quantization"), name)())
 
 
+# the paper's base was a file of the first kind: NF4 with its scales quantised again
+_NF4 = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
 FORMATS = {
-    "nf4": WeightFormat("bitsandbytes", True, "4-bit NormalFloat", _nf4),
+    "nf4": WeightFormat(
+        *("bitsandbytes", True, "4-bit NormalFloat"),
+        config=lambda precision: transformers.BitsAndBytesConfig(bnb_4bit_compute_dtype=precision, **_NF4),
+    ),
     "int4": WeightFormat("torchao", False, "4-bit integers", lambda _: _torchao("Int4WeightOnlyConfig")),
     "int8": WeightFormat("torchao", True, "8-bit integers", lambda _: _torchao("Int8WeightOnlyConfig")),
     "llm-int8": WeightFormat(

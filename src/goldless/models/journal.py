@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import anyio
 import orjson
+from pydantic import TypeAdapter
 
 from goldless.errors import UserError
 from goldless.files import write_text
@@ -572,10 +573,7 @@ def measured(path: Path, identity: ModelIdentity) -> dict[Kind, float]:
 
 def _measurements(path: Path) -> list[tuple[ModelIdentity, dict[Kind, float]]]:
     try:
-        found = json.loads(path.with_name("doctor.json").read_bytes())
-        return [
-            (ModelIdentity(**of), {kind: float(times[kind]) for kind in get_args(Kind) if kind in times})
-            for of, times in found
-        ]
-    except (OSError, ValueError, TypeError):
+        known = TypeAdapter(list[tuple[ModelIdentity, dict[Kind, float]]])
+        return known.validate_json(path.with_name("doctor.json").read_bytes())
+    except (OSError, ValueError):
         return []  # not measured, or by another version

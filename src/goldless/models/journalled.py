@@ -97,10 +97,8 @@ class JournalledModel(WrappedModel):
             lambda replies: deliver({i: reply for key, reply in replies.items() for i in places[key]}),
         )
 
-    async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
-        """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
-        replicate = self.replicate if replicate is None else replicate
-        key = self._on_occasion(chat_key(self.identity, request, replicate=replicate))
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        key = self._on_occasion(chat_key(self.identity, request, replicate=self.replicate))
         replies: dict[str, ChatReply | CallFailure] = {}
         await self._replies({key: request}, replies.update)
         return replies[key]

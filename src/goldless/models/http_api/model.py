@@ -524,9 +524,9 @@ class BatchingModel(HttpModel):
                 found[key] = self._reply(body, requests[key])
             elif key in requests and status:
                 # as it would have been without a batch; batches charge for replies only
-                failure = status_failure(status, orjson.dumps(body), {}, url="the batch", key=self._client.key)
-                failure.charged = None
-                found[key] = self._record(failure)
+                failed = status_failure(status, orjson.dumps(body), {}, url="the batch", key=self._client.key)
+                failed.charged = None
+                found[key] = self._record(failed)
         return None if rows is None else found
 
     async def _lines(self, route: str) -> list[Any]:

@@ -62,7 +62,7 @@ class TorchEngine(LocalEngine):
         self.probe = tuple(itertools.islice(itertools.cycle(probe), 24))
         self.weight_bytes = sum(map(tensor_bytes, itertools.chain(model.parameters(), model.buffers())))
         parts = [getattr(model, "base_model", None), model.get_decoder() if hasattr(model, "get_decoder") else None]
-        self.body = next((part for part in parts if part is not None and part is not model), None)
+        self.body: Any = next((part for part in parts if part is not None and part is not model), None)
         """The part of the model below its head; the whole model if the two cannot be separated."""
         with torch.inference_mode():
             self._rule = self._find_rule()

@@ -38,7 +38,7 @@ from typing import Any, cast
 
 import anyio
 
-from goldless.child_process import Finished, file_hash, program_files, program_words, run_program
+from goldless.child_process import file_hash, program_files, program_words, run_program
 from goldless.concurrency import side_by_side
 from goldless.errors import MetricError, PrerequisiteError, nearest
 from goldless.records import ItemMetric, ItemScore, TextItem
@@ -93,7 +93,6 @@ def function_metric(function: Callable[..., Any], *, timeout_seconds: float | No
 
 
 def _fields(item: TextItem) -> dict[str, Any]:
-    """All fields of a response, by name."""
     return {
         "response": item.text,
         "prompt": item.task.prompt,
@@ -129,7 +128,6 @@ def _value_score(value: Any, words: Mapping[str, float]) -> ItemScore:
 
 
 def _parsed_number(text: str) -> float | None:
-    """The number that the whole text is, or None; NaN is one."""
     try:
         return float(text)
     except ValueError:
@@ -146,7 +144,6 @@ def _last_lines(said: str | BaseException) -> str:
 def _refuse_if_all_failed(
     name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None = None
 ) -> None:
-    """Raise if no response could be scored: the metric is broken, and its table would be empty."""
     if not scores or any(score.problem is None for score in scores):
         return
     message = [f"{name}: none of the {len(scores)} responses could be scored"]
@@ -200,7 +197,6 @@ class CallMetric:
         return scores
 
     def _listed(self, returned: Any, count: int) -> Sequence[Any]:
-        """The list that the one call returned."""
         if isinstance(returned, BaseException):
             raise MetricError(
                 f"{self.name}: failed on the batch of {count} responses:\n{_last_lines(returned)}"
@@ -456,7 +452,6 @@ class CommandMetric:
     unit = "score"
 
     def __init__(self, command: str, name: str, timeout_seconds: float | None) -> None:
-        """Find the program and hash the files among its words; nothing is run."""
         self._words = program_words(command, MetricError)
         self._timeout_seconds = timeout_seconds or COMMAND_SECONDS
         self.name = name
@@ -477,20 +472,17 @@ class CommandMetric:
             raise MetricError(f"{self.name}: cannot start the command ({error})") from error
         found, problems = read_score_lines(ended.output, len(items))
         if ended.ending != "well" or problems:
-            raise MetricError(self._message(ended, found, problems, len(items)))
+            message = [f"{self.name}: the command {ended.how}; {len(found)} of {len(items)} scores are valid"]
+            message += [f"  {problem}" for problem in problems[:SHOWN_LINES]]
+            if len(problems) > SHOWN_LINES:
+                message.append(f"  … and {len(problems) - SHOWN_LINES} more")
+            for title, said in (("output", ended.output.decode("utf-8", "replace")), ("error", ended.errors)):
+                ending = _last_lines(said)
+                message += [f"  standard {title} ends with:", ending] if ending else [f"  standard {title} is empty"]
+            raise MetricError("\n".join(message))
         scores = [found[number] for number in range(len(items))]
         _refuse_if_all_failed(self.name, items, scores)
         return scores
-
-    def _message(self, ended: Finished, found: dict[int, ItemScore], problems: Sequence[str], count: int) -> str:
-        lines = [f"{self.name}: the command {ended.how}; {len(found)} of {count} scores are valid"]
-        lines += [f"  {problem}" for problem in problems[:SHOWN_LINES]]
-        if len(problems) > SHOWN_LINES:
-            lines.append(f"  … and {len(problems) - SHOWN_LINES} more")
-        for title, said in (("output", ended.output.decode("utf-8", "replace")), ("error", ended.errors)):
-            ending = _last_lines(said)
-            lines += [f"  standard {title} ends with:", ending] if ending else [f"  standard {title} is empty"]
-        return "\n".join(lines)
 
 
 def read_score_lines(output: bytes, count: int) -> tuple[dict[int, ItemScore], list[str]]:
@@ -549,7 +541,6 @@ def _read_line(text: str, place: int, count: int) -> tuple[int, ItemScore]:
 
 
 def _promptfoo_assertion(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The assertion at FILE.py or FILE.py:FUNCTION, with or without promptfoo's ``file://``, as a metric."""
     place = place.removeprefix("file://")
     function, settings = _load_object(f"{place}:get_assert" if place.endswith(".py") else place, name)
     if not callable(function):
@@ -603,7 +594,6 @@ def read_assertion(value: Any) -> ItemScore:
 
 
 def _tool(package: str, name: str, *modules: str) -> tuple[str, *tuple[Any, ...]]:
-    """The name and version of another tool, if it is installed, and modules of it."""
     try:
         found = [importlib.import_module(f"{package}.{module}") for module in modules]
     except ModuleNotFoundError as error:
@@ -666,7 +656,6 @@ _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no"
 
 
 def _inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The Inspect scorer named, or what the function named returns, as a metric."""
     shim, models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
     what = "an Inspect scorer: async score(state, target) -> Score"
     scorer, settings = _object(place, name, what, _is_asynchronous)

@@ -175,7 +175,7 @@ async def test_any_other_parameter_is_another_call(journal, change):
 async def test_another_replicate_is_another_call_and_the_same_one_is_not(journal):
     count = iter(range(10))
     inner, model = chat_model(lambda _: f"answer {next(count)}", journal)
-    said = [(await model.chat(chat_request(), replicate=r)).text for r in (0, 1, 0, 1, 2)]
+    said = [(await model.replica(r).chat(chat_request())).text for r in (0, 1, 0, 1, 2)]
     assert said == ["answer 0", "answer 1", "answer 0", "answer 1", "answer 2"]
     assert len(inner.calls) == 3
 

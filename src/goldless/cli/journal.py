@@ -127,7 +127,7 @@ def check(*, options: Options, output: Output) -> None:
     Example:
       goldless journal check
     """
-    from goldless.models.journal_upkeep import check_journal
+    from goldless.models.journal import check_journal
 
     path = _path(options)
     found = check_journal(path)
@@ -155,7 +155,7 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
       goldless journal show
       goldless journal show --run runs/first
     """
-    from goldless.models.journal_upkeep import model_totals
+    from goldless.models.journal import model_totals
     from goldless.runs.store import noted_spending
 
     with closing(_journal(options)) as journal:
@@ -217,7 +217,7 @@ def forget(own: Forgetting, options: Options) -> None:
       goldless journal forget --older-than 365 --dry-run
       goldless journal forget --model openai:gpt-4o-mini --yes
     """
-    from goldless.models.journal_upkeep import forget as forget_replies
+    from goldless.models.journal import forget as forget_replies
 
     if own.model is None and own.older_than is None:
         raise UserError("nothing says what to forget. Give --model NAME, --older-than DAYS, or both")
@@ -248,7 +248,7 @@ def merge(own: Merging, options: Options) -> None:
       goldless journal merge colleague.sqlite
       goldless journal merge old.sqlite --journal project.sqlite
     """
-    from goldless.models.journal_upkeep import merge as merge_journal
+    from goldless.models.journal import merge as merge_journal
 
     with closing(_journal(options, new=True)) as journal:
         for other in own.others:

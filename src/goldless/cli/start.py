@@ -21,7 +21,7 @@ from goldless.runs.options import CALLING, Options
 if TYPE_CHECKING:
     from goldless.models.canaries import CanaryReport
     from goldless.models.interface import Model
-    from goldless.models.journal_upkeep import Kind
+    from goldless.models.journal import Kind
     from goldless.reports.report_table import ReportTable
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_outcome import Review
@@ -229,7 +229,7 @@ async def _speeds(model: Model, *, scores: bool) -> tuple[float | None, float | 
     from goldless.models.canaries import INSTRUCTION, TEXTS
     from goldless.models.catalogue import is_local
     from goldless.models.interface import ChatReply, ChatRequest, Message
-    from goldless.models.journal_upkeep import keep_measured
+    from goldless.models.journal import keep_measured
 
     local, scoring, writing = is_local(model.identity), None, None
     alone: dict[Kind, float] = {}

@@ -24,7 +24,7 @@ from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
-from goldless.models.journal_upkeep import CallPace, call_paces
+from goldless.models.journal import CallPace, call_paces
 from goldless.models.usage import MILLION, Price, parse_price, price_of
 from goldless.reports.document import write
 from goldless.reports.findings import Said

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
 
 from goldless.errors import BudgetError, CanaryError
 from goldless.models.catalogue import PROVIDERS
 from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs, WrappedModel
 from goldless.models.journal import Journal
-from goldless.models.usage import Aside, Ledger, most_usage
+from goldless.models.usage import Ledger, Price, most_usage
 from goldless.records import CallFailure
 
 TEXTS = (
@@ -53,7 +53,21 @@ async def check_scorer(scorer: Scorer, journal: Journal | None = None, ledger: L
     kept = None if journal is None else journal.canary_report(scorer.identity)
     report = CanaryReport(**json.loads(kept)) if kept else await _fly(scorer, ledger)
     if not report.passed:
-        raise CanaryError(_explain(scorer, report))
+        if not report.tokens_counted:
+            raise CanaryError(
+                f"{scorer.identity.short} returned invalid log-probabilities, or not one per token of the text. Use "
+                "another scorer"
+            )
+        to_do = "Its weights may be untrained or damaged, or its chat template may be wrong. Use another model"
+        if not _is_local(scorer):
+            to_do = (
+                "Check that the server returns log-probabilities of the prompt and that the right model and chat "
+                "template are loaded"
+            )
+        raise CanaryError(
+            f"{scorer.identity.short} finds a text no more likely after the same text ({report.copied_nats:.1f} nats) "
+            f"than after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. {to_do}"
+        )
     if journal is not None and kept is None:
         journal.keep_canary_report(scorer.identity, json.dumps(asdict(report)))
     return report
@@ -75,67 +89,55 @@ async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
     size = len(TEXTS)
     # on a server every request is alone, so that some of them sent again say the same for less
     again, singly = (requests, requests[:size]) if _is_local(scorer) else (requests[:size], [])
-    paying = None if ledger is None or ledger.free else ledger
-    if paying is not None:
-        # all of them or none: a part of them would be paid for in vain
-        for one in _set_aside(scorer, [*requests, *again, *singly], paying):
-            paying.book_unkept(one, None)
-    together = await _scored(scorer, requests, paying)
-    backwards = (await _scored(scorer, again[::-1], paying))[::-1]
-    alone = [(await _scored(scorer, [request], paying))[0] for request in singly]
+    runs = [requests, again[::-1], *([request] for request in singly)]
+    together, backwards, *alone = await _scored(scorer, runs, ledger)
     sums = [reply.total for reply in together]
     copied = [sums[i * size + i] for i in range(size)]
     shuffled = [sums[i * size + j] for i in range(size) for j in range(size) if i != j]
-    changes = [abs(a.total - b.total) for a, b in zip(together, backwards, strict=False)]
-    changes += [abs(a.total - b.total) for a, b in zip(together, alone, strict=False)]
+    repeated = [*zip(together, backwards[::-1], strict=False), *zip(together, (one for (one,) in alone), strict=False)]
     return CanaryReport(
         tokens_counted=all(map(_counted, requests, together)),
         copied_nats=sum(copied) / len(copied),
         shuffled_nats=sum(shuffled) / len(shuffled),
-        noise_nats=max(changes),
+        noise_nats=max(abs(one.total - other.total) for one, other in repeated),
     )
 
 
-def _set_aside(scorer: Scorer, requests: Sequence[ScoreRequest], ledger: Ledger) -> list[Aside]:
-    """Reserve what the requests can cost. Raises BudgetError if the budget does not allow all of them."""
-    most = [most_usage(request) for request in requests]
+async def _scored(
+    scorer: Scorer, runs: Sequence[Sequence[ScoreRequest]], ledger: Ledger | None
+) -> list[list[TokenLogprobs]]:
+    """The replies of each run in order, paid for and not kept."""
+    if ledger is None or ledger.free:
+        ledger = Ledger(scorer.identity.short, Price(0.0, 0.0))
+    most = [most_usage(request) for run in runs for request in run]
     aside = [one for usage in most if (one := ledger.set_aside(usage)) is not None]
-    if len(aside) == len(most):
-        return aside
-    for one in aside:
-        ledger.book_unkept(one, None)
-    # up to the next cent, so that this much is enough for them
-    usd = math.ceil(100 * sum(map(ledger.most_usd, most))) / 100
-    raise BudgetError(
-        f"the {len(most)} short calls that check {scorer.identity.short} before its first use could cost up to "
-        f"{usd:.2f} USD, which is more than is left of the budget. Raise --budget, or use a free scorer such as "
-        "embedded"
-    )
-
-
-async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest], ledger: Ledger | None) -> list[TokenLogprobs]:
-    """The replies in order. They are paid for and not kept."""
-    aside = [] if ledger is None else _set_aside(scorer, requests, ledger)
-    replies: dict[int, ScoreReply] = {}
-
-    def book(came: Mapping[int, ScoreReply]) -> None:
-        replies.update(came)
-        for index, reply in came.items():
-            if ledger is not None:
-                charged = reply.charged if isinstance(reply, CallFailure) else astuple(reply.usage)
-                ledger.book_unkept(aside[index], charged)
-
-    await scorer.score(requests, book)
-    good = []
-    for i in range(len(requests)):
-        reply = replies[i]
-        if isinstance(reply, CallFailure):
-            raise CanaryError(
-                f"{scorer.identity.short} could not score a short test text ({reply.kind}: {reply.message}). Run "
-                "goldless doctor on it"
+    found: list[list[TokenLogprobs]] = []
+    try:
+        if len(aside) < len(most):  # all of them or none: a part of them would be paid for in vain
+            # up to the next cent, so that this much is enough for them
+            usd = math.ceil(100 * sum(map(ledger.most_usd, most))) / 100
+            raise BudgetError(
+                f"the {len(most)} short calls that check {scorer.identity.short} before its first use could cost up to "
+                f"{usd:.2f} USD, which is more than is left of the budget. Raise --budget, or use a free scorer such "
+                "as embedded"
             )
-        good.append(reply)
-    return good
+        for run in runs:
+            replies: dict[int, ScoreReply] = {}
+            await scorer.score(run, replies.update)
+            for place in range(len(run)):
+                reply = replies[place]
+                charged = reply.charged if isinstance(reply, CallFailure) else astuple(reply.usage)
+                ledger.book_unkept(aside.pop(0), charged)
+            if failed := [reply for reply in replies.values() if isinstance(reply, CallFailure)]:
+                raise CanaryError(
+                    f"{scorer.identity.short} could not score a short test text ({failed[0].kind}: "
+                    f"{failed[0].message}). Run goldless doctor on it"
+                )
+            found.append([replies[place] for place in range(len(run))])  # type: ignore[misc]
+    finally:
+        for one in aside:
+            ledger.book_unkept(one, None)
+    return found
 
 
 def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
@@ -147,21 +149,3 @@ def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
 def _is_local(scorer: Scorer) -> bool:
     provider = PROVIDERS.get(scorer.identity.provider)
     return provider is None or provider.local
-
-
-def _explain(scorer: Scorer, report: CanaryReport) -> str:
-    if not report.tokens_counted:
-        return (
-            f"{scorer.identity.short} returned invalid log-probabilities, or not one per token of the text. Use "
-            "another scorer"
-        )
-    to_do = (
-        "Check that the server returns log-probabilities of the prompt and that the right model and chat template "
-        "are loaded"
-        if not _is_local(scorer)
-        else "Its weights may be untrained or damaged, or its chat template may be wrong. Use another model"
-    )
-    return (
-        f"{scorer.identity.short} finds a text no more likely after the same text ({report.copied_nats:.1f} nats) "
-        f"than after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. {to_do}"
-    )

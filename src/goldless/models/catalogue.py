@@ -52,11 +52,6 @@ class Service(Provider):
         """The address in the environment; empty if there is none."""
         return os.environ.get(self.url_variable, "").strip()
 
-    @property
-    def url_path(self) -> str:
-        """Added to an address from the variable that has no path."""
-        return f"/{self.url.split('/', 3)[3]}" if self.url else "/openai/v1"
-
     def scoring_dialects(self) -> tuple[str, ...]:
         """The dialects to try at the present address."""
         return self.dialects if self.scores_publicly or self.given_url not in {"", self.url} else ()

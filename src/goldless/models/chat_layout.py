@@ -155,7 +155,6 @@ def _plain(messages: Sequence[Message]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _rendered(template: str, roles: tuple[str, ...], *, open_turn: bool, begin: str, end: str) -> str:
-    """The template rendered with placeholders: it depends on the roles only, and rendering is slow."""
     stand_ins = [{"role": role, "content": STAND_IN.format(i)} for i, role in enumerate(roles)]
     try:
         return _compiled(template).render(

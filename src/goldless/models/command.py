@@ -31,7 +31,6 @@ class CommandModel:
     """A program as a chat model."""
 
     def __init__(self, command: str) -> None:
-        """Find the program; nothing is run."""
         self._words = program_words(command, ModelSpecError)
         files = program_files(self._words)
         revision = content_hash([file_hash(file) for file in files]) if files else ""

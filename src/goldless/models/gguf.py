@@ -101,7 +101,7 @@ def build_model(
     found = next((known for known in kernels if (folders[known] / "settings.json").exists()), None)
     if found is None:
         checkpoint = GgufFile(path)
-        found = kernel or ("float32" if checkpoint.weights() <= LARGEST_FLOAT32 else "blocks")
+        found = kernel or ("float32" if checkpoint.weights <= LARGEST_FLOAT32 else "blocks")
         _build(checkpoint, folders[found], found)
     folder = folders[found]
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
@@ -291,6 +291,7 @@ class GgufFile:
                 "split file first"
             ) from error
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
+        self.weights = sum(int(tensor.n_elements) for tensor in self._reader.tensors)
         name = self.get("general.architecture")
         if name not in ARCHITECTURES:
             raise self.unsupported(f"architecture {name!r} (supported: {', '.join(ARCHITECTURES)})")
@@ -315,7 +316,22 @@ class GgufFile:
         scaling = number("rope.scaling.type")
         if scaling not in {None, "none"} and "rope_freqs.weight" not in self:
             raise self.unsupported(f"rope scaling {scaling!r}")
-        self._check_tensors()
+        # quantisations that cannot be read, and layers of another kind, such as mixtures of experts
+        for tensor in self._tensors.values():
+            try:
+                dequantize(tensor.data[:1], tensor.tensor_type)
+            except NotImplementedError:
+                kind = tensor.tensor_type.name
+                raise self.unsupported(f"quantisation {kind} (supported: Q4 to Q8, F16, BF16, F32)") from None
+        layers = [f"blk.{i}." for i in range(self.architecture.layers)]
+        needed = {"token_embd.weight", "output_norm.weight"}
+        needed.update(f"{layer}{part}.weight" for layer in layers for part in LAYER_PARTS)
+        known = needed | {"output.weight", "rope_freqs.weight"}
+        known.update(f"{layer}attn_{part}.bias" for layer in layers for part in "qkv")
+        missing, unknown = sorted(needed - self._tensors.keys()), sorted(self._tensors.keys() - known)
+        if missing or unknown:
+            first = f"there is no tensor {missing[0]}" if missing else f"there is a tensor {unknown[0]}"
+            raise self.unsupported(f"layers: {first} ({len(missing)} tensors are missing, {len(unknown)} are unknown)")
 
     def unsupported(self, what: str) -> CapabilityError:
         """The error of a file that the engine cannot compute exactly."""
@@ -341,27 +357,6 @@ class GgufFile:
         tensor = self._tensors[name]
         four_bits = tensor.tensor_type in FOUR_BITS
         return _blocks(np.asarray(tensor.data), tensor.tensor_type) if four_bits else self.dense(name)
-
-    def weights(self) -> int:
-        return sum(int(tensor.n_elements) for tensor in self._tensors.values())
-
-    def _check_tensors(self) -> None:
-        """Reject quantisations that cannot be read, and layers of another kind, such as mixtures of experts."""
-        for tensor in self._tensors.values():
-            try:
-                dequantize(tensor.data[:1], tensor.tensor_type)
-            except NotImplementedError:
-                kind = tensor.tensor_type.name
-                raise self.unsupported(f"quantisation {kind} (supported: Q4 to Q8, F16, BF16, F32)") from None
-        layers = [f"blk.{i}." for i in range(self.architecture.layers)]
-        needed = {"token_embd.weight", "output_norm.weight"}
-        needed.update(f"{layer}{part}.weight" for layer in layers for part in LAYER_PARTS)
-        known = needed | {"output.weight", "rope_freqs.weight"}
-        known.update(f"{layer}attn_{part}.bias" for layer in layers for part in "qkv")
-        missing, unknown = sorted(needed - self._tensors.keys()), sorted(self._tensors.keys() - known)
-        if missing or unknown:
-            first = f"there is no tensor {missing[0]}" if missing else f"there is a tensor {unknown[0]}"
-            raise self.unsupported(f"layers: {first} ({len(missing)} tensors are missing, {len(unknown)} are unknown)")
 
 
 def _blocks(data: ByteArray, kind: GGMLQuantizationType) -> Blocks:
@@ -495,9 +490,21 @@ def save_body(checkpoint: GgufFile, path: Path, kernel: Kernel) -> None:
     count = g.op("Squeeze", g.op("Shape", "ids"))
     order = g.op("Unsqueeze", g.op("Range", g.constant(0), count, g.constant(1)), g.constant([0]))
     mask = g.op("Unsqueeze", "mask", g.constant([1, 2]))
-    shared = (mask, order, *_rotation(g, checkpoint))
+    frequencies = arch.rope_base ** -(np.arange(0, arch.head_size, 2, dtype=np.float64) / arch.head_size)
+    if "rope_freqs.weight" in checkpoint:
+        frequencies = frequencies / checkpoint.dense("rope_freqs.weight").astype(np.float64)
+    positions = g.op("Unsqueeze", g.op("Cast", "positions", to=TensorProto.FLOAT), g.constant([1]))
+    angles = g.op("Mul", positions, g.weight(frequencies.astype(np.float32)[None, :]))
+    shared = (mask, order, g.op("Cos", angles), g.op("Sin", angles))
     for layer in range(arch.layers):
-        x = _layer(g, checkpoint, layer, x, shared)
+        prefix, epsilon = f"blk.{layer}.", arch.norm_epsilon
+        normed = g.norm(x, checkpoint.dense(f"{prefix}attn_norm.weight"), epsilon)
+        x = g.op("Add", x, _attention(g, checkpoint, layer, normed, shared))
+        h = g.norm(x, checkpoint.dense(f"{prefix}ffn_norm.weight"), epsilon)
+        gate = g.linear(h, checkpoint.matrix(f"{prefix}ffn_gate.weight"))
+        gate = g.op("Mul", gate, g.op("Sigmoid", gate))
+        up = g.linear(h, checkpoint.matrix(f"{prefix}ffn_up.weight"))
+        x = g.op("Add", x, g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight")))
     g.norm(x, checkpoint.dense("output_norm.weight"), arch.norm_epsilon, name="hidden")
     heads, size, past = arch.key_value_heads, arch.head_size, past_names(arch)
     g.save(
@@ -541,30 +548,6 @@ def log_sum_exp(g: GraphBuilder, logits: str, vocabulary: int, *, name: str) -> 
     top = g.op("ReduceMax", of_blocks, g.constant([1]), keepdims=1)
     total = g.op("ReduceSum", g.op("Exp", g.op("Sub", of_blocks, top)), g.constant([1]), keepdims=1)
     return g.op("Add", top, g.op("Log", total), name=name)
-
-
-def _rotation(g: GraphBuilder, checkpoint: GgufFile) -> tuple[str, str]:
-    """Cosine and sine of the rotary angles: [n, head_size / 2] each."""
-    arch = checkpoint.architecture
-    exponents = np.arange(0, arch.head_size, 2, dtype=np.float64) / arch.head_size
-    frequencies = arch.rope_base**-exponents
-    if "rope_freqs.weight" in checkpoint:
-        frequencies = frequencies / checkpoint.dense("rope_freqs.weight").astype(np.float64)
-    positions = g.op("Unsqueeze", g.op("Cast", "positions", to=TensorProto.FLOAT), g.constant([1]))
-    angles = g.op("Mul", positions, g.weight(frequencies.astype(np.float32)[None, :]))
-    return g.op("Cos", angles), g.op("Sin", angles)
-
-
-def _layer(g: GraphBuilder, checkpoint: GgufFile, layer: int, x: str, shared: Sequence[str]) -> str:
-    """One transformer layer: attention and feed-forward, each around a residual."""
-    prefix, epsilon = f"blk.{layer}.", checkpoint.architecture.norm_epsilon
-    normed = g.norm(x, checkpoint.dense(f"{prefix}attn_norm.weight"), epsilon)
-    x = g.op("Add", x, _attention(g, checkpoint, layer, normed, shared))
-    h = g.norm(x, checkpoint.dense(f"{prefix}ffn_norm.weight"), epsilon)
-    gate = g.linear(h, checkpoint.matrix(f"{prefix}ffn_gate.weight"))
-    gate = g.op("Mul", gate, g.op("Sigmoid", gate))
-    up = g.linear(h, checkpoint.matrix(f"{prefix}ffn_up.weight"))
-    return g.op("Add", x, g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight")))
 
 
 def _attention(g: GraphBuilder, checkpoint: GgufFile, layer: int, x: str, shared: Sequence[str]) -> str:

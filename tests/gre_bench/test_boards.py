@@ -112,22 +112,15 @@ def test_everything_wrong_with_a_table_is_told_at_once(tmp_path, text, read, tol
 @pytest.mark.parametrize(
     ("files", "name", "told"),
     [
-        ({}, "published:70", "Did you mean 'published:70b'"),
         ({}, "x", r"no such file or folder. Give a run folder .*edition.toml.*published:70b"),
         ({"x.txt": ""}, "x.txt", r"not a .csv file. Give a run folder"),
-        ({"y.txt": ""}, ".", r"no results \(leaderboard.json\). Give a run folder"),
-        ({"edition.toml": ""}, ".", r"no results .* Score an edition with goldless gre score"),
+        ({"edition.toml": ""}, ".", r"no results \(leaderboard.json\). .* Score an edition with goldless gre score"),
         ({"leaderboard.json": "not json"}, ".", r"leaderboard.json cannot be read"),
-        ({"leaderboard.json": "[]"}, ".", r"leaderboard.json must be a JSON object"),
-        (
-            {"leaderboard.json": '{"metrics": {"tvd-mi[labels]": {"metric": "", "signature": "", "criteria": {}}}}'},
-            ".",
-            "no agent has a score",
-        ),
+        ({"leaderboard.json": '{"metrics": {}}'}, ".", "no agent has a score"),
     ],
 )
 def test_what_is_no_board_is_told_with_what_would_be(tmp_path, files, name, told):
     for file, text in files.items():
         (tmp_path / file).write_text(text)
     with pytest.raises(UserError, match=told):
-        read_board(name if name.startswith("published") else tmp_path / name)
+        read_board(tmp_path / name)

@@ -91,7 +91,8 @@ class PaperFolder:
                     problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
                 for other in found[1:]:
                     problems.add(f"duplicate of {found[0].name}. Keep one file per table", other.name)
-                files |= dict.fromkeys([table] if found else [], found[0] if found else folder)
+                if found:
+                    files[table] = found[0]
             names = Names()
             if "papers" in files:
                 papers = CheckedTable(files["papers"], problems)

@@ -168,7 +168,6 @@ def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> tuple[str, int]:
 
 
 def _check_pages(pages: Sequence[str]) -> None:
-    """Check that enough pages have readable text."""
     if not pages:
         raise UnusablePaperError("broken_pdf", "it has no pages")
     # A glyph that has no character is text all the same, and not a picture.

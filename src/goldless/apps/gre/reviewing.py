@@ -72,7 +72,6 @@ class GeneratedReview:
 
     @classmethod
     def of(cls, agent: str, written: GenerationEvidence, settings: str, asked: str | None = None) -> GeneratedReview:
-        """The review that a model wrote."""
         known = ("task", "finish", "characters_cut", "input_tokens", "output_tokens")
         told = {name: getattr(written, name) for name in known}
         found = cls(agent, written.writer, raw=written.reply, settings=settings, asked=asked, **told)
@@ -123,7 +122,6 @@ class WrittenReviews:
 
     @property
     def noticed(self) -> list[str]:
-        """The flags in plain words."""
         return [f"{count} {FLAGS.get(flag, flag)}" for flag, count in self.flags.items()]
 
 
@@ -170,7 +168,6 @@ class Generated:
 
     @property
     def agents(self) -> list[WrittenReviews]:
-        """Counts by agent."""
         papers = len({review.task for review in self.reviews})
         return [written_reviews(model, self.reviews, papers) for model in self.models]
 
@@ -188,7 +185,6 @@ class Generated:
         return {r.failure: f"{r.agent} on {r.task}: {r.failure_message}" for r in self.reviews if r.failure is not None}
 
     def table(self) -> ReportTable:
-        """The table for people."""
         columns = (
             Column("agent", "agent"),
             Column("papers", "asked", "count"),
@@ -278,7 +274,6 @@ class ReviewRequest:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings of all requests, for signatures."""
         review = self.review
         return {
             "prompt": PROMPT_NAME,

@@ -218,24 +218,17 @@ def kept(cache: Path) -> list[str]:
         return [value for (value,) in database.execute("SELECT value FROM responses")]
 
 
-def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/notes", (200, {"Content-Type": "text/html"}, b"<html>Please log in</html>"))] * ATTEMPTS
-    with pytest.raises(UnansweredError, match="not a reply of OpenReview's API v2; a proxy may have answered"):
-        open_venue().papers()
-    assert not any("/v2/notes" in reply for reply in kept(tmp_path / "cache"))
-    assert open_venue().papers() == ["a"]
-
-
 PAGES = [("text/html", b"\n<!DOCTYPE html><html>Just a moment...</html>"), ("application/json", b'{"error": "later"}')]
 
 
-@pytest.mark.parametrize(("kind", "page"), PAGES)
-def test_pages_in_place_of_pdfs_are_no_answer_and_say_nothing_of_the_papers(server, open_venue, kind, page):
+@pytest.mark.parametrize("place", ["/notes", "/pdf"])
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_of_a_proxy_is_no_answer_and_says_nothing_of_the_papers(server, open_venue, tmp_path, place, page):
     server.add(VENUE, [Submitted(name, THREE) for name in "abc"], api=2)
-    server.faults = [("/pdf", (200, {"Content-Type": kind}, page))] * ATTEMPTS
-    with pytest.raises(UnansweredError, match="not a reply of OpenReview's API v2"):
+    server.faults = [(place, (200, {"Content-Type": page[0]}, page[1]))] * ATTEMPTS
+    with pytest.raises(UnansweredError, match="not a reply of OpenReview's API v2; a proxy may have answered"):
         collect(open_venue())
+    assert not any(f"/v2{place}" in reply for reply in kept(tmp_path / "cache"))
     assert all(isinstance(paper, Paper) for paper in collect(open_venue()).values())
 
 
@@ -305,15 +298,11 @@ def test_an_account_logs_in_once_and_leaves_neither_token_nor_password_in_the_ca
     assert server.asked[before:] == ["POST /v2/login"]
 
 
-def test_half_an_account_is_a_clear_error(open_venue, monkeypatch):
-    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
+def test_half_an_account_and_a_rejected_one_are_clear_errors_without_the_password(server, open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
     with pytest.raises(UserError, match="OPENREVIEW_PASSWORD is set, but OPENREVIEW_USERNAME is not"):
         open_venue().papers()
-
-
-def test_a_rejected_account_is_a_clear_error_without_the_password(server, open_venue, monkeypatch):
     monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
-    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
     server.faults = [("/login", (400, {}, b'{"name": "Error", "message": "Invalid: secret-word"}'))]
     with pytest.raises(UserError, match="rejected the account") as caught:
         open_venue().papers()

@@ -1,4 +1,4 @@
-"""Which fields of a review are prose, and how the review reads then."""
+"""Which parts of a review are prose, in the forms of venues and in the replies of models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from goldless.apps.gre.papers import HumanReview
-from goldless.apps.gre.review_form import section_title, sections_and_extra
+from goldless.apps.gre.review_form import REVIEW_PROMPT, review_sections, review_text, section_title, sections_and_extra
 
 ICLR_2023 = {
     "summary_of_the_review": "Weak.",
@@ -44,41 +44,16 @@ def test_a_review_of_iclr_2023_has_the_four_sections_of_its_form_in_the_forms_or
 
 def test_a_review_of_iclr_2024_keeps_ratings_and_promises_out_of_its_prose():
     # Fields of the public ICLR 2024 review form.
-    sections, extra = sections_and_extra(
-        {
-            "summary": "S.",
-            "soundness": "3 good",
-            "presentation": "2 fair",
-            "contribution": "2 fair",
-            "strengths": "A.",
-            "weaknesses": "B.",
-            "questions": "C?",
-            "flag_for_ethics_review": ["No ethics review needed."],
-            "rating": "5: marginally below the acceptance threshold",
-            "confidence": "4: You are confident in your assessment, but not absolutely certain.",
-            "code_of_conduct": "Yes, I have read and will follow the code of conduct of this venue.",
-        }
-    )
-    assert sections == {"Summary": "S.", "Strengths": "A.", "Weaknesses": "B.", "Questions": "C?"}
-    assert len(extra) == 7
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "prose"),
-    [
-        ("what_i_liked", "The figures are clear and the story is told well.", True),
-        ("verdict", "accept", False),
-        ("overall_merit", "8: Top 50% of accepted papers, clear accept", False),
-        ("what_i_liked", "1. The figures are clear and the story is told well.", True),
-        ("reviewer_expertise", "I have published in this area more than once before.", False),
-        ("ethics_statement", "I see nothing of concern in how the plants were kept.", False),
-        ("what_i_liked", ["The", "figures", "are", "clear", "and", "fine"], False),
-        ("pages", 12, False),
-    ],
-)
-def test_in_an_unknown_form_more_than_a_few_words_are_prose_unless_they_are_a_choice(field, value, prose):
-    sections, extra = sections_and_extra({field: value})
-    assert (bool(sections), bool(extra)) == (prose, not prose)
+    prose = {"summary": "S.", "strengths": "A.", "weaknesses": "B.", "questions": "C?"}
+    other = {
+        "soundness": "3 good",
+        "flag_for_ethics_review": ["No ethics review needed."],
+        "rating": "5: marginally below the acceptance threshold",
+        "confidence": "4: You are confident in your assessment, but not absolutely certain.",
+        "code_of_conduct": "Yes, I have read and will follow the code of conduct of this venue.",
+    }
+    sections = {"Summary": "S.", "Strengths": "A.", "Weaknesses": "B.", "Questions": "C?"}
+    assert sections_and_extra(other | prose) == (sections, other)
 
 
 LEAKS = "The construction is sound, but the split by author leaks into the test set."
@@ -88,6 +63,13 @@ LEANS = "I lean to accept, since the hardware experiments are thorough."
 @pytest.mark.parametrize(
     ("field", "value", "prose"),
     [
+        # unknown fields: prose where they hold more than a few words and are no choice
+        ("what_i_liked", "1. The figures are clear and the story is told well.", True),
+        ("verdict", "accept", False),
+        ("overall_merit", "8: Top 50% of accepted papers, clear accept", False),
+        ("reviewer_expertise", "I have published in this area more than once before.", False),
+        ("what_i_liked", ["The", "figures", "are", "clear", "and", "fine"], False),
+        ("pages", 12, False),
         # free text at some venues, a rating at others
         ("correctness", LEAKS, True),
         ("correctness", "3: Some of the claims have minor issues. A few statements are not well-supported.", False),
@@ -131,3 +113,70 @@ def test_recorded_reviews_cut_at_their_titles_read_the_same_when_joined_again(re
         assert HumanReview("r", sections).text.split() == text.split()
         checked += 1
     assert checked == 900
+
+
+ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
+TAGGED = "<summary>A</summary>\n<strengths>B</strengths>\n<weaknesses>C</weaknesses>\n<questions>D</questions>"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "You are given a paper submission for a top-tier Machine Learning conference which you need to write",
+        "First, write a concise summary of the key points and contributions of the paper inside <summary> tags.",
+        "Inside <strengths> tags, give a numbered list of at least 4 key reasons why this paper should potentially be",
+        "Then, inside <weaknesses> tags, give a numbered list of at least 4 key reasons",
+        "List your questions inside <questions> tags.",
+        "and justify your points carefully with reference to the content of the paper.",
+    ],
+)
+def test_the_prompt_is_the_papers_c3(words):
+    """GEM paper, appendix C.3."""
+    assert words in REVIEW_PROMPT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TAGGED,
+        TAGGED.replace("\n", ""),
+        TAGGED.upper(),
+        f"Here is my review:\n<review>{TAGGED}</review>\nBest wishes",
+        f"---\n{TAGGED}\n</summary>\n---",
+        f"{TAGGED}\n{TAGGED}",
+        "<summary>A <strengths>B <weaknesses>C <questions>D",
+        TAGGED.replace("</strengths>", ""),
+        TAGGED.replace("</questions>", ""),
+        f"<think>I will use <summary> and <questions>.</think>\n{TAGGED}",
+        f"First a draft:\n{TAGGED.replace('A', 'X')}\n</think>\n\n{TAGGED}",
+    ],
+)
+def test_the_sections_are_read_from_their_tags(text):
+    assert review_sections(text) == ALL
+
+
+@pytest.mark.parametrize("text", ["The paper is fine. Its strengths are many.", "## Summary\nA\n## Strengths\nB"])
+def test_a_review_without_any_tag_is_one_piece(text):
+    assert (review_sections(f"\n{text}\n"), review_text(f"\n{text}\n")) == ({}, f"Review:\n\n{text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " \n", "<think>All of it is thought, <b>", "<think>Hm.</think> \n", "<summary> </summary>", "</summary>"],
+)
+def test_where_nothing_was_written_there_is_no_section(text):
+    assert (review_sections(text), review_text(text)) == ({}, "")
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "The prompt asks for <summary> tags, closed by </summary>:\n<summary>Perfect.</summary>\nThat is odd.",
+        "They forget <questions>",
+        "Their model writes </think> first.",
+        "It reasons between\n<think>\nand\n</think>\ntokens.",
+        "C\n## Questions\nfor them",
+    ],
+)
+def test_tags_and_headings_quoted_inside_a_section_belong_to_its_text(quoted):
+    assert review_sections(TAGGED.replace("C", quoted)) == {**ALL, "Weaknesses": quoted}

@@ -79,13 +79,6 @@ def test_an_edition_is_not_begun_in_a_folder_with_something_else_or_one_that_can
     assert not (folder / "edition.toml").exists()
 
 
-@pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])
-def test_a_run_is_a_folder_of_the_edition(edition, name):
-    assert edition.run_folder() == edition.folder / "run"
-    with pytest.raises(UserError, match="--run"):
-        edition.run_folder(name)
-
-
 # --- the offline edition -------------------------------------------------------------------------------------------
 
 

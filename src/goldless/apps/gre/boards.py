@@ -1,17 +1,9 @@
 """Boards: agents' scores under one or more metrics, from a run, a year's edition, the GEM paper's tables or a CSV.
 
-A board is compared with another, of a second scorer or of another year, and with other benchmarks (GEM, section 5 and
-Table 3). Scores of different scorers or of different papers are on different scales. So ranks and correlations compare;
-a difference of scores does not, and what may be compared of it is the distance to each board's own human baseline. The
-paper calls the cells of its Table 3 Spearman; they are Pearson's. Both are computed here, with Kendall's tau-b.
-
-Intervals over a handful of agents are Fisher's z: tanh(artanh r ± q se), with se = 1 / √(n - 3) for Pearson's
-coefficient (Fisher, 1921), √((1 + r² / 2) / (n - 3)) for Spearman's (Bonett and Wright, 2000) and √(0.437 / (n - 4))
-for Kendall's tau-b (Fieller, Hartley and Pearson, 1957). A bootstrap over 8 to 17 agents draws the same few again and
-again and is too narrow there.
-
-A result made of a board names it by the board's own signature under that metric. A table that was published, or a CSV
-file, has none: it is named by what it is and by a hash of its scores.
+Boards are compared with others, and with other benchmarks (GEM, section 5 and Table 3, whose cells are Pearson's
+coefficients and not Spearman's). Scores of different scorers or papers are on different scales, so ranks, correlations
+and distances to each board's own human baseline compare, and a difference of scores does not. A result names a board by
+its signature; a table that was published, or a CSV file, by what it is and by a hash of its scores.
 """
 
 from __future__ import annotations
@@ -238,7 +230,11 @@ class BoardAgreement:
 
 
 def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[AgentCorrelation, ...]:
-    """Pearson, Spearman and Kendall's tau-b over the agents in both."""
+    """Pearson, Spearman and Kendall's tau-b over the agents in both, with Fisher's z: tanh(artanh r ± q se).
+
+    se = 1 / √(n - 3) for Pearson (Fisher, 1921), √((1 + r² / 2) / (n - 3)) for Spearman (Bonett and Wright, 2000) and
+    √(0.437 / (n - 4)) for Kendall (Fieller, Hartley and Pearson, 1957). A bootstrap over 8 to 17 agents is too narrow.
+    """
     common = [agent for agent in first if agent in second]
     n, found = len(common), []
     x, y = (np.array([[side[agent] for agent in common]], dtype=np.float64) for side in (first, second))
@@ -438,7 +434,6 @@ class BenchmarkCorrelations:
     """Signatures by metric."""
 
     def table(self) -> ReportTable:
-        """One row per metric and benchmark, with all three coefficients."""
         interval = f"{self.level * 100:g}%"
         columns = [Column("metric", "metric"), Column("benchmark", "benchmark"), Column("n", "agents", "count")]
         for name in COEFFICIENTS:

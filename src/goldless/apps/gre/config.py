@@ -91,7 +91,6 @@ class ModelConfig(ConfigPart):
     """Context length in tokens, if its server does not report it."""
 
     def agent(self, name: str) -> Agent:
-        """The model as an agent of that name."""
         return Agent(name, "model", self.parameters, self.family, self.cutoff_date)
 
 
@@ -138,7 +137,6 @@ class ScoreConfig(ConfigPart):
 
     @property
     def draws(self) -> Draws:
-        """How papers are resampled."""
         return {"seed": self.seed, "resamples": self.resamples, "level": self.level}
 
 
@@ -180,7 +178,6 @@ def _plain(value: Any, key: str = "") -> Any:
 
 
 def _out_of_bounds(config: EditionConfig) -> list[str]:
-    """Values that their declarations do not allow."""
     tables: dict[str, Any] = {"collect": config.collect, "review": config.review, "score": config.score}
     tables |= {f"models.{name}": model for name, model in config.models.items()}
     problems = [

@@ -1,13 +1,10 @@
 """Linking of two editions' scales through anchors: papers of the earlier edition that are in the later one as well.
 
-Scores of two years are on different scales, because scorer, preprocessing or references differ. A review of an anchor
-that is the same in both editions, word for word, has a score x on the second scale and y on the first. Linear linking
-of a single group (Kolen and Brennan, *Test Equating, Scaling, and Linking*, 3rd edition 2014, chapter 2) gives both the
-same mean and the same standard deviation: y = slope x + intercept, with slope = sd(y) / sd(x) and intercept = mean(y) -
-slope mean(x). Unlike a regression it is symmetric: linking back is its inverse.
-
-Intervals are percentiles over resampled papers: anchors, the other papers of the first edition and those of the second
-are drawn separately, and the link, the scores and their change are computed anew from each draw.
+A review of an anchor that is the same in both editions, word for word, has a score x on the second scale and y on the
+first. Linear linking of a single group (Kolen and Brennan, *Test Equating, Scaling, and Linking*, 3rd edition 2014,
+chapter 2) gives both the same mean and standard deviation: y = slope x + intercept, with slope = sd(y) / sd(x) and
+intercept = mean(y) - slope mean(x). Unlike a regression it is symmetric. Link, scores and their change are computed
+anew from each draw of papers: of anchors, of the other papers of the first edition, and of those of the second.
 """
 
 from __future__ import annotations
@@ -97,7 +94,6 @@ class ScaleLink:
     signature: str
 
     def table(self) -> ReportTable:
-        """One row per agent of the second edition."""
         columns = (
             Column("agent", "agent", "name"),
             Column("first", self.first, "number", "-", 2),

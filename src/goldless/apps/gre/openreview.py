@@ -36,6 +36,7 @@ from goldless.models.http_api.client import seconds_until
 Say = Callable[[str], None]
 REPLIES = "replies.sqlite"
 """File of the kept replies. Delete it to have everything requested again."""
+AGENT = f"goldless/{__version__}"
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 """Statuses that may pass: of a busy server, or of a gateway that has lost it."""
 ATTEMPTS = 6
@@ -77,7 +78,7 @@ class _Api:
             self._session = CachedSession(
                 self._replies, serializer="json", allowable_codes=(200, 404, 410), filter_fn=_is_final
             )
-        self._session.headers["User-Agent"] = f"goldless/{__version__}"
+        self._session.headers["User-Agent"] = AGENT
         self._token = self._login()
         if self._token:
             self._session.headers["Authorization"] = f"Bearer {self._token}"
@@ -92,8 +93,9 @@ class _Api:
             return ""
         # a login lasts a week, the longest that OpenReview allows; a redirect could take the password to another host
         given: Any = {"id": username, "password": password, "expiresIn": 7 * 24 * 60 * 60}
+        named = {"User-Agent": AGENT}
         try:
-            reply = requests.post(f"{self.base}/login", json=given, timeout=TIMEOUT_SECONDS, allow_redirects=False)
+            reply = requests.post(f"{self.base}/login", json=given, headers=named, timeout=60, allow_redirects=False)
         except requests.exceptions.RequestException as error:
             raise UnansweredError(f"{self.base}/login did not reply ({type(error).__name__}). Try later") from error
         fields = _fields(reply)
@@ -169,7 +171,7 @@ class _Api:
                 else ". OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
                 f"{' and '.join(ACCOUNT)} and run the same command again"
             )
-        raise UserError(f"{address} returned {status} {name[:60]}: {said or 'no message'}{advice}")
+        raise UserError(f"{address} returned {status}{f' {name[:60]}' if name else ''}: {said or 'no message'}{advice}")
 
     def group(self, name: str) -> dict[str, Any] | None:
         """The group of a venue; None if it does not exist or is not visible to us."""
@@ -364,7 +366,9 @@ class OpenReviewVenue:
         if not submission.text("abstract"):
             raise UnusablePaperError("no_abstract", "its abstract is empty or not public")
         if not submission.text("pdf").startswith("/"):
-            raise UnusablePaperError("no_paper", f"its PDF is not at OpenReview: {submission.text('pdf')[:200]}")
+            raise UnusablePaperError(
+                "no_paper", f"its PDF is not at OpenReview: {submission.text('pdf')[:200] or 'none'}"
+            )
         pages = dict(api.notes(forum=name))
         found = []
         for note in sorted((note for page in pages.values() for note in page), key=lambda one: (one.created, one.id)):

@@ -1,13 +1,8 @@
 """Papers and reviews that lie on this machine: a folder of one's own, or a download of the corpus ReviewArena.
 
-The layout of a folder: ``papers.jsonl`` (or .csv, .parquet) with ``paper, title, abstract`` and more, the papers
-themselves as ``papers/NAME.pdf``, ``.txt`` or ``.md``, ``reviews.jsonl`` with ``paper, review`` and either ``text`` or
-a column for each section, and, where there are any, ``rewrites.jsonl`` with ``rewriter, paper, review, text``.
-
-ReviewArena has OpenReview papers with reviews, decisions and OCR text, in the columns of the dataset card of
-``Samarth0710/reviewbench`` on the Hugging Face Hub. ``reviews_json`` is a JSON list of reviews, each an object with the
-fields of its venue's form. It has no dates, only the venue's year, and papers are public before that year begins: they
-are undated here, so the contamination clock never calls them clean.
+The layout of a folder is in docs/gre_bench.md. ReviewArena has OpenReview papers with reviews, decisions and OCR text,
+in the columns of the dataset card of ``Samarth0710/reviewbench`` on the Hugging Face Hub. It has no dates, only the
+venue's year, and papers are public before that year begins: the contamination clock never calls them clean.
 """
 
 from __future__ import annotations
@@ -45,7 +40,6 @@ class CheckedTable(Checking):
         self._lines: dict[tuple[str, ...], int] = {}
 
     def lines(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
-        """Each row with its line."""
         table = self._source.table(self._problems)
         self.rows = len(table.lines)
         yield from zip(table.lines, table.rows, strict=True)
@@ -91,7 +85,8 @@ class PaperFolder:
                     problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
                 for other in found[1:]:
                     problems.add(f"duplicate of {found[0].name}. Keep one file per table", other.name)
-                files |= dict.fromkeys([table] if found else [], found[0] if found else folder)
+                if found:
+                    files[table] = found[0]
             names = Names()
             if "papers" in files:
                 papers = CheckedTable(files["papers"], problems)

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from goldless.errors import UserError
 
@@ -31,22 +31,12 @@ def reads_as_person(name: str) -> bool:
     return re.fullmatch(rf"\s*(?:{HUMAN}|{REFERENCE})\d*\s*", name, re.IGNORECASE) is not None
 
 
-Reason = Literal[
-    "withdrawn",
-    "desk_rejected",
-    "few_reviews",
-    "no_abstract",
-    "no_paper",
-    "encrypted_pdf",
-    "broken_pdf",
-    "scanned_pdf",
-    "garbled_pdf",
-    "cut_pdf",
-]
+Reason = str
 """Why a paper is left out.
 
-``few_reviews``: fewer reviews with text than requested. ``no_paper``: there is no file of it.
-``scanned_pdf``: pages without text. ``garbled_pdf``: its text is not readable. ``cut_pdf``: its end is missing.
+``withdrawn``, ``desk_rejected``. ``few_reviews``: fewer reviews with text than requested. ``no_abstract``.
+``no_paper``: there is no file of it. ``encrypted_pdf``, ``broken_pdf``. ``scanned_pdf``: pages without text.
+``garbled_pdf``: its text is not readable. ``cut_pdf``: its end is missing.
 """
 
 
@@ -54,8 +44,7 @@ class UnusablePaperError(Exception):
     """A paper that cannot be used."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
-        self.reason: Reason = reason
-        self.detail = detail
+        self.reason, self.detail = reason, detail
         super().__init__(f"{reason}: {detail}")
 
 

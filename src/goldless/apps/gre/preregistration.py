@@ -46,12 +46,10 @@ class Registered:
 
     @property
     def matches(self) -> bool:
-        """Whether nothing has changed."""
         return not self.changed
 
     @property
     def sentence(self) -> str:
-        """What a reader of the results must know."""
         name = f"preregistered {self.date[:10]} as {self.hash[:16]}"
         late = f"; {self.reviews_before} reviews by models were there before" if self.reviews_before else ""
         if self.matches:

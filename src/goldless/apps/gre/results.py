@@ -1,13 +1,8 @@
 """Results of an edition, as printed, as in ``gre.json`` and ``gre.md``, and as in the report and on the site.
 
-Beside the leaderboards of all papers there are those of the contamination clock: of the papers that a model cannot have
-seen. A paper is clean for a model if it became public after the model's knowledge cutoff. If only a month or year is
-known, the cutoff is its last day and the paper's date its first day, so that nothing is called clean by a guess. A
-model without a cutoff is unknown, never clean.
-
-How firm the ranking is: ranks under each scorer (an edition is scored into the folder ``run``; with ``--run by-b`` a
-second scorer's results lie beside it), their consistency, and how few papers flip rank 1. How scores hold under hidden
-instructions: papers that were reviewed a second time with one in the text (see ``collecting``).
+The contamination clock: a paper is clean for a model if it became public after the model's knowledge cutoff. If only a
+month or year is known, the cutoff is its last day and the paper's date its first day, so that nothing is called clean
+by a guess. A model without a cutoff is unknown, never clean.
 """
 
 from __future__ import annotations
@@ -143,7 +138,6 @@ class Clock:
         ]
 
     def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
-        """The table of a metric on the papers of a scope."""
         rows = self.rows(metric, scope)
         columns = (
             *[Column("rank", "#", "count")] * (scope == "common"),
@@ -453,7 +447,6 @@ class Holding:
     models: tuple[ScoreHold, ...] = ()
 
     def tables(self) -> list[ReportTable]:
-        """One row per agent."""
         columns = (
             Column("agent", "agent"),
             Column("clean", self.metric, "number", "missing", 2),
@@ -573,7 +566,6 @@ class EditionResult:
                 yield f"{mine.agent}: {', '.join(parts)}."
 
     def findings(self) -> Iterator[Finding]:
-        """What a reader of the ranking must know first."""
         if self.demonstration is not None:
             yield Finding("demonstration", (), self.demonstration)
         for mine in self.written:

@@ -72,7 +72,6 @@ class GeneratedReview:
 
     @classmethod
     def of(cls, agent: str, written: GenerationEvidence, settings: str, asked: str | None = None) -> GeneratedReview:
-        """The review that a model wrote."""
         known = ("task", "finish", "characters_cut", "input_tokens", "output_tokens")
         told = {name: getattr(written, name) for name in known}
         found = cls(agent, written.writer, raw=written.reply, settings=settings, asked=asked, **told)
@@ -123,7 +122,6 @@ class WrittenReviews:
 
     @property
     def noticed(self) -> list[str]:
-        """The flags in plain words."""
         return [f"{count} {FLAGS.get(flag, flag)}" for flag, count in self.flags.items()]
 
 
@@ -170,7 +168,6 @@ class Generated:
 
     @property
     def agents(self) -> list[WrittenReviews]:
-        """Counts by agent."""
         papers = len({review.task for review in self.reviews})
         return [written_reviews(model, self.reviews, papers) for model in self.models]
 
@@ -188,7 +185,6 @@ class Generated:
         return {r.failure: f"{r.agent} on {r.task}: {r.failure_message}" for r in self.reviews if r.failure is not None}
 
     def table(self) -> ReportTable:
-        """The table for people."""
         columns = (
             Column("agent", "agent"),
             Column("papers", "asked", "count"),
@@ -278,7 +274,6 @@ class ReviewRequest:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings of all requests, for signatures."""
         review = self.review
         return {
             "prompt": PROMPT_NAME,
@@ -302,11 +297,12 @@ class ReviewRequest:
 
         A model on this machine may have other files by now, which shows when they are read.
         """
+        tasks = set(study.tasks)
         served = {n for n, config in self.models.items() if n not in self.stand_ins and is_server(config.model)}
         return {
             (task, agent): noted
             for (task, agent), noted in noted_reviews(study).items()
-            if agent in served and task in study.tasks and noted.text
+            if agent in served and task in tasks and noted.text
             if noted.asked == self.asked(agent, study.task(task).prompt)
         }
 
@@ -414,10 +410,11 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
     whose size, family and cutoff are these now, also where one is no longer known.
     """
     study = read_study(study_folder)
+    tasks = set(study.tasks)
     texts: dict[Pair, str | None] = {(r.task, r.agent): r.text for _, responses in study for r in responses}
     reviews = {(r.task, r.agent): r for r in generated.reviews if not r.is_open or (r.task, r.agent) not in texts}
     wrong = list(refused_names(study, [agent.agent for agent in generated.models]))
-    if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in study.tasks)):
+    if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in tasks)):
         wrong.append(f"{study.name} has no tasks named {', '.join(strange[:10])}. Is it another study?")
     wrong += _rests_on(study, {pair for pair, one in reviews.items() if pair in texts and texts[pair] != one.text})
     if wrong:

@@ -1,11 +1,8 @@
 """The board for others, made from the evidence of editions alone: a static site, and files for the Hugging Face Hub.
 
 No page of the site has a script, a time or anything from elsewhere, and numbers are rounded before they are written, so
-the same evidence gives the same bytes on every machine.
-
-A benchmark's dataset on the Hub has an ``eval.yaml``, a card and the list of papers. The format of ``eval.yaml`` is
-that of https://huggingface.co/docs/hub/eval-results: name, description, evaluation_framework and tasks, each with an id
-that results of models refer to. The Hub knows a framework by its name only after it is listed in huggingface.js
+the same evidence gives the same bytes on every machine. The files are those of
+https://huggingface.co/docs/hub/eval-results; the Hub knows the framework after it is listed in huggingface.js
 (packages/tasks/src/eval.ts), and a benchmark after it is on its allow-list.
 """
 
@@ -112,7 +109,6 @@ def _rounded(value: Any) -> Any:
 
 
 def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Block, ...]:
-    """Tables as the terminal shows them."""
     found: list[Block] = []
     for table in tables:
         rows = tuple({key: _rounded(value) for key, value in row.items()} for row in table.rows)
@@ -146,7 +142,6 @@ def _edition(one: Recomputed) -> Iterator[Section]:
 
 
 def _board(one: Recomputed) -> Iterator[Block]:
-    """The board in a sentence, a table and a figure."""
     result, board, level = one.result, one.result.boards[one.metric], percent(one.clock.level)
     rows = sorted(one.clock.rows(one.metric, "all"), key=lambda row: (row.score.value is None, -(row.score.value or 0)))
     means = {row.agent: row.score.value for row in rows if row.agent != HUMAN and row.score.value is not None}
@@ -189,7 +184,6 @@ def _board(one: Recomputed) -> Iterator[Block]:
 
 
 def _papers(one: Recomputed) -> Iterator[Block]:
-    """The scores of every paper."""
     scores = one.scored[0].scores
     agents = [HUMAN, *sorted({agent for _, agent in scores if not is_person(agent)})]
     facts = {task: one.study.task(task).extra for task in one.study.tasks}

@@ -237,7 +237,6 @@ class Submissions:
         return [self._table(metric) for metric in dict.fromkeys(row.metric for row in self.best)]
 
     def log_table(self) -> ReportTable:
-        """All submissions, in order."""
         named = {"agent": "submission", "team": "team", "date": "date", "sha256": "SHA-256 of the file"}
         counted = {"number": "number", "reviews": "reviews", "missing": "papers without one"}
         columns = [Column(name, heading, "count") for name, heading in counted.items()]

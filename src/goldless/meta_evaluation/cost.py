@@ -173,7 +173,6 @@ class CostReport:
         return ScaledCost(self.tasks, calls, tokens, usd=_sum(usd), seconds=_sum(seconds))
 
     def findings(self) -> Iterator[Said]:
-        """None: the tables say it all."""
         yield from ()
 
     def tables(self) -> list[ReportTable]:
@@ -267,7 +266,6 @@ async def find_costs(
 
 
 def _notes(rows: Sequence[Cost]) -> Iterator[str]:
-    """What a reader of the tables must know."""
     for growth in dict.fromkeys(row.growth for row in rows if row.growth):
         whose = ", ".join(dict.fromkeys(row.part for row in rows if row.growth == growth))
         yield f"calls of {whose} grow with {growth}"
@@ -439,7 +437,6 @@ def _questions(study: Study, options: Options, name: str, identity: ModelIdentit
 
 
 def _tokens(study: Study, options: Options, name: str, question: ReviewQuestion) -> int:
-    """The tokens of a question, by its characters."""
     agents = [agent for agent in (question.first, question.second) if agent is not None]
     shown = [found.text for agent in agents if (found := study.response(question.task, agent)) is not None]
     described = options.descriptions.get(name, options.task_description)

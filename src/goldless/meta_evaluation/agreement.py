@@ -103,7 +103,8 @@ class Correlation(Estimate):
     p: float | None = None
     """Two-sided, of Spearman's coefficient over responses or agents as if they were independent; trust the interval."""
     KEYS = (
-        *("coefficient", "over", "value", "low", "high", "asked", "n", "undefined", "n_tasks", "method", "note", "p"),
+        *("coefficient", "over", "value", "low", "high", "asked", "n", "undefined", "n_tasks", "level", "method"),
+        *("note", "p"),
     )
 
 

@@ -32,6 +32,10 @@ def answers(words=(3, 5, 4, 8, 6, 7)):
         for agent in ("ann", "bob", "cy"):
             said = " ".join(f"{agent}{i}w{k}" for k in range(n))
             rows.append((f"t{i}", agent, f"{said}." if (i, agent) == (0, "ann") else f"{said}. And {i} more."))
+    return study_of(rows)
+
+
+def study_of(rows):
     return study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"), name="answers")
 
 
@@ -100,7 +104,7 @@ def test_a_pair_metric_has_a_sample_for_every_pair_as_in_the_paper():
 
 def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effect():
     rows = [(f"t{i}", agent, f"{agent} {i}.") for i in range(4) for agent in ("ann", "bob")]
-    study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
+    study = study_of(rows)
     found = one("length", "deletion", study=study)
     assert (found.rating, found.reason) == ("not shown", "no response was changed")
     assert (found.unchanged, found.samples, found.smd) == (8, 0, None)
@@ -127,7 +131,7 @@ def test_gem_falls_where_shared_words_are_lost(toy_scorer):
         for i in range(6)
         for agent in ("ann", "bob", "cy")
     ]
-    study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
+    study = study_of(rows)
     test = run(["gem-raw"], ["shuffled-task", "null", "deletion"], study=study, options={"scorer": toy_scorer()})
     by_name = {r.perturbation: r for r in test.results}
     for name in ("shuffled-task", "null"):
@@ -154,7 +158,7 @@ def test_tvd_mi_is_crash_tested_against_the_same_partners():
         return "Yes" if len(said) > len(set(said)) else "No"
 
     rows = [(f"t{i}", agent, f"fact{i} here") for i in range(5) for agent in ("ann", "bob", "cy")]
-    study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
+    study = study_of(rows)
     critic = ScriptedModel(name="critic", answers=answer)
     test = run(["tvd-mi"], ["null"], study=study, options={"critic": critic, "verdicts": "labels"})
     (found,) = test.results
@@ -297,3 +301,57 @@ def test_translations_and_deceptions_are_asked_of_the_writer_in_our_words():
     assert sum("into French" in said for said in asked) == 18
     assert sum("into German" in said for said in asked) == 18
     assert sum("misleads its reader" in said for said in asked) == 18
+
+
+# --- who is tested, against whom -----------------------------------------------------------------------------------
+
+AGENTS = ("ann", "bob", "cy", "dan")
+
+
+FOUR = study_of([(f"t{i}", agent, f"{agent} says {i}.") for i in range(5) for agent in AGENTS])
+
+
+def crashed(study, seed=0, **options):
+    return run(["length"], ["null"], study=study, options={"seed": seed}, **options)
+
+
+def test_every_response_has_two_peers_and_the_same_ones_on_every_task():
+    chosen = crashed(FOUR).peers
+    assert len(chosen) == 20
+    for agent in AGENTS:
+        (peers,) = {chosen[f"t{i}", agent] for i in range(5)}
+        assert len(set(peers) - {agent}) == 2
+
+
+def test_named_agents_are_perturbed_and_held_against_named_ones():
+    chosen = crashed(FOUR, agents=["bob"], references=["ann", "bob"]).peers
+    assert dict(chosen) == {(f"t{i}", "bob"): ("ann",) for i in range(5)}
+
+
+def test_a_draw_depends_on_the_seed_alone():
+    first, again, other = (set(crashed(FOUR, responses=8, seed=seed).peers) for seed in (3, 3, 4))
+    assert len(first) == 8
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agents": ["anne"]}, "unknown agent 'anne'. Did you mean 'ann'?"),
+        ({"references": ["zed"]}, "unknown agent 'zed'"),
+        ({"references": 0}, "references must be at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        crashed(FOUR, **options)
+
+
+def test_tasks_with_one_answer_cannot_be_crash_tested():
+    with pytest.raises(MetricError, match="no response has a peer"):
+        crashed(study_of([("t1", "ann", "one"), ("t2", "bob", "two")]))
+
+
+def test_an_agent_called_as_a_copy_would_be_is_refused():
+    with pytest.raises(UserError, match="an agent 'ann~null'"):
+        crashed(study_of([(f"t{i}", agent, "text") for i in range(2) for agent in ("ann", "ann~null")]))

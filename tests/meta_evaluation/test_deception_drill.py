@@ -104,7 +104,7 @@ def test_recorded_groups_have_the_auc_of_scipy_within_tasks(recorded):
     path = recorded / "samsum_peer_prediction"
     groups = ["--honest", "good faith", "--deceptive", "problematic"]
     metrics = ["--metric", "tvd-mi,judge[with_context]", "--recorded", "--resamples", "200", "--json"]
-    done = CliRunner().invoke(app, ["drill", str(path), *groups, *metrics])
+    done = CliRunner().invoke(app, ["crashtest", "--drill", str(path), *groups, *metrics])
     assert done.exit_code == 0, done.stderr
     rows = {row["metric"]: row for row in json.loads(done.stdout)["rows"]}
     source = goldless.read_study(path)

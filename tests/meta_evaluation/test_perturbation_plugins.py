@@ -88,7 +88,7 @@ def test_a_crash_test_uses_it_by_name(goldless, study_file):
 
 
 def test_a_perturbed_study_has_copies_of_it(goldless, study_file, tmp_path):
-    ended = goldless("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", "shout,first-word")
+    ended = goldless("crashtest", study_file(TEXTS), "--write", tmp_path / "new", "--perturbation", "shout,first-word")
     assert ended.code == 0
     made = library.read_study(tmp_path / "new")
     assert made.response("t1", "ann~shout").text == "ANN SAYS 1 THINGS. AND MORE."
@@ -103,7 +103,7 @@ def test_a_perturbed_study_has_copies_of_it(goldless, study_file, tmp_path):
     ],
 )
 def test_one_that_cannot_be_made_ends_with_2_and_its_name(goldless, study_file, tmp_path, name, said):
-    ended = goldless("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", name)
+    ended = goldless("crashtest", study_file(TEXTS), "--write", tmp_path / "new", "--perturbation", name)
     assert ended.code == 2
     assert said in " ".join(ended.err.split())
     assert not (tmp_path / "new").exists()

@@ -79,7 +79,9 @@ class Command(TyperCommand):
             if flag in self.verb.gone:
                 raise UserError(f"{flag} is gone: {self.verb.gone[flag]}")
         if IN_PROCESS in args:
-            say(f"note: {IN_PROCESS} is not needed: metrics in Python always run in goldless's own process", style="dim")
+            say(
+                f"note: {IN_PROCESS} is not needed: metrics in Python always run in goldless's own process", style="dim"
+            )
             args = [word for word in args if word != IN_PROCESS]
         self.shows_all = "--help-all" in args
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words

@@ -25,6 +25,7 @@ from goldless.meta_evaluation.judges import (
     given_judges,
     metric_judges,
     recorded_judges,
+    refuse_rater_metrics,
 )
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import Accuracy, PairCredits, accuracies, compare_all_credits
@@ -102,7 +103,8 @@ class Correlation(Estimate):
     p: float | None = None
     """Two-sided, of Spearman's coefficient over responses or agents as if they were independent; trust the interval."""
     KEYS = (
-        *("coefficient", "over", "value", "low", "high", "asked", "n", "undefined", "n_tasks", "method", "note", "p"),
+        *("coefficient", "over", "value", "low", "high", "asked", "n", "undefined", "n_tasks", "level", "method"),
+        *("note", "p"),
     )
 
 
@@ -394,9 +396,7 @@ async def agree(
     draws = draws_of(options)
     if not options.metrics and not reviewers and scores is None:
         raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
-    of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
-    if of_raters:
-        raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be compared with people")
+    refuse_rater_metrics(options, "compared with people")
     if scale is not None and not reviewers:
         raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
     check_margin(margin)
@@ -588,5 +588,4 @@ def _coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _levelled_coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Of the agents' means over drawn tasks."""
     return _coefficients(levelled(first), levelled(second))

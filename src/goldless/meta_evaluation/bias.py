@@ -167,7 +167,6 @@ class BiasReport:
     """Number of pieces of evidence missing for a temporary cause: run again."""
 
     def of(self, bias: Bias) -> tuple[BiasRow, ...]:
-        """The rows of one bias."""
         return tuple(row for row in self.rows if row.bias == bias)
 
     def row(self, bias: Bias, judge: str, measure: str, about: str | None = None) -> BiasRow:
@@ -571,7 +570,6 @@ class _Search:
     # --- which has more of a feature
 
     def feature(self, feature: Feature) -> Found:
-        """Every judge's preference for the feature."""
         bias, long = feature.bias, feature.values
         pairs = long.join(long, on="task", suffix="_high").filter(
             pl.col("agent") < pl.col("agent_high"), pl.col("x") != pl.col("x_high")
@@ -613,7 +611,6 @@ class _Search:
 
     @staticmethod
     def _beside(frame: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
-        """The rows of pairs that are in both frames."""
         return frame.join(other, on=PAIR, suffix="_other", maintain_order="left")
 
     def gaps(self) -> Found:
@@ -718,7 +715,6 @@ class _Search:
 
 
 def _noted(share: Estimate, note: str | None) -> Estimate:
-    """The estimate with one more note."""
     return replace(share, note="; ".join(filter(None, (share.note, note))) or None)
 
 

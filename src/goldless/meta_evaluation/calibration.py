@@ -5,7 +5,6 @@ study → labels and proxies checked → metrics computed → estimates, compari
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from goldless.meta_evaluation.judges import (
     metric_judges,
     read_table,
     recorded_judges,
+    refuse_rater_metrics,
     run_scores,
     scoring_judge,
 )
@@ -370,7 +370,6 @@ class LabelledData:
         return float(np.nanmin(self.labels)), float(np.nanmax(self.labels))
 
     def powered(self, labels: FloatArray, proxies: FloatArray, there: BoolArray, limits: Limits) -> PoweredMean:
-        """The estimate over the tasks that are there."""
         number = np.cumsum(there) - 1
         kept = [Round(number[one.task[there[one.task]]], one.chance[there[one.task]]) for one in self.rounds]
         kept = [one for one in kept if len(one.task)]
@@ -419,12 +418,9 @@ def proxy_judges(
     study: Study, options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None
 ) -> tuple[list[Judge], bool]:
     """The proxies that need no model, and whether the metrics are among them because a run folder has their scores."""
-    of_raters: list[str] = []
-    with contextlib.suppress(MetricError):  # of a run folder: its own list says what is known
-        of_raters = [one.name for one in options.chosen_metrics() if one.needs.labels] if options.metrics else []
-    if of_raters:
-        raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be calibrated")
     run = None if study.path is None or not (study.path / SCORES).is_file() else study.path
+    if run is None:  # of a run folder, its own list says what is known
+        refuse_rater_metrics(options, "calibrated")
     named = bool(options.metrics or reviewers or scores is not None)
     if run is None and not named:
         raise UserError(
@@ -551,13 +547,9 @@ def judge_shares(data: LabelledData) -> list[JudgeShare]:
                 bad=len(bad),
                 level=data.level,
             )
-            judged, hits, rejections = (
-                None if one.value is None else float(part.mean()) for part in (rest, good, 1 - bad)
-            )
-            counts = len(good), len(bad)
-            found.append(
-                JudgeShare(agent, judge, one.value, one.low, one.high, judged, hits, rejections, *counts, one.note)
-            )
+            passed, hits, misses = (None if one.value is None else float(x.mean()) for x in (rest, good, 1 - bad))
+            ends, rates = (one.value, one.low, one.high), (passed, hits, misses)
+            found.append(JudgeShare(agent, judge, *ends, *rates, len(good), len(bad), one.note))
     return found
 
 

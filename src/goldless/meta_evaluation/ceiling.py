@@ -258,7 +258,6 @@ def _dealt(voices: pl.DataFrame, seed: int) -> list[pl.DataFrame]:
 
 
 def _mean_over_tasks(rows: pl.DataFrame, draws: Draws) -> Estimate:
-    """The mean over tasks of the mean of their rows."""
     means = rows.group_by("task").agg(pl.col("spearman").mean()).sort("task")["spearman"]
     return task_intervals(means.cast(pl.Float64).to_numpy()[:, None], **draws)[0]
 

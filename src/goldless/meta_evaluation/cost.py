@@ -172,7 +172,6 @@ class CostReport:
         return ScaledCost(self.tasks, calls, tokens, usd=_sum(usd), seconds=_sum(seconds))
 
     def findings(self) -> Iterator[Said]:
-        """None: the tables say it all."""
         yield from ()
 
     def tables(self) -> list[ReportTable]:
@@ -266,7 +265,6 @@ async def find_costs(
 
 
 def _notes(rows: Sequence[Cost]) -> Iterator[str]:
-    """What a reader of the tables must know."""
     for growth in dict.fromkeys(row.growth for row in rows if row.growth):
         whose = ", ".join(dict.fromkeys(row.part for row in rows if row.growth == growth))
         yield f"calls of {whose} grow with {growth}"
@@ -400,12 +398,20 @@ def reviewer_costs(
     if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
         raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000, or leave it out")
     found = {}
+    scale = options.chosen_scale
+    texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}
+    prompts = {task.task: task.prompt for task, _ in study}
     for name, given in named.items():
         identity = _identity(given)
         asked = _questions(study, options, name, identity)
         judgements = len(asked)
         if tokens_a_judgement is None:
-            read, written = float(sum(_tokens(study, options, name, one) for one in asked)), float(judgements)
+            read, written = 0.0, float(judgements)
+            described = options.descriptions.get(name, options.task_description)
+            for one in asked:
+                shown = texts[one.task, one.first], texts.get((one.task, one.second or ""))
+                messages = scale.messages(*shown, prompt=prompts[one.task], task_description=described)
+                read += sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
         else:
             written = min(1.0, tokens_a_judgement) * judgements
             read = tokens_a_judgement * judgements - written
@@ -435,16 +441,6 @@ def _questions(study: Study, options: Options, name: str, identity: ModelIdentit
         pairs = all_pairs({task: agents for task, agents in answered.items() if agents})
         return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
     return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
-
-
-def _tokens(study: Study, options: Options, name: str, question: ReviewQuestion) -> int:
-    """The tokens of a question, by its characters."""
-    agents = [agent for agent in (question.first, question.second) if agent is not None]
-    shown = [found.text for agent in agents if (found := study.response(question.task, agent)) is not None]
-    described = options.descriptions.get(name, options.task_description)
-    prompt = study.task(question.task).prompt
-    messages = options.chosen_scale.messages(*shown, prompt=prompt, task_description=described)
-    return sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
 
 
 def _identity(given: Any) -> ModelIdentity | None:

@@ -92,7 +92,6 @@ class Judge:
         return self.scores if self.scores is not None else shares_by_agent(self.verdicts)
 
     def credits(self, labels: PairLabels, convention: Convention) -> PairCredits:
-        """The judge's credit on each pair that people decided."""
         if self.compared is None:
             return score_credits(self.response_scores, labels, name=self.name, convention=convention)
         if self.kind == "reviewer":
@@ -122,9 +121,11 @@ def agent_names(study: Study) -> tuple[str, ...]:
     return tuple(agent.agent for agent in study.agents)
 
 
-def numbers(names: Sequence[str]) -> dict[str, int]:
-    """The index of each name."""
-    return {name: number for number, name in enumerate(names)}
+def refuse_rater_metrics(options: Options, to: str) -> None:
+    """Refuse metrics of raters, before anything is computed; ``to``: what they cannot be."""
+    of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
+    if of_raters:
+        raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be {to}")
 
 
 def draws_of(options: Options) -> Draws:
@@ -165,9 +166,9 @@ def response_scores(
 
 def score_arrays(scores: Scores, *, tasks: Sequence[str], agents: Sequence[str]) -> tuple[FloatArray, BoolArray]:
     """Scores as [tasks, agents], NaN where there is none, and which of them were requested."""
-    task_number, agent_number = numbers(tasks), numbers(agents)
-    task = np.array([task_number[name] for name, _ in scores], dtype=np.int64)
-    agent = np.array([agent_number[name] for _, name in scores], dtype=np.int64)
+    number = [{name: place for place, name in enumerate(names)} for names in (tasks, agents)]
+    task = np.array([number[0][name] for name, _ in scores], dtype=np.int64)
+    agent = np.array([number[1][name] for _, name in scores], dtype=np.int64)
     score = np.array(list(scores.values()), dtype=np.float64)  # None becomes NaN
     asked = np.zeros((len(tasks), len(agents)), dtype=np.bool_)
     asked[task, agent] = True

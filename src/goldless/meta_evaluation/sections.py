@@ -28,30 +28,28 @@ Look = Callable[[Mapping[str, Any]], dict[str, Any]]
 def _drawn(
     slug: str,
     table: ReportTable,
-    key: str,
-    value: str,
+    columns: tuple[str, str],
     *,
-    axis: str,
+    said: Iterable[Said],
     caption: tuple[blocks.Inline, ...],
-    said: Iterable[Said] = (),
     prefix: str = "",
-    reference: float | None = None,
-    band: Band | None = None,
     look: Look = lambda _: {},
     rows: Iterable[Mapping[str, Any]] | None = None,
+    **plot: Any,
 ) -> Block:
-    """A table, or some of its rows, as values with intervals: columns ``key``, ``value``, PREFIXlow and PREFIXhigh."""
+    """A table, or some of its rows, as values with intervals; ``columns``: of the name and value.
+
+    The ends are in PREFIXlow and PREFIXhigh. ``plot``: axis, reference and band.
+    """
+    key, value = columns
     lines = [
         IntervalRow(
-            str(row[key]),
-            row[value],
-            row.get(f"{prefix}low"),
-            row.get(f"{prefix}high"),
+            *(str(row[key]), row[value], row.get(f"{prefix}low"), row.get(f"{prefix}high")),
             **{"aside": numeral(row[value], absent=""), **look(row)},
         )
         for row in (table.rows if rows is None else rows)
     ]
-    drawn = pictures(interval_plot, lines, title=table.title, axis=axis, reference=reference, band=band)
+    drawn = pictures(interval_plot, lines, title=table.title, **plot)
     finding = " ".join(in_text(one, label) for one in said)
     return figure(slug, table.title, caption, drawn, [result_table(table)], finding=finding)
 
@@ -62,31 +60,28 @@ def agreement_section(run: RunFolder) -> Iterator[Block]:
     found: Agreement | None = run.others.get("agreement")
     for one in found.criteria if found is not None else ():
         level = found.level if found is not None else 0.0
+        accuracy, *others = one.tables(level)
         caption = (
             f"Share of pairs where a judge prefers the same response as people do, with {percent(level)} intervals; a "
             "tie counts as one half, and 0.5 is chance. Blue dots are reviewers and their panel, green squares metrics."
         )
         band, told = _ceiling(one.ceiling.accuracy)
         shown: dict[str, Any] = {"caption": (caption, *told), "said": one.findings(), "look": _judge_look, "band": band}
-        accuracy = one.judge_table(level)
-        yield _drawn("accuracy", accuracy, "judge", "accuracy", axis="accuracy", reference=0.5, **shown)
+        yield _drawn("accuracy", accuracy, ("judge", "accuracy"), axis="accuracy", reference=0.5, **shown)
         details: list[Block] = []
         if any(judge.correlations for judge in one.judges):
-            correlation = one.correlation_table(level)
+            correlation = others.pop(0)
             kinds = {judge.name: judge.kind for judge in one.judges}
             rows = [{**row, "kind": kinds[str(row["judge"])]} for row in correlation.rows if row["over"] == "tasks"]
             rows.sort(key=lambda row: -(row["spearman"] or -2.0))
             band, told = _ceiling(one.ceiling.spearman)
-            spearman = term("spearman", "Spearman's coefficient")
             caption = f" over the responses to a task, averaged over tasks, with {percent(level)} intervals."
-            shown = {"caption": (spearman, caption, *told), "look": _judge_look, "band": band, "rows": rows}
-            shown |= {"axis": "Spearman, mean over tasks", "prefix": "spearman_", "reference": 0.0}
+            shown |= {"caption": (term("spearman", "Spearman's coefficient"), caption, *told), "band": band}
+            shown |= {"axis": "Spearman, mean over tasks", "prefix": "spearman_", "reference": 0.0, "rows": rows}
             shown["said"] = [(f"{label(rows[0]['judge'])} is first with {numeral(rows[0]['spearman'])}.",)]
-            details.append(_drawn("correlation", correlation, "judge", "spearman", **shown))
-        details += [
-            words("How well people agree with each other: ", term("alpha", "Krippendorff's alpha"), ", and below."),
-            *map(result_table, one.tables(level)[1 + len(details) :]),
-        ]
+            details.append(_drawn("correlation", correlation, ("judge", "spearman"), **shown))
+        alpha = words("How well people agree with each other: ", term("alpha", "Krippendorff's alpha"), ", and below.")
+        details += [alpha, *map(result_table, others)]
         yield fold("Rank correlations, agreement between people, and which judge exceeds which", details)
         yield from remarks([*one.notes, *([one.ceiling.note] if one.ceiling.note else [])])
 
@@ -115,9 +110,9 @@ def calibration_section(run: RunFolder) -> Iterator[Block]:
     yield words(f"{done}; {by} predicts the labels of the others.")
     tables = found.tables()
     if found.agents:
-        shown: dict[str, Any] = {"axis": "mean label", "said": found.findings()}
-        shown["caption"] = (f"Mean label over all tasks, with {percent(found.level)} intervals.",)
-        yield _drawn("calibration", tables.pop(0), "agent", "mean", **shown)
+        caption = (f"Mean label over all tasks, with {percent(found.level)} intervals.",)
+        shown: dict[str, Any] = {"axis": "mean label", "said": found.findings(), "caption": caption}
+        yield _drawn("calibration", tables.pop(0), ("agent", "mean"), **shown)
     yield from map(result_table, tables)
     yield from remarks(found.notes)
 
@@ -155,13 +150,14 @@ def crash_section(run: RunFolder) -> Iterator[Block]:
         yield blocks.table("Missing in the crash test", columns, rows)
 
 
-def _crash_figure(metric: str, test: CrashTest) -> Block:
-    def look(row: Mapping[str, Any]) -> dict[str, Any]:
-        how = dict(DRAWN[row["rating"]])
-        aside = f"{numeral(row['smd'], 2, signed=True, absent='')} {how.pop('sign')}"
-        hint = f"{row['perturbation']}: {row['rating']}, {row['reason'] or row['note'] or ''}"
-        return {**how, "aside": aside, "group": GROUPS[row["must"]], "hint": hint}
+def _crash_look(row: Mapping[str, Any]) -> dict[str, Any]:
+    how = dict(DRAWN[row["rating"]])
+    aside = f"{numeral(row['smd'], 2, signed=True, absent='')} {how.pop('sign')}"
+    hint = f"{row['perturbation']}: {row['rating']}, {row['reason'] or row['note'] or ''}"
+    return {**how, "aside": aside, "group": GROUPS[row["must"]], "hint": hint}
 
+
+def _crash_figure(metric: str, test: CrashTest) -> Block:
     table = test.table(metric)
     caption = (
         f" of {metric} after a change, with its {percent(test.level)} interval. Dot: pass; cross: fail; ring: the "
@@ -171,15 +167,14 @@ def _crash_figure(metric: str, test: CrashTest) -> Block:
     return _drawn(
         "crash-test",
         table,
-        "perturbation",
-        "smd",
+        ("perturbation", "smd"),
         prefix="smd_",
         axis="standardised mean difference: lower after the change ← 0 → higher",
         caption=(term("smd", "Standardised mean difference"), caption),
         said=[(f"{label(metric)} fails {', '.join(failed) or 'no test'}.",)],
         reference=0.0,
         band=Band(-test.margin, test.margin) if test.margin > 0 else None,
-        look=look,
+        look=_crash_look,
         rows=sorted(table.rows, key=lambda row: list(GROUPS).index(str(row["must"]))),
     )
 
@@ -204,18 +199,17 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
 
 def _matrix(found: BiasReport) -> Iterator[Block]:
     """One table of judges by biases, those with the most biases first."""
-    rows = [row for row in found.rows if row.kind != "reviewers" and row.neutral is not None and not row.pair]
-    rows = [row for row in rows if row.about in (None, row.judge)]
-    keys = {(row.bias, row.measure): f"{row.bias}: {row.measure} (unbiased {row.neutral:g})" for row in rows}
     by_judge: dict[str, dict[str, Any]] = {}
     shown: Counter[str] = Counter()
-    for row in rows:
-        value = numeral(row.value, signed=row.neutral == 0.0)
-        key = keys[row.bias, row.measure]
-        by_judge.setdefault(row.judge, {"judge": row.judge})[key] = f"{value} ●" if row.shown else value
-        shown[row.judge] += bool(row.shown)
+    for row in found.rows:
+        if row.kind != "reviewers" and row.neutral is not None and not row.pair and row.about in (None, row.judge):
+            value = numeral(row.value, signed=row.neutral == 0.0)
+            key = f"{row.bias}: {row.measure} (unbiased {row.neutral:g})"
+            by_judge.setdefault(row.judge, {"judge": row.judge})[key] = f"{value} ●" if row.shown else value
+            shown[row.judge] += bool(row.shown)
     if by_judge:
-        columns = (*blocks.names(judge="judge"), *(Column(key, key, "figure", "-") for key in keys.values()))
+        keys = dict.fromkeys(key for row in by_judge.values() for key in row if key != "judge")
+        columns = (*blocks.names(judge="judge"), *(Column(key, key, "figure", "-") for key in keys))
         ordered = sorted(by_judge.values(), key=lambda row: -shown[row["judge"]])
         yield blocks.table("● The interval excludes the value of an unbiased judge", columns, ordered)
 
@@ -230,14 +224,14 @@ def _bias_figure(table: ReportTable, found: BiasReport) -> Block:
         return {"shape": "dot" if row["shown"] else "ring", "tone": tone, "aside": aside}
 
     caption = f"With {percent(found.level)} intervals. Dot: significant bias; ring: not significant, or undecidable."
+    shown = sum(bool(row["shown"]) for row in table.rows)
     return _drawn(
         "bias",
         table,
-        "judge",
-        "value",
+        ("judge", "value"),
         axis="difference of shares" if neutral == 0.0 else "share",
         caption=(caption, unknown if neutral is None else " The line marks an unbiased judge."),
-        said=[(f"{sum(bool(row['shown']) for row in table.rows)} of {len(table.rows)} numbers show a bias.",)],
+        said=[(f"{shown} of {len(table.rows)} numbers show a bias.",)],
         reference=neutral,
         look=look,
     )
@@ -258,8 +252,8 @@ def consistency_section(run: RunFolder) -> Iterator[Block]:
     found: Consistency | None = run.others.get("consistency")
     if found is None:
         return
-    shown: dict[str, Any] = {"axis": "correlation", "reference": 0.0, "said": found.findings()}
     said = f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals."
-    shown |= {"caption": (said,), "look": lambda row: {"group": f"{row['metric']}: {label(row['scorers'])}"}}
-    yield _drawn("consistency", found.table(), "coefficient", "value", **shown)
+    shown: dict[str, Any] = {"axis": "correlation", "reference": 0.0, "said": found.findings(), "caption": (said,)}
+    shown["look"] = lambda row: {"group": f"{row['metric']}: {label(row['scorers'])}"}
+    yield _drawn("consistency", found.table(), ("coefficient", "value"), **shown)
     yield from remarks(found.notes)

@@ -70,7 +70,6 @@ class WatchedProcess:
 
     @property
     def state(self) -> str:
-        """Quiet, or since when and which way it changed."""
         if self.alarm_at is None:
             return "quiet"
         return f"CHANGED on occasion {self.alarm_at}: {self.direction}"
@@ -443,7 +442,6 @@ def _process(
 
 
 def _who(rows: Sequence[WatchedProcess], number: int, guard: int) -> tuple[str | None, str]:
-    """Who changed, and the sentence that says it."""
     alarms = {row.process.split()[0]: row.alarm_at for row in rows if row.alarm_at is not None}
     judge, system = alarms.get("judge"), alarms.get("system")
     if judge is None and system is None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
@@ -149,6 +149,9 @@ NO_SPREAD = 1e-12
 MEANS_AT_ONCE = 1 << 23
 
 
+ESTIMATE_KEYS: tuple[str, ...] = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A number with its interval."""
@@ -166,7 +169,7 @@ class Estimate:
     """The method of the interval; None: there is none."""
     n_tasks: int = field(default=0, metadata={"json": "if any"})
     """Of a share: the tasks that its judgements are on."""
-    KEYS: ClassVar[tuple[str, ...]] = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
+    KEYS = ESTIMATE_KEYS
 
 
 def task_intervals(

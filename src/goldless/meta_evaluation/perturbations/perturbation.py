@@ -48,7 +48,6 @@ class Setting:
 
     @property
     def writer(self) -> Writer:
-        """The chat model that writes the texts."""
         if self.chat is None:
             raise UserError(f"{self.name} needs a chat model. Name a writer")
         return self.chat

@@ -1,4 +1,4 @@
-"""``goldless perturb``: a study that can be scored, nothing written over, and nothing paid twice."""
+"""``goldless crashtest --write``: a study that can be scored, nothing written over, and nothing paid twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def study(study_file):
 
 def test_copies_stand_beside_their_originals_in_groups(goldless, study, tmp_path):
     ended = goldless(
-        "perturb", study, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "deletion,praise"
+        "crashtest", study, "--write", tmp_path / "new", "--agents", "ann", "--perturbation", "deletion,praise"
     )
     assert ended.code == 0
     made = library.read_study(tmp_path / "new")
@@ -44,7 +44,7 @@ def test_copies_stand_beside_their_originals_in_groups(goldless, study, tmp_path
 
 
 def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, study, tmp_path):
-    ended = goldless("perturb", study, "--out", tmp_path / "new", "--json")
+    ended = goldless("crashtest", study, "--write", tmp_path / "new", "--json")
     read = json.loads(ended.out)
     assert [row["name"] for row in read["perturbations"]] == list(MODEL_FREE)
     counted = {row["name"]: (row["asked"], row["made"], row["missing"]) for row in read["perturbations"]}
@@ -55,7 +55,7 @@ def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, stud
 
 
 def test_the_written_study_can_be_scored(goldless, study, tmp_path, toy_scorer):
-    goldless("perturb", study, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
+    goldless("crashtest", study, "--write", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
     result = library.evaluate(tmp_path / "new", metrics="gem-raw", scorer=toy_scorer(), peers=["bob"], resamples=100)
     assert {row.agent for row in result.leaderboard().rows} >= {"ann", "ann~null"}
 
@@ -66,7 +66,7 @@ def test_labels_and_other_columns_of_tasks_are_kept(goldless, tmp_path):
     (folder / "tasks.jsonl").write_text('{"task": "t1", "prompt": "Why?", "synopsis_abstract": "s", "tags": [1, 2]}\n')
     (folder / "responses.jsonl").write_text('{"task": "t1", "agent": "ann", "text": "One. Two."}\n')
     (folder / "labels.jsonl").write_text('{"task": "t1", "agent": "ann", "rater": "r", "score": 3}\n')
-    assert goldless("perturb", folder, "--out", tmp_path / "new", "--perturbation", "deletion").code == 0
+    assert goldless("crashtest", folder, "--write", tmp_path / "new", "--perturbation", "deletion").code == 0
     made = library.read_study(tmp_path / "new")
     assert made.task("t1") == library.read_study(folder).task("t1")
     assert [rating.score for rating in made.ratings()] == [3.0]
@@ -75,7 +75,7 @@ def test_labels_and_other_columns_of_tasks_are_kept(goldless, tmp_path):
 def test_nothing_is_written_over_and_all_that_is_wrong_is_said_at_once(goldless, study, tmp_path):
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "tasks.jsonl").write_text("{}")
-    ended = goldless("perturb", study, "--out", tmp_path / "new", "--perturbation", "rephrase,deletion")
+    ended = goldless("crashtest", study, "--write", tmp_path / "new", "--perturbation", "rephrase,deletion")
     assert ended.code == 2
     assert "already exists. Choose a new folder" in ended.err
     assert "rephrase needs a chat model" in ended.err
@@ -93,7 +93,7 @@ def test_nothing_is_written_over_and_all_that_is_wrong_is_said_at_once(goldless,
     ],
 )
 def test_bad_input_ends_with_2_and_writes_nothing(goldless, study, tmp_path, arguments, said):
-    ended = goldless("perturb", study, "--out", tmp_path / "new", *arguments)
+    ended = goldless("crashtest", study, "--write", tmp_path / "new", *arguments)
     assert ended.code == 2
     assert said in ended.err
     assert not (tmp_path / "new").exists()
@@ -103,8 +103,8 @@ def test_strategies_become_agents_and_originals_keep_their_place(goldless, study
     path = tmp_path / "prompted.jsonl"
     path.write_text('{"task": "t1", "agent": "ann", "text": "One.", "prompt": "Why?"}\n')
     script = script_file([{"prompt": "Why?", "answer": "notes"}, {"prompt": "notes", "answer": "Because."}])
-    arguments = ["perturb", path, "--strategy", "brief,null", "--writer", f"scripted:{script}"]
-    ended = goldless(*arguments, "--out", tmp_path / "new")
+    arguments = ["crashtest", path, "--strategy", "brief,null", "--writer", f"scripted:{script}"]
+    ended = goldless(*arguments, "--write", tmp_path / "new")
     assert ended.code == 0
     made = library.read_study(tmp_path / "new")
     assert {agent.agent: agent.group for agent in made.agents} == {
@@ -114,7 +114,7 @@ def test_strategies_become_agents_and_originals_keep_their_place(goldless, study
     }
     assert made.response("t1", "brief").text == "Because."
     assert "2 calls now" in ended.err
-    again = goldless(*arguments, "--out", tmp_path / "again")
+    again = goldless(*arguments, "--write", tmp_path / "again")
     assert "0 calls now" in again.err
     assert "2 from the journal" in again.err
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import Question, Texts, Verdict, ask
 from goldless.judging.replies import own_text, plain, without_copies
-from goldless.judging.reviewing import Prompts, ReviewQuestion
-from goldless.judging.scales import Scale, fence, fenced, find_named
-from goldless.models.interface import ChatModel, ChatRequest, Message
+from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
+from goldless.judging.scales import fence, fenced, find_named
+from goldless.models.interface import ChatRequest, Message
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
@@ -91,17 +91,10 @@ class LastTurn(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class DebateStage:
-    """Asks a debate questions; its verdict is the mean of the debaters'. The model must be prepared."""
+class DebateStage(ReviewStage):
+    """Asks a debate questions; its verdict is the mean of the debaters', all played by the model."""
 
-    model: ChatModel
-    """The model that plays all debaters."""
-    scale: Scale
     debate: Debate = C3
-    _: KW_ONLY
-    reviewer: str | None = None
-    """Its name in the evidence; None: the debate's and the model's short names."""
-    task_description: str = ""
 
     def __post_init__(self) -> None:
         if not self.model.capabilities.chat:

@@ -54,26 +54,6 @@ class Reader(Protocol):
         """The value that the text marks as its verdict, or else mentions first; ``marked``: only a marked one."""
 
 
-def read(reader: Reader, reply: str) -> float | None:
-    """The verdict in a reply, or None if there is none that can be read."""
-    return reader.find(own_text(reply))
-
-
-def read_apart(reader: Reader, reply: str, texts: Iterable[str]) -> float | None:
-    """The verdict in a reply to a question about these texts.
-
-    A verdict that is only in a copy of one of the texts does not count. If removing the copies changes what is read,
-    the reply is ambiguous, and only a verdict marked in its other words counts.
-    """
-    whole = read(reader, reply)
-    rest = without_copies(plain(reply), texts)
-    if not re.search(r"\w", rest):
-        # so short a reply may well be the reviewer's own, though a response says the same
-        return whole if len(reply.split()) <= SHORT else None
-    apart = whole if rest == reply else read(reader, rest)
-    return apart if apart == whole else reader.find(own_text(rest), marked=True)
-
-
 # --- what is the reviewer's own -------------------------------------------------------------------------------------
 
 

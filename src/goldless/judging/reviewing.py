@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol
 
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
@@ -56,29 +55,6 @@ class ReviewQuestion:
             label_logprobs=verdict.label_logprobs,
             failure=verdict.failure,
         )
-
-
-class Stage(Protocol):
-    """A way to ask a reviewer questions: alone, or in a debate."""
-
-    @property
-    def scale(self) -> Scale:
-        """The scale of its judgements."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the evidence."""
-
-    async def review(
-        self,
-        questions: Sequence[ReviewQuestion],
-        texts: Texts,
-        prompts: Prompts,
-        *,
-        at_once: int = 1,
-        answered: Callable[[JudgementEvidence], None] = lambda _: None,
-    ) -> list[JudgementEvidence]:
-        """One judgement per question, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

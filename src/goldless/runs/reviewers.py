@@ -29,7 +29,7 @@ from goldless.judging.exams import (
     sit_pertinence,
 )
 from goldless.judging.licences import Licence, check, prompt_hash, read_licence, read_licences
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.provider import Use
@@ -109,13 +109,13 @@ class ReviewCollector:
     def prompts(self) -> dict[str, str | None]:
         return {task: self.study.task(task).prompt for task in self.study.tasks}
 
-    def stage(self, name: str, scale: Scale) -> Stage:
+    def stage(self, name: str, scale: Scale) -> ReviewStage:
         """The stage that puts a reviewer's questions on a scale."""
         options, model = self.options, self.models[name]
         described = options.descriptions.get(name, options.task_description)
         if options.debate is not None:
             debate = find_debate(options.debate)
-            return DebateStage(model.chat, scale, debate, reviewer=name, task_description=described)
+            return DebateStage(model.judge, scale, debate, reviewer=name, task_description=described)
         scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
         if not scoring and not model.model.capabilities.chat:
             raise CapabilityError(
@@ -133,8 +133,7 @@ class ReviewCollector:
         """How the verdicts of these reviewers are read; empty for a debate."""
         if self.options.debate is not None:
             return {}
-        stages = {name: self.stage(name, self.options.chosen_scale) for name in names}
-        return {name: stage.reading for name, stage in stages.items() if isinstance(stage, ReviewStage)}
+        return {name: self.stage(name, self.options.chosen_scale).reading for name in names}
 
     def licensed(self) -> Qualification | None:
         """The reviewers who may vote by licence; None if no licences were given. Raises if one is not valid."""

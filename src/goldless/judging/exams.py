@@ -204,7 +204,7 @@ async def exam_answers(
     at_once: int = 1,
 ) -> list[ExamAnswer]:
     """One answer per question, in their order."""
-    return [ExamAnswer(exam, row) for row in await stage.review(asked, texts, prompts, at_once=at_once)]
+    return [ExamAnswer(exam, row) for row in await stage.review(questions, texts, prompts, at_once=at_once)]
 
 
 # --- pertinence ------------------------------------------------------------------------------------------------------

@@ -408,6 +408,7 @@ async def test_a_written_completeness_verdict_is_explained_first():
     row = await reviewed(model, JUDGES["completeness"])
     assert (row.value, row.scale) == (1.0, "completeness")
     assert "short explanation" in model.calls[0].messages[0].content
+    assert (await reviewed(replying("B"), JUDGES["completeness"])).value == 0.0  # nothing but the letter
 
 
 # --- in which order questions go to a server -----------------------------------------------------------------------

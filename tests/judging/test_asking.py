@@ -11,7 +11,7 @@ import pytest
 
 from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import VERDICTS, VerdictEvidence, failure_cells, rows_frame
-from goldless.judging.asking import Question, find_verdicts, reads_by_scoring
+from goldless.judging.asking import VerdictQuestion, find_verdicts, reads_by_scoring
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
 from goldless.judging.judges import JUDGES
@@ -414,9 +414,9 @@ async def test_a_written_completeness_verdict_is_explained_first():
 # --- in which order questions go to a server -----------------------------------------------------------------------
 
 
-def beginning_with(*beginnings: str) -> list[Question]:
+def beginning_with(*beginnings: str) -> list[VerdictQuestion]:
     return [
-        Question(scale=SAME_SOURCE, first=beginning, second=f"number {i}", task="task", begins_with=beginning)
+        VerdictQuestion(scale=SAME_SOURCE, first=beginning, second=f"number {i}", task="task", begins_with=beginning)
         for i, beginning in enumerate(beginnings)
     ]
 

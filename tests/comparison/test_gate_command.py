@@ -63,19 +63,10 @@ def test_a_file_that_cannot_be_written_is_refused_before_a_judge_is_asked(goldle
     assert "cannot write" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--margin", "1"], "--baseline is missing"),
-        (["--baseline", "old", "--candidate", "new"], "--margin is missing"),
-        (["--baseline", "old", "--candidate", "new", "--margin", "-1"], "margin must be a number of at least 0"),
-        (["--baseline", "nobody", "--candidate", "new", "--margin", "1"], "unknown agent 'nobody'"),
-    ],
-)
-def test_what_is_missing_or_wrong_is_said_with_exit_code_2(goldless, run, arguments, said):
-    ended = goldless("gate", run, *arguments)
+def test_what_is_missing_is_said_with_exit_code_2(goldless, run):
+    ended = goldless("gate", run, "--baseline", "old", "--candidate", "new")
     assert (ended.code, ended.out) == (2, "")
-    assert said in " ".join(ended.err.split())
+    assert "--margin is missing" in " ".join(ended.err.split())
 
 
 def test_runs_of_the_first_version_are_still_compared():

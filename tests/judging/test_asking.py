@@ -11,7 +11,7 @@ import pytest
 
 from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import VERDICTS, VerdictEvidence, failure_cells, rows_frame
-from goldless.judging.asking import Question, find_verdicts, reads_by_scoring
+from goldless.judging.asking import VerdictQuestion, find_verdicts, reads_by_scoring
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
 from goldless.judging.judges import JUDGES
@@ -45,6 +45,17 @@ def replying(*answers) -> ScriptedModel:
 async def judged(model, prompt=SAME_SOURCE, verdicts="labels", questions=(MATCHED,), texts=TEXTS, **options):
     stage = CriticStage(model, prompt, verdicts)
     found = await stage.judge(list(questions), texts, **options)
+    return found[0] if len(questions) == 1 else found
+
+
+PAIR, SINGLE = ReviewQuestion("t", "ann", "bob"), ReviewQuestion("t", "ann")
+REVIEWED = {("t", "ann"): "a dog", ("t", "bob"): "the cat", ("u", "ann"): "a car", ("u", "bob"): "a bus"}
+PROMPTS = {"t": "What do you see?", "u": None}
+
+
+async def reviewed(model, scale=PAIRWISE, verdicts="labels", *, questions=None, **options):
+    questions = [PAIR if scale.pairwise else SINGLE] if questions is None else questions
+    found = await ReviewStage(model, scale, verdicts=verdicts, **options).review(questions, REVIEWED, PROMPTS)
     return found[0] if len(questions) == 1 else found
 
 
@@ -102,29 +113,52 @@ def test_a_stage_that_cannot_work_is_refused_when_it_is_made(stage, said):
         stage()
 
 
-# --- scored labels ---------------------------------------------------------------------------------------------------
+# --- probabilities -------------------------------------------------------------------------------------------------
 
 
-async def test_the_value_is_the_mean_over_the_labels_probabilities():
-    """exp(-1) : exp(-3) = 1 : exp(-2), so p(Yes) = 1 / (1 + exp(-2)) = 0.8808; two tokens are summed."""
-    model = ScriptedModel(logprobs=lambda _, target: {"Yes": [-0.5, -0.5], "No": [-3.0]}[target])
-    verdict = await judged(model, verdicts="auto")
-    assert verdict.value == pytest.approx(1 / (1 + math.exp(-2)))
-    assert (verdict.label, verdict.read_from, verdict.failure) == ("Yes", "probabilities", None)
+def logs(*shares):
+    return [math.log(share) if share else -math.inf for share in shares]
 
 
-async def test_three_levels_are_weighted_by_their_values():
-    """Probabilities .2, .5, .3 of values 1, .25, 0: .2 + .125 = .325. The likeliest is Little Gain."""
-    nats = {"[[Significant Gain]]": math.log(0.2), "[[Little Gain]]": math.log(0.5), "[[No Gain]]": math.log(0.3)}
-    verdict = await judged(ScriptedModel(logprobs=lambda _, target: [nats[target]]), THREE_LEVEL, "auto")
-    assert verdict.value == pytest.approx(0.325)
-    assert verdict.label == "Little Gain"
+@pytest.mark.parametrize(
+    ("scale", "nats", "value"),
+    [
+        (SAME_SOURCE, [-1.0, -3.0], 1 / (1 + math.exp(-2))),  # exp(-1) : exp(-3) = 1 : exp(-2)
+        (SAME_SOURCE, [-2000 + math.log(3), -2000.0], 0.75),  # exp(-2000) is 0 in floating point
+        (THREE_LEVEL, logs(0.2, 0.5, 0.3), 0.325),  # .2 + .5 / 4
+        (PAIRWISE, logs(0.3, 0.1), 0.75),
+        (PAIRWISE_TIE, logs(0.5, 0.2, 0.3), 0.65),  # .5 + .3 / 2
+        (FIVE_LEVEL, logs(0.1, 0.2, 0.3, 0.4, 0), 3.0),  # .1 + .2 * 2 + .3 * 3 + .4 * 4
+        (JUDGES["completeness"], logs(0.6, 0.2, 0.2), 0.7),  # .6 + .2 / 2
+    ],
+)
+async def test_a_verdict_is_the_mean_over_the_labels_probabilities_scored_or_chosen(scale, nats, value):
+    by_label = dict(zip(scale.labels, nats, strict=True))
+    by_text = {scale.spoken(label): nat for label, nat in by_label.items()}
+    likeliest = max(by_label, key=by_label.get)
+    scorer = ScriptedModel(logprobs=lambda _, target: [by_text[target] / 2] * 2)  # two tokens are summed
+    chooser = replying(ChatReply(likeliest, "choice", choice_logprobs=by_label))
+    for model in [chooser] + [scorer] * math.isfinite(min(nats)):
+        row = await (judged if scale.role == "critic" else reviewed)(model, scale, "auto")
+        assert (row.value, row.read_from, row.failure) == (pytest.approx(value), "probabilities", None)
+        assert likeliest == (row.label if scale.role == "critic" else row.output)
+        if scale.role == "reviewer":
+            total = math.log(sum(map(math.exp, nats)))
+            assert row.label_logprobs == pytest.approx({label: nat - total for label, nat in by_label.items()})
+    assert chooser.calls[0].choices == tuple(scale.labels)
+    assert "explanation" not in chooser.calls[0].messages[0].content
 
 
-async def test_very_unlikely_labels_still_have_a_ratio():
-    """exp(-2000) is 0 in floating point; the ratio of the two is 3 : 1 all the same."""
-    model = ScriptedModel(logprobs=lambda _, target: [-2000.0 + math.log(3) * (target == "Yes")])
-    assert (await judged(model, verdicts="auto")).value == pytest.approx(0.75)
+async def test_a_verdict_without_usable_log_probabilities_is_missing_with_its_cause():
+    class Broken(ScriptedModel):
+        async def encode(self, messages, target) -> ScoreRequest:
+            raise CallError(CallFailure("server_error", "no tokenizer today"))
+
+    for model, kind in (
+        (Broken(logprobs={}), "server_error"),
+        (ScriptedModel(logprobs=lambda *_: [math.nan]), "bad_reply"),
+    ):
+        assert (await judged(model, verdicts="auto")).failure.kind == kind
 
 
 async def test_all_labels_of_all_questions_are_scored_in_one_batch():
@@ -140,11 +174,6 @@ async def test_all_labels_of_all_questions_are_scored_in_one_batch():
     assert batches == [4]
 
 
-async def test_log_probabilities_that_are_no_numbers_are_a_bad_reply():
-    verdict = await judged(ScriptedModel(logprobs=lambda *_: [math.nan]), verdicts="auto")
-    assert verdict.failure.kind == "bad_reply"
-
-
 async def test_a_pair_that_does_not_fit_is_missing_as_too_long_and_nothing_of_it_is_scored():
     class Short(ScriptedModel):
         context_length = 400
@@ -157,25 +186,6 @@ async def test_a_pair_that_does_not_fit_is_missing_as_too_long_and_nothing_of_it
     assert "do not fit the context of 400" in long.failure.message
     assert short.value == 0.5
     assert len(model.calls) == 2
-
-
-async def test_a_text_that_the_tokenizer_cannot_take_is_missing_with_its_failure():
-    class Broken(ScriptedModel):
-        async def encode(self, messages, target) -> ScoreRequest:
-            raise CallError(CallFailure("server_error", "no tokenizer today"))
-
-    assert (await judged(Broken(logprobs={}), verdicts="auto")).failure.kind == "server_error"
-
-
-# --- choices over a chat -----------------------------------------------------------------------------------------
-
-
-async def test_a_chat_model_is_offered_the_labels_and_its_probabilities_are_used():
-    """p(Yes) = .9, p(No) = .1."""
-    model = replying(ChatReply("Yes", "choice", choice_logprobs={"Yes": math.log(0.9), "No": math.log(0.1)}))
-    verdict = await judged(model, verdicts="auto")
-    assert model.calls[0].choices == ("Yes", "No")
-    assert (verdict.value, verdict.read_from) == (pytest.approx(0.9), "probabilities")
 
 
 async def test_a_choice_without_probabilities_counts_as_its_label_and_says_so():
@@ -369,42 +379,6 @@ async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(jou
 
 # --- reviewers ------------------------------------------------------------------------------------------------------
 
-PAIR, SINGLE = ReviewQuestion("t", "ann", "bob"), ReviewQuestion("t", "ann")
-REVIEWED = {("t", "ann"): "a dog", ("t", "bob"): "the cat", ("u", "ann"): "a car", ("u", "bob"): "a bus"}
-PROMPTS = {"t": "What do you see?", "u": None}
-
-
-async def reviewed(model, scale=PAIRWISE, verdicts="labels", *, questions=None, **options):
-    questions = [PAIR if scale.pairwise else SINGLE] if questions is None else questions
-    found = await ReviewStage(model, scale, verdicts=verdicts, **options).review(questions, REVIEWED, PROMPTS)
-    return found[0] if len(questions) == 1 else found
-
-
-async def test_scored_labels_give_the_probability_that_the_first_is_better():
-    """p(one) : p(two) = .3 : .1 before normalising, so .75; the likeliest label stands as the output."""
-    model = ScriptedModel(logprobs=lambda _, target: [math.log({"one": 0.3, "two": 0.1}[target])])
-    row = await reviewed(model, verdicts="auto")
-    assert row.value == pytest.approx(0.75)
-    assert (row.output, row.read_from, row.failure) == ("one", "probabilities", None)
-    assert row.label_logprobs == pytest.approx({"one": math.log(0.75), "two": math.log(0.25)})
-
-
-async def test_a_rating_from_probabilities_is_the_expected_one():
-    """.1*1 + .2*2 + .3*3 + .4*4 + 0*5 = 3.0; a label of no probability keeps its log-probability."""
-    shares = {"1": math.log(0.1), "2": math.log(0.2), "3": math.log(0.3), "4": math.log(0.4), "5": -math.inf}
-    model = replying(ChatReply("4", "choice", choice_logprobs=shares))
-    row = await reviewed(model, FIVE_LEVEL, "auto")
-    assert row.value == pytest.approx(3.0)
-    assert (row.output, row.label_logprobs["5"]) == ("4", -math.inf)
-    assert model.calls[0].choices == ("1", "2", "3", "4", "5")
-
-
-async def test_an_offered_tie_counts_half():
-    """.5 * 1 + .2 * 0 + .3 * .5 = .65."""
-    shares = {"one": math.log(0.5), "two": math.log(0.2), "tie": math.log(0.3)}
-    row = await reviewed(replying(ChatReply("one", "choice", choice_logprobs=shares)), PAIRWISE_TIE, "auto")
-    assert row.value == pytest.approx(0.65)
-
 
 async def test_a_written_verdict_keeps_what_the_model_wrote():
     model = replying("Summary two better summarizes the passage.")
@@ -429,23 +403,20 @@ async def test_a_task_without_a_prompt_is_reviewed_from_its_responses_alone():
     assert system.startswith("###Task: Judge two poems. You only need")
 
 
-async def test_a_written_completeness_verdict_is_explained_first_and_a_chosen_one_is_not():
-    completeness, model = JUDGES["completeness"], replying("Fuller. [[A]]")
-    row = await reviewed(model, completeness)
+async def test_a_written_completeness_verdict_is_explained_first():
+    model = replying("Fuller. [[A]]")
+    row = await reviewed(model, JUDGES["completeness"])
     assert (row.value, row.scale) == (1.0, "completeness")
     assert "short explanation" in model.calls[0].messages[0].content
-    shares = {"A": math.log(0.6), "B": math.log(0.2), "C": math.log(0.2)}
-    model = replying(ChatReply("A", "choice", choice_logprobs=shares))
-    assert (await reviewed(model, completeness, "auto")).value == pytest.approx(0.7)  # .6 + .2 / 2
-    assert "short explanation" not in model.calls[0].messages[0].content
+    assert (await reviewed(replying("B"), JUDGES["completeness"])).value == 0.0  # nothing but the letter
 
 
 # --- in which order questions go to a server -----------------------------------------------------------------------
 
 
-def beginning_with(*beginnings: str) -> list[Question]:
+def beginning_with(*beginnings: str) -> list[VerdictQuestion]:
     return [
-        Question(scale=SAME_SOURCE, first=beginning, second=f"number {i}", task="task", begins_with=beginning)
+        VerdictQuestion(scale=SAME_SOURCE, first=beginning, second=f"number {i}", task="task", begins_with=beginning)
         for i, beginning in enumerate(beginnings)
     ]
 

@@ -70,31 +70,8 @@ def test_a_larger_draw_holds_the_smaller_one_and_another_seed_draws_others():
     assert set(consistency_pairs(THREE, items=5, seed=1)) != small
 
 
-def test_a_study_of_single_responses_has_no_consistency_exam():
-    with pytest.raises(UserError, match="no task of the study has two"):
-        consistency_pairs({"t": ["ann"], "u": ["bob"]})
-
-
 def test_the_questioners_pairs_are_the_exam():
     assert set(human_pairs(THREE, ["cy", "ann"])) == {ExamPair(t, "ann", "cy") for t in THREE}
-
-
-@pytest.mark.parametrize(
-    ("questioners", "said"),
-    [
-        (["ann"], "at least 2 questioners, got 1"),
-        (["ann", "bub"], "no response of an agent 'bub' in the study. Did you mean 'bob'"),
-        (["ann", "ann"], "got 'ann' twice"),
-    ],
-)
-def test_an_exam_that_has_no_items_is_refused(questioners, said):
-    with pytest.raises(UserError, match=said):
-        human_pairs(THREE, questioners)
-
-
-def test_questioners_that_answered_no_task_in_common_have_no_exam():
-    with pytest.raises(UserError, match="has no items"):
-        human_pairs({"t": ["ann", "cy"], "u": ["bob", "cy"]}, ["ann", "bob"])
 
 
 FOUR = {f"t{i:02}": ["cy", "ann", "bob", "dee"] for i in range(13)}
@@ -149,16 +126,12 @@ ABOUT = {
 SAID = {(t, a): f"{a}: {ABOUT[t]}" for t in ASKED for a in ("weak", "strong")}
 
 
-def made(**options):
-    return nearest_items(ASKED, SAID, **{"relevant": "weak", "irrelevant": "strong", **options})
-
-
 # --- items from the nearest question --------------------------------------------------------------------------------
 
 
 def test_the_irrelevant_answer_answers_the_nearest_other_question():
     """The four questions come in two pairs that differ in a word or two, after the paper's table 1."""
-    items = {item.task: item for item in made()}
+    items = {item.task: item for item in nearest()}
     others = {"christian": "buddhist", "buddhist": "christian", "football": "baseball", "baseball": "football"}
     assert {task: item.irrelevant for task, item in items.items()} == {
         task: SAID[other, "strong"] for task, other in others.items()
@@ -170,29 +143,8 @@ def test_the_irrelevant_answer_answers_the_nearest_other_question():
 def test_a_prompt_that_stands_twice_is_never_the_other_question():
     prompts = {**ASKED, "copy": "could someone define CHRISTIAN for me"}
     texts = {**SAID, ("copy", "strong"): "strong: believes in Christ", ("copy", "weak"): "weak: a believer"}
-    items = nearest_items(prompts, texts, relevant="weak", irrelevant="strong")
-    found = {item.task: item.irrelevant for item in items}
+    found = {item.task: item.irrelevant for item in nearest(prompts, texts)}
     assert found["christian"] == found["copy"] == SAID["buddhist", "strong"]
-
-
-@pytest.mark.parametrize("prompts", [dict.fromkeys(ASKED), dict.fromkeys(ASKED, "  "), {}])
-def test_a_study_without_prompts_has_no_pertinence_exam_and_the_error_says_why(prompts):
-    with pytest.raises(UserError, match=r"needs prompts, and this study has none. Add a column 'prompt'") as caught:
-        nearest_items(prompts, SAID, relevant="weak", irrelevant="strong")
-    assert "consistency" in str(caught.value)
-
-
-def test_a_single_question_has_no_other_one():
-    with pytest.raises(UserError, match="needs two different prompts"):
-        nearest_items(
-            {"t": "Why?"}, {("t", "weak"): "so", ("t", "strong"): "thus"}, relevant="weak", irrelevant="strong"
-        )
-
-
-def test_an_agent_that_answered_no_task_with_a_prompt_gives_no_relevant_answer():
-    texts = {("christian", "strong"): "a", ("elsewhere", "weak"): "b"}
-    with pytest.raises(UserError, match="'weak' has no response to any of the 4 tasks with a prompt"):
-        nearest_items(ASKED, texts, relevant="weak", irrelevant="strong")
 
 
 # --- items from a changed question ----------------------------------------------------------------------------------
@@ -271,12 +223,9 @@ async def test_changed_questions_are_paid_for_once(journal):
     assert model.calls == []
 
 
-# --- sitting the exam -----------------------------------------------------------------------------------------------
-
-
 async def test_both_answers_are_judged_against_the_question_and_the_reviewer_is_not_told_which_is_which():
     judge = ReviewStage(ScriptedModel(answers=lambda _: "one"), PAIRWISE, verdicts="labels")
-    await sit_pertinence(judge, made())
+    await sit_pertinence(judge, nearest())
     for call in judge.model.calls:
         text = "\n".join(message.content for message in call.messages)
         (task,) = (t for t in ASKED if f"weak: {ABOUT[t]}" in text)
@@ -327,9 +276,6 @@ def levels(answers):
     return {d: {a.evidence.value for a in answers if a.difficulty == d} for d in ("easy", "hard")}
 
 
-# --- the sets -------------------------------------------------------------------------------------------------------
-
-
 def test_both_sets_are_on_the_same_tasks():
     assert [pair.task for pair in SETS.easy] == [pair.task for pair in SETS.hard] == list(ANSWERED)
     assert {(pair.first, pair.second) for pair in SETS.easy} == {("gpt", "rwkv")}
@@ -337,37 +283,7 @@ def test_both_sets_are_on_the_same_tasks():
 
 
 def test_a_ranking_pairs_the_best_with_the_worst_and_with_the_second():
-    sets = ranked_sets(ANSWERED, {"rwkv": -2.0, "gpt": 3.0, "claude": 2.5})
-    assert {(p.first, p.second) for p in sets.easy} == {("gpt", "rwkv")}
-    assert {(p.first, p.second) for p in sets.hard} == {("claude", "gpt")}
-    assert (sets.easy, sets.hard) == (SETS.easy, SETS.hard)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"easy": ("gpt", "gpt")}, "the easy set must be two different agents, got 'gpt', 'gpt'"),
-        ({"hard": ("rwkv", "gpt")}, "must differ, got 'gpt' and 'rwkv' for both"),
-        ({"hard": ("gpt", "cloude")}, "'cloude' in the study. Did you mean 'claude'"),
-        ({"items": 0}, "at least 1 item, got 0"),
-    ],
-)
-def test_sets_that_cannot_differ_in_difficulty_are_refused(options, said):
-    with pytest.raises(UserError, match=said):
-        chosen_sets(ANSWERED, **{"easy": ("gpt", "rwkv"), "hard": ("gpt", "claude"), **options})
-
-
-@pytest.mark.parametrize(
-    ("scores", "said"),
-    [
-        ({"gpt": 1, "rwkv": 0}, "at least 3"),
-        ({"gpt": 1, "rwkv": 0, "claude": 0}, "'claude' and 'rwkv' have the same score, 0"),
-        ({"gpt": 1, "rwkv": float("nan"), "claude": 0}, "the score of rwkv is not a number"),
-    ],
-)
-def test_a_ranking_without_a_best_second_and_worst_is_refused(scores, said):
-    with pytest.raises(UserError, match=said):
-        ranked_sets(ANSWERED, scores)
+    assert ranked_sets(ANSWERED, {"rwkv": -2.0, "gpt": 3.0, "claude": 2.5}) == SETS
 
 
 # --- by label -------------------------------------------------------------------------------------------------------
@@ -438,6 +354,52 @@ async def test_where_probabilities_are_wanted_a_choice_without_them_is_missing()
     assert {(a.evidence.value, a.evidence.output, a.evidence.failure.kind) for a in answers} == {
         (None, "one", "bad_reply")
     }
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+def nearest(prompts=ASKED, texts=SAID):
+    return nearest_items(prompts, texts, relevant="weak", irrelevant="strong")
+
+
+def sets(**options):
+    return chosen_sets(ANSWERED, **{"easy": ("gpt", "rwkv"), "hard": ("gpt", "claude"), **options})
+
+
+@pytest.mark.parametrize(
+    ("exam", "said"),
+    [
+        (lambda: consistency_pairs({"t": ["ann"], "u": ["bob"]}), "no task of the study has two"),
+        (lambda: human_pairs(THREE, ["ann"]), "at least 2 questioners, got 1"),
+        (lambda: human_pairs(THREE, ["ann", "bub"]), "no response of an agent 'bub' in the study. Did you mean 'bob'"),
+        (lambda: human_pairs(THREE, ["ann", "ann"]), "got 'ann' twice"),
+        (lambda: human_pairs({"t": ["ann", "cy"], "u": ["bob", "cy"]}, ["ann", "bob"]), "has no items"),
+        (lambda: nearest(dict.fromkeys(ASKED)), "needs prompts, and this study has none. Add a column 'prompt'"),
+        (lambda: nearest(dict.fromkeys(ASKED, "  ")), "use exams that need none .consistency"),
+        (lambda: nearest({"t": "Why?"}, {("t", "weak"): "so", ("t", "strong"): "no"}), "needs two different prompts"),
+        (
+            lambda: nearest(texts={("christian", "strong"): "a", ("elsewhere", "weak"): "b"}),
+            "'weak' has no response to any of the 4 tasks with a prompt",
+        ),
+        (lambda: sets(easy=("gpt", "gpt")), "the easy set must be two different agents, got 'gpt', 'gpt'"),
+        (lambda: sets(hard=("rwkv", "gpt")), "must differ, got 'gpt' and 'rwkv' for both"),
+        (lambda: sets(hard=("gpt", "cloude")), "'cloude' in the study. Did you mean 'claude'"),
+        (lambda: sets(items=0), "at least 1 item, got 0"),
+        (lambda: ranked_sets(ANSWERED, {"gpt": 1, "rwkv": 0}), "at least 3"),
+        (
+            lambda: ranked_sets(ANSWERED, {"gpt": 1, "rwkv": 0, "claude": 0}),
+            "'claude' and 'rwkv' have the same score, 0",
+        ),
+        (
+            lambda: ranked_sets(ANSWERED, {"gpt": 1, "rwkv": math.nan, "claude": 0}),
+            "the score of rwkv is not a number",
+        ),
+    ],
+)
+def test_an_exam_that_cannot_be_held_is_refused_with_the_reason(exam, said):
+    with pytest.raises(UserError, match=said):
+        exam()
 
 
 # --- recorded data --------------------------------------------------------------------------------------------------

@@ -113,34 +113,23 @@ class Judged:
         write_table(whole.lazy(), folder, self.table)
 
     def _asking(self, folders: Sequence[Path]) -> pl.DataFrame:
-        frames = []
+        key, frames = KEYS[self.table], []
+        lost = pl.col("value").is_null() & pl.col("failure").is_in(list(OPEN_KINDS)).fill_null(value=False)
         for number, (run, folder) in enumerate(zip(self.sides.runs, folders, strict=True)):
             mine = [name for side in self.sides if side.run is run for name in run.samples[side.agent]]
-            frames.append(self._rows(folder, mine).select(pl.lit(number).alias("run"), pl.all()))
+            stored = RunFolder(folder).scan(self.table)
+            # tables of earlier versions lack columns
+            rows = pl.concat(
+                [pl.LazyFrame(schema=TABLES[self.table]), *([] if stored is None else [stored])], how="diagonal_relaxed"
+            )
+            rows = rows.filter(pl.any_horizontal(pl.col(*AGENTS[self.table]).is_in(mine)).fill_null(value=False))
+            if self.scale is not None:
+                rows = rows.filter(pl.col("format") == self.scale)
+            if self.voters:
+                rows = rows.filter(pl.col("reviewer").is_in(list(self.voters)))
+            rows = rows.select(pl.lit(number).alias("run"), *key, "value", lost.alias("open"))
+            frames.append(rows.unique(key, keep="last", maintain_order=True).collect())
         return pl.concat(frames)
-
-    def _rows(self, folder: Path, agents: Sequence[str]) -> pl.DataFrame:
-        """Key, value and whether it is open, of the rows about these agents."""
-        key = KEYS[self.table]
-        table = RunFolder(folder).scan(self.table)
-        if table is None:
-            return pl.DataFrame(schema={**dict.fromkeys(key, pl.String), "value": pl.Float64, "open": pl.Boolean})
-        there = table.collect_schema().names()
-        lacking = [name for name in (*key[:3], "value") if name not in there]
-        if lacking:
-            raise UserError(f"{folder}: the table {self.table} has no column {', '.join(lacking)}")
-        texts = [
-            (pl.col(name).cast(pl.String) if name in there else pl.lit(None, pl.String)).alias(name)
-            for name in (*key, "failure")
-        ]
-        about = pl.any_horizontal(pl.col(name).is_in(list(agents)) for name in AGENTS[self.table])
-        rows = table.with_columns(*texts, pl.col("value").cast(pl.Float64)).filter(about.fill_null(value=False))
-        if self.scale is not None:
-            rows = rows.filter(pl.col("format") == self.scale)
-        if self.voters:
-            rows = rows.filter(pl.col("reviewer").is_in(list(self.voters)))
-        lost = pl.col("value").is_null() & pl.col("failure").is_in(list(OPEN_KINDS)).fill_null(value=False)
-        return rows.select(*key, "value", lost.alias("open")).unique(key, keep="last", maintain_order=True).collect()
 
 
 def find_judged(sides: Sides, metric: str) -> Judged | None:

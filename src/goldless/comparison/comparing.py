@@ -12,7 +12,7 @@ import polars as pl
 from goldless.comparison.pairing import Paired, Run, Sides, known_metric, open_sides, paired_scores
 from goldless.errors import UserError
 from goldless.evidence import TOKENS
-from goldless.metrics.information_map import make_information_map
+from goldless.metrics.information_map import sentence_gains
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
 from goldless.reports.document import write
@@ -89,19 +89,8 @@ def _pulled_sentence(sides: Sides, paired: Paired, pieces: Pieces, task: str, *,
         split, sentences = pieces(scorer, text), split_sentences(text)
         if split is None or not len(split) == len(before[key]) == len(after[key]) or not sentences:
             continue
-        made = make_information_map(
-            task=task,
-            agent=sides.second.agent,
-            peer=peer,
-            agent_text=text,
-            agent_sentences=sentences[:1],
-            peer_sentences=sentences,
-            pieces=split,
-            conditional_nats=after[key],
-            marginal_nats=before[key],  # what the other agent already makes of it
-            without_nats=[after[key]],
-        )
-        found += [PulledSentence(peer, one.text, one.gain_nats) for one in made.peer_sentences]
+        gains = sentence_gains(split, sentences, after[key], before[key])
+        found += [PulledSentence(peer, one.text, gain) for one, gain in zip(sentences, gains, strict=True)]
     signed = [one for one in found if (one.gain_nats > 0) == up]
     return max(signed, key=lambda one: abs(one.gain_nats), default=None)
 

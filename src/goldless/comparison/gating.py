@@ -278,26 +278,18 @@ def _without_notes(markdown: str) -> list[str]:
 def as_junit(gate: Gate) -> str:
     """Two test cases: the candidate, and its judge. BLOCK is a failure, INCONCLUSIVE an error."""
     suites = ET.Element("testsuites")
-    inconclusive, refused = gate.verdict == "INCONCLUSIVE", gate.certificate.state == "refused"
-    unknown = gate.certificate.state in {"missing", "not needed"}
-    suite = ET.SubElement(
-        suites,
-        "testsuite",
-        name="goldless gate",
-        tests="2",
-        failures=str(int(gate.verdict == "BLOCK") + int(refused)),
-        errors=str(int(inconclusive)),
-        skipped=str(int(unknown)),
-    )
-    name = f"{gate.candidate} is not worse than {gate.baseline} by {gate.metric}"
-    case = ET.SubElement(suite, "testcase", classname="goldless.gate", name=_xml(name))
+    suite = ET.SubElement(suites, "testsuite", name="goldless gate", tests="2")
+    named = f"{gate.candidate} is not worse than {gate.baseline} by {gate.metric}"
+    case = ET.SubElement(suite, "testcase", classname="goldless.gate", name=_xml(named))
     if gate.verdict != "SHIP":
-        kind = "error" if inconclusive else "failure"
+        kind = "failure" if gate.verdict == "BLOCK" else "error"
         ET.SubElement(case, kind, type=gate.verdict, message=_xml(gate.reason))
     judge = ET.SubElement(suite, "testcase", classname="goldless.gate", name="the judge repeats itself")
-    if refused or unknown:
-        kind = "failure" if refused else "skipped"
+    if gate.certificate.state != "certified":
+        kind = "failure" if gate.certificate.state == "refused" else "skipped"
         ET.SubElement(judge, kind, message=_xml(gate.certificate.words))
+    for count, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(count, str(len(suite.findall(f"testcase/{kind}"))))
     ET.SubElement(suite, "system-out").text = _xml(as_markdown(gate))
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'

@@ -66,10 +66,6 @@ class Run(RunFolder):
             )
 
     @cached_property
-    def tasks(self) -> tuple[str, ...]:
-        return tuple(self.study.tasks)
-
-    @cached_property
     def samples(self) -> dict[str, list[str]]:
         """The samples of each agent, in order; of one that has none, itself."""
         found: dict[str, list[str]] = {}
@@ -85,11 +81,15 @@ class Run(RunFolder):
 
     @cached_property
     def metrics(self) -> dict[str, Scored]:
-        names = self.boards if (self.path / SCORES).is_file() else ()
-        found: dict[str, Scored] = {name: ScoredMetric(self, name) for name in names}
+        found: dict[str, Scored] = {}
+        for name, board in (self.boards if (self.path / SCORES).is_file() else {}).items():
+            limits = getattr(known_metric(name), "bounds", None)
+            found[name] = ScoredMetric(self, name, board.unit, board.signature, limits)
         if self.review is not None and self.review.panel.reviewers:
-            name = f"review[{self.review.scale}]"
-            found.setdefault(name, ReviewedMetric(self, name, self.review))
+            scale, name = find_judge(self.review.scale), f"review[{self.review.scale}]"
+            unit = "win rate" if scale.pairwise else "points"
+            made = ReviewedMetric(self, name, unit, self.review.signature, (scale.lowest, scale.highest), self.review)
+            found.setdefault(name, made)
         return found
 
     @property
@@ -115,19 +115,10 @@ class ScoredMetric:
 
     run: Run
     metric: str
-
-    @property
-    def unit(self) -> str:
-        return self.run.boards[self.metric].unit
-
-    @property
-    def signature(self) -> str:
-        return self.run.boards[self.metric].signature
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
-        return getattr(known_metric(self.metric), "bounds", None)
+    unit: str
+    signature: str
+    limits: tuple[float, float] | None
+    """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
 
     @cached_property
     def scores(self) -> pl.DataFrame:
@@ -157,20 +148,10 @@ class ReviewedMetric:
 
     run: Run
     metric: str
+    unit: str
+    signature: str
+    limits: tuple[float, float]
     review: ReviewReport
-
-    @property
-    def unit(self) -> str:
-        return "win rate" if self.meets else "points"
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        scale = find_judge(self.review.scale)
-        return (0.0, 1.0) if self.meets else (scale.lowest, scale.highest)
-
-    @property
-    def signature(self) -> str:
-        return self.review.signature
 
     @property
     def meets(self) -> bool:
@@ -188,14 +169,14 @@ class ReviewedMetric:
         run, weights, convention = self.run, self.weights, self.review.convention
         scale = find_judge(self.review.scale)
         found = recorded_review(run.study, scale=scale, reviewers=list(weights), convention=convention).judgements
-        tasks, agents = np.array(run.tasks), np.array(run.agents)
+        tasks, agents = np.array(run.study.tasks), np.array(run.agents)
         if not self.meets:
             # z-scores are relative to one run; two runs share the scale's own points
-            table = response_ratings(found, reviewers=list(weights), tasks=run.tasks, agents=run.agents)
+            table = response_ratings(found, reviewers=list(weights), tasks=run.study.tasks, agents=run.agents)
             rated = panel_scores(table, weights=weights, normalisation="raw", convention=convention).score
             task, agent = np.nonzero(~np.isnan(rated))
             return pl.DataFrame({"task": tasks[task], "agent": agents[agent], "score": rated[task, agent]})
-        pairs = pair_judgements(found, reviewers=list(weights), tasks=run.tasks, agents=run.agents)
+        pairs = pair_judgements(found, reviewers=list(weights), tasks=run.study.tasks, agents=run.agents)
         panel = panel_verdicts(pairs, weights=weights, convention=convention)
         sides = ((panel.low, panel.high, panel.verdict), (panel.high, panel.low, 1 - panel.verdict))
         votes = [
@@ -311,7 +292,7 @@ def _of_one_run(run: Run, agents: Sequence[str]) -> Sides:
 
 def _changed(first: Run, second: Run) -> tuple[str, str]:
     """The agent that differs between two runs."""
-    tasks = [task for task in first.tasks if task in set(second.tasks)]
+    tasks = set(first.study.tasks) & set(second.study.tasks)
     changed = [
         agent
         for agent in first.agents
@@ -431,8 +412,8 @@ def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[
 
 def _common_tasks(first: Run, second: Run, warnings: list[str]) -> list[str]:
     """The tasks of both runs with the same prompt."""
-    known = set(second.tasks)
-    common = [task for task in first.tasks if task in known]
+    known = set(second.study.tasks)
+    common = [task for task in first.study.tasks if task in known]
     same = [task for task in common if first.study.task(task).prompt == second.study.task(task).prompt]
     if len(same) < len(common):
         warnings.append(f"{len(common) - len(same)} common tasks have another prompt in {second.name} and are left out")

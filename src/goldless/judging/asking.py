@@ -76,7 +76,7 @@ def find_reading(model: Model, verdicts: Verdicts, *, role: str) -> Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class VerdictReply:
     """The outcome of one question."""
 
     value: float | None = None
@@ -93,7 +93,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class VerdictQuestion:
     """A question on a scale."""
 
     scale: Scale
@@ -117,14 +117,14 @@ class Question:
             self.first, self.second, prompt=self.prompt, task_description=self.description, explained=explained
         )
 
-    def read(self, reply: ChatReply) -> Verdict | None:
+    def read(self, reply: ChatReply) -> VerdictReply | None:
         """The verdict in a reply, or None if the reply has none."""
         scale, given = self.scale, reply.choice_logprobs
         if scale.labels and given is not None and all(label in given for label in scale.labels):
             return mean_verdict(scale, [given[label] for label in scale.labels], reply.text)
         if self.soft_only:
             said = "the reply has no probabilities of the labels, although they were requested"
-            return Verdict(text=reply.text, failure=CallFailure("bad_reply", said), unclear=given is None)
+            return VerdictReply(text=reply.text, failure=CallFailure("bad_reply", said), unclear=given is None)
         if scale.role == "critic" and reply.finish == "length" and scale.closing_explained:
             return None  # its verdict comes last: what is there may be a quotation
         value = scale.labels.get(reply.text)
@@ -133,14 +133,18 @@ class Question:
         if value is None:
             return None
         label = next((label for label, worth in scale.labels.items() if worth == value), None)
-        return Verdict(value=value, label=label, text=reply.text, read_from="label", unclear=given is None)
+        return VerdictReply(value=value, label=label, text=reply.text, read_from="label", unclear=given is None)
 
     def read_text(self, text: str) -> float | None:
         """The value of the verdict that a reply states in the model's own words."""
         return self.scale.read_apart(text, self.texts)
 
 
-def mean_verdict(scale: Scale, nats: Sequence[float], text: str | None = None) -> Verdict:
+Answered = Callable[[int, VerdictReply], None]
+"""Called with the number of a question and its outcome."""
+
+
+def mean_verdict(scale: Scale, nats: Sequence[float], text: str | None = None) -> VerdictReply:
     """The mean value over the labels' probabilities, from log p of each label, normalised over the labels.
 
     ``text``: what the model wrote; None: nothing.
@@ -148,12 +152,12 @@ def mean_verdict(scale: Scale, nats: Sequence[float], text: str | None = None) -
     top = max(nats)
     if any(map(math.isnan, nats)) or not math.isfinite(top):
         said = f"log-probabilities of the labels must be numbers, got {list(nats)}"
-        return Verdict(text=text, failure=CallFailure("bad_reply", said))
+        return VerdictReply(text=text, failure=CallFailure("bad_reply", said))
     weights = [math.exp(nat - top) for nat in nats]
     shares = [weight / sum(weights) for weight in weights]
     value = sum(share * worth for share, worth in zip(shares, scale.labels.values(), strict=True))
     total = top + math.log(sum(weights))
-    return Verdict(
+    return VerdictReply(
         value=min(scale.highest, max(scale.lowest, value)),
         label=list(scale.labels)[shares.index(max(shares))],
         text=text,
@@ -165,25 +169,25 @@ def mean_verdict(scale: Scale, nats: Sequence[float], text: str | None = None) -
 async def find_verdicts(
     model: Model,
     reading: Reading,
-    asked: Sequence[Question | CallFailure],
+    asked: Sequence[VerdictQuestion | CallFailure],
     at_once: int,
-    answered: Callable[[int, Verdict], None] = lambda *_: None,
-) -> list[Verdict]:
+    answered: Answered = lambda *_: None,
+) -> list[VerdictReply]:
     """The outcome of each question; a failure in place of one, whose text is missing, is its outcome.
 
     ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called for every question as
     soon as it has an outcome.
     """
-    found: dict[int, Verdict] = {}
-    questions = {i: one for i, one in enumerate(asked) if isinstance(one, Question)}
+    found: dict[int, VerdictReply] = {}
+    questions = {i: one for i, one in enumerate(asked) if isinstance(one, VerdictQuestion)}
 
-    def end(i: int, verdict: Verdict) -> None:
+    def end(i: int, verdict: VerdictReply) -> None:
         found[i] = verdict
         answered(i, verdict)
 
     for i, one in enumerate(asked):
         if isinstance(one, CallFailure):
-            end(i, Verdict(failure=one))
+            end(i, VerdictReply(failure=one))
     if reading == "probabilities-scored":
         await _score_labels(model, questions, at_once, end)
     else:
@@ -191,7 +195,7 @@ async def find_verdicts(
     if reading == "probabilities-chosen" and model.capabilities.scoring:
         unclear = {i: one for i, one in questions.items() if found[i].unclear}
 
-        def mend(i: int, verdict: Verdict) -> None:
+        def mend(i: int, verdict: VerdictReply) -> None:
             if verdict.failure is None or found[i].value is None:
                 found[i] = verdict
 
@@ -199,9 +203,7 @@ async def find_verdicts(
     return [found[i] for i in range(len(asked))]
 
 
-async def _score_labels(
-    model: Model, questions: Mapping[int, Question], at_once: int, end: Callable[[int, Verdict], None]
-) -> None:
+async def _score_labels(model: Model, questions: Mapping[int, VerdictQuestion], at_once: int, end: Answered) -> None:
     """Verdicts from log p of every label as the reply to every question, all in one batch."""
     encoded: dict[int, list[ScoreRequest]] = {}
 
@@ -211,12 +213,12 @@ async def _score_labels(
         try:
             requests = [await model.encode(messages, scale.spoken(label)) for label in scale.labels]
         except CallError as error:
-            end(i, Verdict(failure=error.failure))
+            end(i, VerdictReply(failure=error.failure))
             return
         tokens, longest = max(request.tokens for request in requests), model.context_length
         if longest is not None and tokens > longest:
             said = f"{tokens} tokens do not fit the context of {longest}"
-            end(i, Verdict(failure=CallFailure("too_long", said, attempts=0)))
+            end(i, VerdictReply(failure=CallFailure("too_long", said, attempts=0)))
         else:
             encoded[i] = requests
 
@@ -236,17 +238,21 @@ async def _score_labels(
         await model.score([request for _, request in batch], deliver)
 
 
-def _from_scores(scale: Scale, replies: Sequence[ScoreReply | None]) -> Verdict:
+def _from_scores(scale: Scale, replies: Sequence[ScoreReply | None]) -> VerdictReply:
     sums = []
     for reply in replies:
         if not isinstance(reply, TokenLogprobs):
-            return Verdict(failure=reply)
+            return VerdictReply(failure=reply)
         sums.append(reply.total)
     return mean_verdict(scale, sums)
 
 
 async def _ask_all(
-    model: Model, reading: Reading, questions: Mapping[int, Question], at_once: int, end: Callable[[int, Verdict], None]
+    model: Model,
+    reading: Reading,
+    questions: Mapping[int, VerdictQuestion],
+    at_once: int,
+    end: Answered,
 ) -> None:
     """Verdicts from replies, one question of each beginning before its others.
 
@@ -279,7 +285,7 @@ async def _ask_all(
     await side_by_side(one_by_one, order, at_once)
 
 
-async def ask(model: Writer, asked: Question, *, chosen: bool = False, again: bool = True) -> Verdict:
+async def ask(model: Writer, asked: VerdictQuestion, *, chosen: bool = False, again: bool = True) -> VerdictReply:
     """The verdict in the model's reply.
 
     ``chosen``: the labels are given as a choice, and no explanation is requested. ``again``: after a reply without a
@@ -296,7 +302,7 @@ async def ask(model: Writer, asked: Question, *, chosen: bool = False, again: bo
         reply = await model.chat(ChatRequest(restated, max_tokens=most, choices=choices))
         verdict = None if isinstance(reply, CallFailure) else asked.read(reply)
     if isinstance(reply, CallFailure):
-        return Verdict(text=earlier, failure=reply)
+        return VerdictReply(text=earlier, failure=reply)
     if verdict is not None:
         return verdict
     twice, quoted = ", twice" * again, repr(reply.text.strip()[:QUOTED])
@@ -306,7 +312,7 @@ async def ask(model: Writer, asked: Question, *, chosen: bool = False, again: bo
     failure = CallFailure(
         "truncated" if cut else "unparsable", f"{said}{twice}. Last reply: {quoted}", attempts=1 + again
     )
-    return Verdict(text=reply.text, failure=failure, unclear=reply.choice_logprobs is None)
+    return VerdictReply(text=reply.text, failure=failure, unclear=reply.choice_logprobs is None)
 
 
 def asked_again(messages: tuple[Message, ...], reply: str, restated: str) -> tuple[Message, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from goldless.evidence import VerdictEvidence
-from goldless.judging.asking import Question, Reading, Texts, Verdict, Verdicts, find_reading, find_verdicts
+from goldless.judging.asking import Reading, Texts, VerdictQuestion, VerdictReply, Verdicts, find_reading, find_verdicts
 from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.replies import BracketReader, OnlyLabelReader
 from goldless.judging.scales import Scale, find_named
@@ -121,7 +121,7 @@ class CriticStage:
         as soon as it is there.
         """
 
-        def row(i: int, verdict: Verdict) -> VerdictEvidence:
+        def row(i: int, verdict: VerdictReply) -> VerdictEvidence:
             one = questions[i]
             return VerdictEvidence(
                 critic=self.model.identity.short,
@@ -140,13 +140,13 @@ class CriticStage:
         found = await find_verdicts(self.model, self.reading, asked, at_once, lambda i, v: answered(row(i, v)))
         return [row(i, verdict) for i, verdict in enumerate(found)]
 
-    def _question(self, asked: CriticQuestion, texts: Texts) -> Question | CallFailure:
+    def _question(self, asked: CriticQuestion, texts: Texts) -> VerdictQuestion | CallFailure:
         first, second = texts[asked.task, asked.first], texts[asked.second_task, asked.second]
         if isinstance(first, CallFailure):
             return first
         if isinstance(second, CallFailure):
             return second
         soft_only = self.verdicts == "probabilities"
-        return Question(
+        return VerdictQuestion(
             scale=self.prompt, first=first, second=second, task=asked.task, begins_with=first, soft_only=soft_only
         )

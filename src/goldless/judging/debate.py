@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError
 from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import Question, Texts, Verdict, ask
+from goldless.judging.asking import Texts, VerdictQuestion, VerdictReply, ask
 from goldless.judging.replies import own_text, plain, without_copies
-from goldless.judging.reviewing import Prompts, ReviewQuestion
-from goldless.judging.scales import Scale, fence, fenced, find_named
-from goldless.models.interface import ChatModel, ChatRequest, Message
+from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
+from goldless.judging.scales import fence, fenced, find_named
+from goldless.models.interface import ChatRequest, Message
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
@@ -68,7 +68,7 @@ def find_debate(name: str) -> Debate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastTurn(Question):
+class LastTurn(VerdictQuestion):
     """The turn of the last round, which ends with a verdict."""
 
     turn: tuple[Message, ...]
@@ -91,17 +91,10 @@ class LastTurn(Question):
 
 
 @dataclass(frozen=True, slots=True)
-class DebateStage:
-    """Asks a debate questions; its verdict is the mean of the debaters'. The model must be prepared."""
+class DebateStage(ReviewStage):
+    """Asks a debate questions; its verdict is the mean of the debaters', all played by the model."""
 
-    model: ChatModel
-    """The model that plays all debaters."""
-    scale: Scale
     debate: Debate = C3
-    _: KW_ONLY
-    reviewer: str | None = None
-    """Its name in the evidence; None: the debate's and the model's short names."""
-    task_description: str = ""
 
     def __post_init__(self) -> None:
         if not self.model.capabilities.chat:
@@ -126,14 +119,16 @@ class DebateStage:
 
         async def one(i: int) -> None:
             question = questions[i].on(self.scale, texts, prompts, self.task_description)
-            verdict = Verdict(failure=question) if isinstance(question, CallFailure) else await self._debate(question)
+            verdict = (
+                VerdictReply(failure=question) if isinstance(question, CallFailure) else await self._debate(question)
+            )
             found[i] = questions[i].answered(verdict, self.name, self.scale.name)
             answered(found[i])
 
         await side_by_side(one, range(len(questions)), at_once)
         return [found[i] for i in range(len(questions))]
 
-    async def _debate(self, question: Question) -> Verdict:
+    async def _debate(self, question: VerdictQuestion) -> VerdictReply:
         turns: list[tuple[str, str]] = []
         values: list[float] = []
         for last in [False] * (self.debate.rounds - 1) + [True]:
@@ -141,27 +136,29 @@ class DebateStage:
                 messages = self._messages(question, debater, turns, last=last)
                 said = await (self._close(messages, question) if last else self._speak(messages))
                 if said.failure is not None:
-                    return Verdict(text=_transcript(turns) or None, failure=said.failure)
+                    return VerdictReply(text=_transcript(turns) or None, failure=said.failure)
                 turns.append((debater.name, said.text or ""))
                 if said.value is not None:
                     values.append(said.value)
-        return Verdict(value=sum(values) / len(values), text=_transcript(turns), read_from="label")
+        return VerdictReply(value=sum(values) / len(values), text=_transcript(turns), read_from="label")
 
-    async def _speak(self, messages: tuple[Message, ...]) -> Verdict:
+    async def _speak(self, messages: tuple[Message, ...]) -> VerdictReply:
         """A turn before the last round. One that was cut is still a turn; an empty one is not."""
         reply = await self.model.chat(ChatRequest(messages, max_tokens=TURN_TOKENS))
         if isinstance(reply, CallFailure):
-            return Verdict(failure=reply)
+            return VerdictReply(failure=reply)
         text = reply.text.strip()
-        return Verdict(text=text, failure=None if text else CallFailure("bad_reply", "the debater's reply is empty"))
+        return VerdictReply(
+            text=text, failure=None if text else CallFailure("bad_reply", "the debater's reply is empty")
+        )
 
-    async def _close(self, messages: tuple[Message, ...], question: Question) -> Verdict:
+    async def _close(self, messages: tuple[Message, ...], question: VerdictQuestion) -> VerdictReply:
         scale = replace(self.scale, role="debater", most_tokens=max(TURN_TOKENS, self.scale.most_tokens))
         first, second, prompt = question.first, question.second, question.prompt
         return await ask(self.model, LastTurn(scale=scale, first=first, second=second, prompt=prompt, turn=messages))
 
     def _messages(
-        self, question: Question, debater: Debater, turns: Sequence[tuple[str, str]], *, last: bool
+        self, question: VerdictQuestion, debater: Debater, turns: Sequence[tuple[str, str]], *, last: bool
     ) -> tuple[Message, ...]:
         usual = fence(*question.texts)
         line = fence(*question.texts, *(text for _, text in turns))

@@ -42,7 +42,7 @@ from goldless.errors import UserError, nearest
 from goldless.evidence import JudgementEvidence, failure_cells
 from goldless.judging.asking import Texts, Verdicts, find_reading
 from goldless.judging.replies import OnlyLabelReader
-from goldless.judging.reviewing import ROLE, Prompts, ReviewQuestion, ReviewStage, Stage
+from goldless.judging.reviewing import ROLE, Prompts, ReviewQuestion, ReviewStage
 from goldless.judging.scales import PAIRWISE, Scale, fence
 from goldless.models.interface import ChatRequest, Message, Model, Writer, content_hash
 from goldless.records import CallFailure
@@ -195,7 +195,13 @@ class ExamAnswer:
 
 
 async def exam_answers(
-    exam: Exam, stage: Stage, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
+    exam: Exam,
+    stage: ReviewStage,
+    questions: Sequence[ReviewQuestion],
+    texts: Texts,
+    prompts: Prompts,
+    *,
+    at_once: int = 1,
 ) -> list[ExamAnswer]:
     """One answer per question, in their order."""
     return [ExamAnswer(exam, row) for row in await stage.review(questions, texts, prompts, at_once=at_once)]
@@ -387,7 +393,7 @@ class ChangingStage:
         return text or CallFailure("bad_reply", f"{what} is empty")
 
 
-async def sit_pertinence(stage: Stage, items: Sequence[PertinenceItem], *, at_once: int = 1) -> list[ExamAnswer]:
+async def sit_pertinence(stage: ReviewStage, items: Sequence[PertinenceItem], *, at_once: int = 1) -> list[ExamAnswer]:
     """The reviewer's answers on both orders of each item; for an unusable item, missing with its cause."""
     texts = {(item.task, RELEVANT): item.relevant for item in items}
     texts |= {(item.task, IRRELEVANT): item.irrelevant for item in items}
@@ -427,9 +433,8 @@ BY_LABEL = replace(
 """The answer is a word for the confidence; the value is its number, from 1 to 5."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfidenceSets:
-    """The two sets."""
+class ConfidenceSets(NamedTuple):
+    """The two sets of pairs."""
 
     easy: tuple[ExamPair, ...]
     hard: tuple[ExamPair, ...]

@@ -12,8 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 MOST_READ = 20_000
 """Number of characters of a reply that are read: its beginning and its end."""
@@ -52,26 +51,6 @@ class Reader(Protocol):
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
         """The value that the text marks as its verdict, or else mentions first; ``marked``: only a marked one."""
-
-
-def read(reader: Reader, reply: str) -> float | None:
-    """The verdict in a reply, or None if there is none that can be read."""
-    return reader.find(own_text(reply))
-
-
-def read_apart(reader: Reader, reply: str, texts: Iterable[str]) -> float | None:
-    """The verdict in a reply to a question about these texts.
-
-    A verdict that is only in a copy of one of the texts does not count. If removing the copies changes what is read,
-    the reply is ambiguous, and only a verdict marked in its other words counts.
-    """
-    whole = read(reader, reply)
-    rest = without_copies(plain(reply), texts)
-    if not re.search(r"\w", rest):
-        # so short a reply may well be the reviewer's own, though a response says the same
-        return whole if len(reply.split()) <= SHORT else None
-    apart = whole if rest == reply else read(reader, rest)
-    return apart if apart == whole else reader.find(own_text(rest), marked=True)
 
 
 # --- what is the reviewer's own -------------------------------------------------------------------------------------
@@ -158,49 +137,24 @@ class WordReader:
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
         """The last label behind a mark such as ``Verdict:`` or ``I choose``, or else the first label."""
-        value = self._marked(text)
-        return value if marked or value is not None else self._mentioned(text)
-
-    def _marked(self, text: str) -> float | None:
-        patterns = _label_patterns(tuple(self.words))
-        text = patterns.lists.sub(" ", text)
-        found = [self._value(m[1]) for m in patterns.marked.finditer(text) if _ends_a_label(m[1], text[m.end(1) :])]
-        return found[-1] if found else None
-
-    def _mentioned(self, text: str) -> float | None:
         alone = re.fullmatch(r"[\W_]{0,8}(\w)[\W_]{0,8}", text)
+        either = rf"(?:{'|'.join(map(re.escape, self.words))}){ENDED}"
+        quote = r"[\"'`*\u2018\u2019\u201c\u201d]{0,3}"
+        label = rf"{quote}(?:{NOUN}\s)?(?<![A-Za-z0-9_-]){quote}{either}{quote}"
+        more = rf"(?:\s{{0,2}},\s{{0,2}}{label}){{0,6}}"
+        # a list of the labels themselves, such as "one, two or tie"
+        text = re.sub(rf"(?i){label}{more}\s{{0,2}},?\s{{0,2}}(?:\bor\b|\band\b|\bnor\b|/)\s{{0,2}}{label}", " ", text)
+        between = rf"{GAP}(?:(?:is|for)\s)?(?:the\s|a\s)?(?:{NOUN}\s)?{GAP}"
+        marks = re.finditer(rf"(?im)(?:{WORD_MARK}|{CHOSEN}){between}({either})", text)
+        last = [match[1] for match in marks if _ends_a_label(match[1], text[match.end(1) :])][-1:]
+        if last or marked:
+            return _value(self.words, last[0]) if last else None
         if alone and alone[1] in self.digits:
-            return self._value(self.digits[alone[1]])
-        patterns = _label_patterns(tuple(self.words))
-        text = patterns.lists.sub(" ", text)
-        for match in patterns.mentioned.finditer(text):
+            return self.words[self.digits[alone[1]]]
+        for match in re.finditer(rf"(?i){BEGUN}({either})", text):
             if _begins_a_label(match[1], text[: match.start(1)]) and _ends_a_label(match[1], text[match.end(1) :]):
-                return self._value(match[1])
+                return _value(self.words, match[1])
         return None
-
-    def _value(self, word: str) -> float:
-        return self.words[word.casefold()]
-
-
-class _LabelPatterns(NamedTuple):
-    marked: re.Pattern[str]
-    mentioned: re.Pattern[str]
-    lists: re.Pattern[str]
-    """Of the labels themselves, such as "one, two or tie"."""
-
-
-@lru_cache(maxsize=64)
-def _label_patterns(words: tuple[str, ...]) -> _LabelPatterns:
-    either = rf"(?:{'|'.join(map(re.escape, words))}){ENDED}"
-    between = rf"{GAP}(?:(?:is|for)\s)?(?:the\s|a\s)?(?:{NOUN}\s)?{GAP}"
-    quote = r"[\"'`*\u2018\u2019\u201c\u201d]{0,3}"
-    label = rf"{quote}(?:{NOUN}\s)?(?<![A-Za-z0-9_-]){quote}{either}{quote}"
-    more = rf"(?:\s{{0,2}},\s{{0,2}}{label}){{0,6}}"
-    return _LabelPatterns(
-        marked=re.compile(rf"(?im)(?:{WORD_MARK}|{CHOSEN}){between}({either})"),
-        mentioned=re.compile(rf"(?i){BEGUN}({either})"),
-        lists=re.compile(rf"(?i){label}{more}\s{{0,2}},?\s{{0,2}}(?:\bor\b|\band\b|\bnor\b|/)\s{{0,2}}{label}"),
-    )
 
 
 def _begins_a_label(word: str, before: str) -> bool:

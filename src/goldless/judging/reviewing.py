@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol
 
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import Question, Reading, Texts, Verdict, Verdicts, find_reading, find_verdicts
+from goldless.judging.asking import Reading, Texts, VerdictQuestion, VerdictReply, Verdicts, find_reading, find_verdicts
 from goldless.judging.scales import Scale
 from goldless.models.interface import Model
 from goldless.records import CallFailure
@@ -31,7 +30,7 @@ class ReviewQuestion:
     first: str
     second: str | None = None
 
-    def on(self, scale: Scale, texts: Texts, prompts: Prompts, description: str) -> Question | CallFailure:
+    def on(self, scale: Scale, texts: Texts, prompts: Prompts, description: str) -> VerdictQuestion | CallFailure:
         """The question with its texts, or why one is missing."""
         first = texts[self.task, self.first]
         second = None if self.second is None else texts[self.task, self.second]
@@ -40,9 +39,11 @@ class ReviewQuestion:
         if isinstance(second, CallFailure):
             return second
         prompt = prompts.get(self.task)
-        return Question(scale=scale, first=first, second=second, prompt=prompt, description=description, task=self.task)
+        return VerdictQuestion(
+            scale=scale, first=first, second=second, prompt=prompt, description=description, task=self.task
+        )
 
-    def answered(self, verdict: Verdict, reviewer: str, scale: str) -> JudgementEvidence:
+    def answered(self, verdict: VerdictReply, reviewer: str, scale: str) -> JudgementEvidence:
         """The judgement, or why it is missing, as evidence."""
         return JudgementEvidence(
             reviewer=reviewer,
@@ -56,29 +57,6 @@ class ReviewQuestion:
             label_logprobs=verdict.label_logprobs,
             failure=verdict.failure,
         )
-
-
-class Stage(Protocol):
-    """A way to ask a reviewer questions: alone, or in a debate."""
-
-    @property
-    def scale(self) -> Scale:
-        """The scale of its judgements."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the evidence."""
-
-    async def review(
-        self,
-        questions: Sequence[ReviewQuestion],
-        texts: Texts,
-        prompts: Prompts,
-        *,
-        at_once: int = 1,
-        answered: Callable[[JudgementEvidence], None] = lambda _: None,
-    ) -> list[JudgementEvidence]:
-        """One judgement per question, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +107,7 @@ class ReviewStage:
         judgement as soon as it is there.
         """
 
-        def row(i: int, verdict: Verdict) -> JudgementEvidence:
+        def row(i: int, verdict: VerdictReply) -> JudgementEvidence:
             return questions[i].answered(verdict, self.name, self.scale.name)
 
         asked = [question.on(self.scale, texts, prompts, self.task_description) for question in questions]

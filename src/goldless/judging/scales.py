@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from goldless.errors import UserError, nearest
-from goldless.judging.replies import NumberReader, Reader, WordReader, read, read_apart
+from goldless.judging.replies import SHORT, NumberReader, Reader, WordReader, own_text, plain, without_copies
 from goldless.models.interface import Message
 from goldless.models.turn_signs import without_turn_signs
 
@@ -127,12 +127,22 @@ class Scale:
 
     def read(self, reply: str) -> float | None:
         """The value of the verdict in a reply, or None if there is none that can be read."""
-        return read(self.reader, reply)
+        return self.reader.find(own_text(reply))
 
     def read_apart(self, reply: str, texts: Iterable[str]) -> float | None:
-        """The same for a reply about these texts: a verdict only in a copy of one of them does not count."""
-        # a reviewer may repeat a text as it was shown or as it was
-        return read_apart(self.reader, without_turn_signs(reply), map(without_turn_signs, texts))
+        """The same for a reply about these texts: a verdict only in a copy of one of them does not count.
+
+        If removing the copies changes what is read, the reply is ambiguous, and only a verdict marked in its other
+        words counts.
+        """
+        reply = without_turn_signs(reply)  # a reviewer may repeat a text as it was shown or as it was
+        whole = self.read(reply)
+        rest = without_copies(plain(reply), map(without_turn_signs, texts))
+        if not re.search(r"\w", rest):
+            # so short a reply may well be the reviewer's own, though a response says the same
+            return whole if len(reply.split()) <= SHORT else None
+        apart = whole if rest == reply else self.read(rest)
+        return apart if apart == whole else self.reader.find(own_text(rest), marked=True)
 
     def restated(self) -> str:
         """The message to a model whose reply had no verdict."""

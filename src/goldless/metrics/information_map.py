@@ -145,6 +145,15 @@ def make_information_map(
     )
 
 
+def sentence_gains(
+    pieces: Sequence[str], sentences: Sequence[Sentence], nats: Sequence[float], baseline_nats: Sequence[float]
+) -> list[float]:
+    """The gain in nats of each sentence of the pieces joined, from two log-probabilities of each piece."""
+    text = "".join(pieces)
+    homes = [_home(text, start, sentences) for start, _ in _spans(pieces)]
+    return _sums(_differences(nats, baseline_nats), homes, len(sentences))[:-1]
+
+
 def _check_length(values: Sequence[float], pieces: Sequence[str]) -> None:
     if len(values) != len(pieces):
         raise MetricError(f"a scorer must return one log-probability per token ({len(pieces)}), got {len(values)}")

@@ -10,7 +10,7 @@ if it is outside the scale (8 of 5, 170 of 100). Otherwise a scale reads its own
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self, get_args
 
@@ -24,6 +24,7 @@ Convention = Literal["default", "paper", "pre", "auto-pre"]
 """Rules for counting judgements. ``default``: a missing one is left out and reported as missing. ``pre``, ``auto-pre``:
 a missing comparison counts as no preference, 0.5, and a missing rating as 0; they differ in how a panel adds up
 ratings and weighs votes. ``paper``: the same as ``auto-pre``."""
+Names = tuple[str, ...]
 NEITHER = 0.5
 """The value of a comparison that finds neither better."""
 
@@ -85,30 +86,22 @@ def pair_judgements(
     agents: Sequence[str] | None = None,
 ) -> PairJudgements:
     """Comparisons as arrays; ``value``: how far the first is better. If names are given, all others are left out."""
-    rows = judgements.drop_nulls("second")
-    _check_rows(rows)
-    _check_range(rows["value"])
-    rows, names = _numbered(rows, {"reviewer": reviewers, "task": tasks, "first": agents, "second": agents})
-    left, right, values = (rows[column].to_numpy() for column in ("first", "second", "value"))
-    if np.any(left == right):
-        row = rows.row(int(np.flatnonzero(left == right)[0]), named=True)
-        raise MetricError(f"task {names['task'][row['task']]}: {names['first'][row['first']]} is compared with itself")
+    rows, names = _numbered(judgements.drop_nulls("second"), ("first", "second"), (reviewers, tasks, agents))
+    who, at, left, right, values = (rows[column].to_numpy() for column in rows.columns)
+    outside = values[(values < 0) | (values > 1)]
+    if len(outside):
+        raise MetricError(
+            f"the value of a comparison must be between 0 and 1, got {outside[0]:g}. "
+            "1 means the first is better, 0 the second, 0.5 neither"
+        )
+    for same in np.flatnonzero(left == right)[:1]:
+        raise MetricError(f"task {names[1][at[same]]}: {names[2][left[same]]} is compared with itself")
     low, high, turned = np.minimum(left, right), np.maximum(left, right), (left > right).astype(np.int64)
-    count = len(names["first"])
-    keys, pair = np.unique((rows["task"].to_numpy() * count + low) * count + high, return_inverse=True)
-    shape = len(names["reviewer"]), len(keys), 2
-    cell = (rows["reviewer"].to_numpy() * len(keys) + pair) * 2 + turned
-    table, asked = _scattered(cell, np.where(turned == 1, 1 - values, values), int(np.prod(shape)))
-    return PairJudgements(
-        tuple(names["reviewer"]),
-        tuple(names["task"]),
-        tuple(names["first"]),
-        task=keys // count**2,
-        low=keys // count % count,
-        high=keys % count,
-        value=table.reshape(shape),
-        asked=asked.reshape(shape),
-    )
+    count = len(names[2])
+    keys, pair = np.unique((at * count + low) * count + high, return_inverse=True)
+    values = np.where(turned == 1, 1 - values, values)
+    value, asked = _scattered((who, pair, turned), values, (len(names[0]), len(keys), 2))
+    return PairJudgements(*names, value, asked, task=keys // count**2, low=keys // count % count, high=keys % count)
 
 
 def response_ratings(
@@ -119,19 +112,9 @@ def response_ratings(
     agents: Sequence[str] | None = None,
 ) -> ResponseRatings:
     """Ratings as arrays. If names are given, they order the arrays and all others are left out."""
-    rows = judgements.drop_nulls("agent")
-    _check_rows(rows)
-    rows, names = _numbered(rows, {"reviewer": reviewers, "task": tasks, "agent": agents})
-    shape = len(names["reviewer"]), len(names["task"]), len(names["agent"])
-    who, at, whom = (rows[column].to_numpy() for column in ("reviewer", "task", "agent"))
-    table, asked = _scattered((who * shape[1] + at) * shape[2] + whom, rows["value"].to_numpy(), int(np.prod(shape)))
-    return ResponseRatings(
-        tuple(names["reviewer"]),
-        tuple(names["task"]),
-        tuple(names["agent"]),
-        value=table.reshape(shape),
-        asked=asked.reshape(shape),
-    )
+    rows, names = _numbered(judgements.drop_nulls("agent"), ("agent",), (reviewers, tasks, agents))
+    *places, values = (rows[column].to_numpy() for column in rows.columns)
+    return ResponseRatings(*names, *_scattered(tuple(places), values, tuple(map(len, names))))
 
 
 def reviewer_numbers(known: Sequence[str], wanted: Sequence[str]) -> list[int]:
@@ -148,62 +131,49 @@ def check_convention(convention: str) -> None:
         raise MetricError(f"convention must be one of {', '.join(get_args(Convention))}, got {convention!r}")
 
 
-def _scattered(cell: IntArray, values: FloatArray, cells: int) -> tuple[FloatArray, BoolArray]:
-    """Values and whether one was requested, by cell. Raises where two judgements have one cell."""
-    table, asked = np.full(cells, np.nan), np.zeros(cells, dtype=np.bool_)
-    table[cell] = values
-    asked[cell] = True
-    repeated = len(cell) - int(asked.sum())
+def _scattered(
+    places: tuple[IntArray, ...], values: FloatArray, shape: tuple[int, ...]
+) -> tuple[FloatArray, BoolArray]:
+    """Values and whether one was requested, by place. Raises where two judgements have one place."""
+    table, asked = np.full(shape, np.nan), np.zeros(shape, dtype=np.bool_)
+    table[places] = values
+    asked[places] = True
+    repeated = len(values) - int(asked.sum())
     if repeated:
         raise MetricError(
-            f"{repeated} of {len(cell)} judgements repeat the reviewer, task and agents of another. "
+            f"{repeated} of {len(values)} judgements repeat the reviewer, task and agents of another. "
             "Keep one of them, or give repeated reviews different reviewer names"
         )
     return table, asked
 
 
-def _check_rows(rows: pl.DataFrame) -> None:
+def _numbered(
+    rows: pl.DataFrame, sides: Sequence[str], given: Sequence[Sequence[str] | None]
+) -> tuple[pl.DataFrame, tuple[Names, Names, Names]]:
+    """Reviewer, task, agents and value of the rows whose names are all known, as numbers; a missing value is NaN.
+
+    And the names of reviewers, tasks and agents: those given, or as they appear.
+    """
     scales = sorted(rows["format"].unique().to_list())
     if len(scales) > 1:
         raise MetricError(f"judgements must be on one scale, got {len(scales)} ({', '.join(scales)}). Choose one")
     if rows["value"].is_infinite().any():
         raise MetricError("a judgement's value must be a finite number or missing, got infinity")
 
+    def known(names: Sequence[str] | None, *columns: str) -> Names:
+        appearing = rows.select(pl.concat_list(pl.col(*columns).cast(pl.String)).explode()).to_series()
+        return tuple(dict.fromkeys(appearing.unique(maintain_order=True) if names is None else names))
 
-def _check_range(values: pl.Series) -> None:
-    outside = values.drop_nulls().filter((values.drop_nulls() < 0) | (values.drop_nulls() > 1))
-    if len(outside):
-        raise MetricError(
-            f"the value of a comparison must be between 0 and 1, got {outside[0]:g}. "
-            "1 means the first is better, 0 the second, 0.5 neither"
-        )
-
-
-def _numbered(
-    rows: pl.DataFrame, given: Mapping[str, Sequence[str] | None]
-) -> tuple[pl.DataFrame, dict[str, list[str]]]:
-    """Rows whose names are all known, as numbers, missing values as NaN; and the names by column."""
-    agents = [name for name in ("first", "second") if name in given]
-    names: dict[str, list[str]] = {}
-    for column, known in given.items():
-        both = [pl.col(agents).cast(pl.String)] if column in agents else [pl.col(column).cast(pl.String)]
-        found = _appearing(rows.select(both)) if known is None else known
-        names[column] = list(dict.fromkeys(found))
-    numbers = [pl.col(column).cast(pl.Enum(known), strict=False) for column, known in names.items()]
-    kept = rows.select(*numbers, pl.col("value").fill_null(np.nan)).drop_nulls(list(names))
-    kept = kept.with_columns(pl.col(column).to_physical().cast(pl.Int64) for column in names)
+    names = known(given[0], "reviewer"), known(given[1], "task"), known(given[2], *sides)
+    kinds = {"reviewer": names[0], "task": names[1], **dict.fromkeys(sides, names[2])}
+    numbers = [pl.col(column).cast(pl.Enum(kind), strict=False) for column, kind in kinds.items()]
+    kept = rows.select(*numbers, pl.col("value").fill_null(np.nan)).drop_nulls(list(kinds))
+    kept = kept.with_columns(pl.col(column).to_physical().cast(pl.Int64) for column in kinds)
     heard = set(kept["reviewer"].unique().to_list())
-    silent = [name for number, name in enumerate(names["reviewer"]) if number not in heard]
+    silent = [name for number, name in enumerate(names[0]) if number not in heard]
     if silent:
         raise MetricError(f"no judgement by {', '.join(map(repr, silent))} on these tasks and agents")
     return kept, names
-
-
-def _appearing(columns: pl.DataFrame) -> list[str]:
-    """The names in some columns in the order they appear, row by row."""
-    if columns.width == 1:
-        return columns.to_series().unique(maintain_order=True).to_list()
-    return columns.select(pl.concat_list(pl.all()).explode()).to_series().unique(maintain_order=True).to_list()
 
 
 _ANYWHERE = re.compile(r"one|two", re.IGNORECASE)

@@ -40,8 +40,6 @@ class RatingTable:
     agents: tuple[str, ...]
     value: FloatArray
     """[tasks, agents]: median over raters; NaN without raters."""
-    raters: IntArray
-    """[tasks, agents]: number of raters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,10 +134,9 @@ def rating_table(
     tasks = list(dict.fromkeys(rows["task"] if tasks is None else tasks))
     agents = list(dict.fromkeys(rows["agent"] if agents is None else agents))
     medians = _medians(_numbered(rows, tasks, agents, "agent"))
-    place = medians["task"].to_numpy(), medians["agent"].to_numpy()
-    value, raters = np.full((len(tasks), len(agents)), np.nan), np.zeros((len(tasks), len(agents)), np.int64)
-    value[place], raters[place] = medians["score"].to_numpy(), medians["raters"].to_numpy()
-    return RatingTable(tuple(tasks), tuple(agents), value, raters)
+    value = np.full((len(tasks), len(agents)), np.nan)
+    value[medians["task"].to_numpy(), medians["agent"].to_numpy()] = medians["score"].to_numpy()
+    return RatingTable(tuple(tasks), tuple(agents), value)
 
 
 def check_margin(margin: float | None) -> None:
@@ -245,6 +242,6 @@ def _numbered(rows: pl.DataFrame, tasks: Sequence[str], agents: Sequence[str], *
 
 
 def _medians(rows: pl.DataFrame) -> pl.DataFrame:
-    """Median score and number of raters by task and agent; several scores by one rater count as their mean."""
+    """Median score by task and agent; several scores by one rater count as their mean."""
     by_rater = rows.group_by("task", "agent", "rater").agg(pl.col("score").mean())
-    return by_rater.group_by("task", "agent").agg(pl.col("score").median(), pl.len().alias("raters"))
+    return by_rater.group_by("task", "agent").agg(pl.col("score").median())

@@ -31,7 +31,7 @@ from goldless.judging.exams import (
     ranked_sets,
     sit_pertinence,
 )
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
@@ -131,13 +131,13 @@ class ReviewCollector:
     def prompts(self) -> dict[str, str | None]:
         return {task: self.study.task(task).prompt for task in self.study.tasks}
 
-    def stage(self, name: str, scale: Scale) -> Stage:
+    def stage(self, name: str, scale: Scale) -> ReviewStage:
         """The stage that puts a reviewer's questions on a scale."""
         options, model = self.options, self.opened[name]
         described = options.descriptions.get(name, options.task_description)
         if options.debate is not None:
             debate = find_debate(options.debate)
-            return DebateStage(model.chat, scale, debate, reviewer=name, task_description=described)
+            return DebateStage(model.judge, scale, debate, reviewer=name, task_description=described)
         scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
         if not scoring and not model.model.capabilities.chat:
             raise CapabilityError(

@@ -147,7 +147,7 @@ async def serve(jury: Jury, *, tokens: Tokens | None = None, ready: Callable[[st
     ``ready`` is called with the address to give clients as ``base_url``. On SIGHUP the tokens are read again.
     ``place``: the other arguments of ``listening``.
     """
-    await serve_until_told(listening(jury, tokens=tokens, **place), ready, tokens and tokens.reread)
+    await serve_until_told(listening(jury, tokens=tokens, **place), ready, None if tokens is None else tokens.reread)
 
 
 @asynccontextmanager

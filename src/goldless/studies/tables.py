@@ -198,10 +198,10 @@ def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
             try:
                 row = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                row = _python_json(line)
                 if len(line) == LONGEST_LINE:
                     problems.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", file, number)
                     return
+                row = _python_json(line)
                 if row is None and (number > 1 or not line.lstrip().startswith(b"[")):
                     if line.strip() and _is_utf8(line, stream.tell() - len(line), number, file, problems):
                         problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)

@@ -81,7 +81,7 @@ class NumberedRows:
             if not len(lines) % ROWS_AT_ONCE:  # so that few cells are Python's at a time
                 parts.append(_part(columns))
         parts.append(_part(columns))
-        return cls(pl.DataFrame([_joined(name, parts) for name in parts[-1].columns]), lines)
+        return cls(pl.DataFrame({name: _joined(name, parts) for name in parts[-1].columns}), lines)
 
     @property
     def columns(self) -> list[str]:
@@ -94,7 +94,7 @@ class NumberedRows:
 
 def _part(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
     """The cells so far as a frame; the lists are emptied."""
-    made = pl.DataFrame([_column(str(name), cells) for name, cells in columns.items()])
+    made = pl.DataFrame({str(name): _column(str(name), cells) for name, cells in columns.items()})
     for cells in columns.values():
         cells.clear()
     return made

@@ -129,17 +129,6 @@ def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other():
     assert "empty is significantly above good under gem-raw" in found[0].message
 
 
-def test_length_contradicts_no_metric():
-    found = score_findings(
-        study(good="good", empty="empty"),
-        [
-            ranking("length", np.zeros((6, 2)), {"empty": ("good",)}),
-            ranking("mi", np.zeros((6, 2)), {"good": ("empty",)}),
-        ],
-    )
-    assert found == []
-
-
 def lengths_study():
     noise = np.random.default_rng(1)
     tasks = [Task(f"t{i}") for i in range(10)]

@@ -30,7 +30,7 @@ def test_the_help_lists_every_built_in_format():
 
 @pytest.mark.parametrize("words", [("table",), ("--from", "table"), ()])
 def test_a_table_becomes_a_study_with_a_summary(goldless, long, tmp_path, words):
-    done = goldless("import", *words, long, *COLUMNS, "--out", tmp_path / "study", "--json")
+    done = goldless("study", "import", *words, long, *COLUMNS, "--out", tmp_path / "study", "--json")
     assert done.code == 0
     found = json.loads(done.out)
     assert (found["format"], found["tasks"], found["agents"], found["responses"]) == ("table", 2, 2, 3)
@@ -48,7 +48,7 @@ def test_other_verbs_say_what_they_read_and_repeat_the_options_in_what_is_next(g
 def test_samples_are_counted_apart_from_agents_and_survive_the_writing(goldless, tmp_path):
     files = Path(__file__).parent / "files" / "promptfoo"
     twice = (files / "results.json", files / "results.jsonl")
-    done = goldless("import", *twice, "--out", tmp_path / "study", "--json")
+    done = goldless("study", "import", *twice, "--out", tmp_path / "study", "--json")
     found = json.loads(done.out)
     assert (found["agents"], found["also"]["agents with several samples"], found["missing"]) == (2, 2, {"error": 2})
     study = read_study(tmp_path / "study")
@@ -72,9 +72,9 @@ def test_bad_words_are_refused(goldless, long, tmp_path):
         (("--from", "tabel"), "importer must be one of study, table"),
         (("--repeats", "last"), "last"),
     ):
-        done = goldless("import", long, *words, "--out", tmp_path / "s")
+        done = goldless("study", "import", long, *words, "--out", tmp_path / "s")
         assert done.code == 2
         assert said in done.err
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
-    assert "is not empty" in goldless("import", long, *COLUMNS, "--out", tmp_path / "full").err
+    assert "is not empty" in goldless("study", "import", long, *COLUMNS, "--out", tmp_path / "full").err

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from goldless.errors import UserError
 from goldless.records import Response, Task
-from goldless.studies import read_study, study_from_records
+from goldless.studies import study_from_records
 
 TASKS = (
     Task("t2", "Why?", "So.", {"abstract": "short"}, {"tags": [1, 2]}),
@@ -19,20 +17,6 @@ RESPONSES = (
     Response("t2", "ann", "Ann."),
     Response("t2", "bob", "  "),
 )
-
-
-def test_records_and_tables_with_the_same_content_are_the_same_study(tmp_path: Path):
-    (tmp_path / "tasks.jsonl").write_text(
-        '{"task": "t2", "prompt": "Why?", "reference": "So.", "synopsis_abstract": "short", "tags": [1, 2]}\n'
-        '{"task": "t1"}\n'
-    )
-    (tmp_path / "responses.jsonl").write_text(
-        '{"task": "t1", "agent": "bob", "text": "na\\u00efve \\u0000 text"}\n'
-        '{"task": "t2", "agent": "ann", "text": "Ann."}\n'
-    )
-    made = study_from_records(TASKS, RESPONSES[:2], name="made")
-    assert made.fingerprint == read_study(tmp_path).fingerprint
-    assert [made.task(name) for name in made.tasks] == list(TASKS)
 
 
 def test_agents_come_in_the_order_of_their_first_response_and_blank_texts_are_kept():

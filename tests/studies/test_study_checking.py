@@ -178,14 +178,6 @@ def test_csv_rows_that_do_not_fit_the_header_or_never_end_are_problems(folder, p
     assert "never closed" in found[2][2]
 
 
-def test_a_file_that_is_not_parquet_is_a_problem(folder, problems, tmp_path):
-    (tmp_path / "x.parquet").write_bytes(b"not parquet at all")
-    found = problems(tmp_path / "x.parquet")
-    assert len(found) == 1
-    assert found[0][0] == "x.parquet"
-    assert "cannot be read" in found[0][2]
-
-
 def test_a_folder_in_which_nothing_names_a_task_is_a_problem(folder, problems):
     found = problems(folder(agents=[{"agent": "a"}]))
     assert [message for *_, message in found] == ["no table names a task. A study needs at least one"]

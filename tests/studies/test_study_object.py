@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.records import Response, Task
+from goldless.records import Response
 from goldless.studies import read_study
 
 TASKS = [{"task": f"t{i}", "prompt": f"p{i}", "synopsis_x": f"s{i}"} for i in range(3)]
@@ -34,15 +33,6 @@ def test_a_response_is_found_by_task_and_agent_and_a_missing_one_is_none(study):
     assert study.response("t2", "b") == Response("t2", "b", "2b é\n")
     assert study.response("t1", "b") is None
     assert study.n_responses == 8
-
-
-def test_iterating_gives_each_task_with_its_responses(study):
-    pairs = list(study)
-    assert [task.task for task, _ in pairs] == ["t0", "t1", "t2"]
-    assert pairs[1] == (
-        Task("t1", "p1", None, {"x": "s1"}),
-        (Response("t1", "a", "1a é\n"), Response("t1", "c", "1c é\n")),
-    )
 
 
 def test_an_unknown_task_or_agent_is_an_error_that_suggests_the_nearest(study):
@@ -81,19 +71,6 @@ def test_a_part_of_nothing_or_of_strangers_is_an_error(study):
         study.subset(tasks=[])
     with pytest.raises(UserError, match="no agent 'z'"):
         study.subset(agents=["a", "z"])
-
-
-def test_the_fingerprint_is_the_same_for_the_same_content_in_every_format(tmp_path):
-    tasks = pl.DataFrame([{**task, "year": 2000 + i} for i, task in enumerate(TASKS)])
-    responses = pl.DataFrame(RESPONSES)
-    prints = set()
-    for suffix, write in (("jsonl", "write_ndjson"), ("csv", "write_csv"), ("parquet", "write_parquet")):
-        (tmp_path / suffix).mkdir()
-        getattr(tasks, write)(tmp_path / suffix / f"tasks.{suffix}")
-        getattr(responses, write)(tmp_path / suffix / f"responses.{suffix}")
-        prints.add(read_study(tmp_path / suffix).fingerprint)
-    assert len(prints) == 1
-    assert len(prints.pop()) == 64
 
 
 def test_the_fingerprint_does_not_change_with_the_order_of_agents_or_labels(folder, study):

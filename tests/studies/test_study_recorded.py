@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.studies import read_study, write_study
-from goldless.studies.tables import is_table
+from goldless.studies import read_study
 
 pytestmark = pytest.mark.recorded
 
@@ -15,15 +14,6 @@ STATED = {
     "reddit_peer_prediction": {"tasks": 200, "agents": 30, "responses": 0},
     "iclr23_reviews": {"tasks": 300, "agents": 3, "responses": 900},
 }
-
-
-def test_every_recorded_study_is_readable(recorded):
-    """Beside the studies lie files of other tools, in folders without a table."""
-    folders = [path for path in recorded.iterdir() if path.is_dir() and any(map(is_table, path.iterdir()))]
-    for path in folders:
-        study = read_study(path)
-        assert study.name == path.name
-        assert len(study.tasks) > 0
 
 
 @pytest.mark.parametrize("name", STATED)
@@ -58,13 +48,3 @@ def test_five_clinicians_compared_about_99_items_on_three_criteria(recorded):
 def test_reddit_was_recorded_under_four_attacks(recorded):
     attacks = recorded / "reddit_peer_prediction" / "attacks"
     assert len([read_study(path) for path in attacks.iterdir()]) == 4
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_a_recorded_study_comes_back_from_every_format(recorded, tmp_path, suffix):
-    study = read_study(recorded / "xsum_peer_review")
-    again = read_study(write_study(study, tmp_path / "again", format=suffix))
-    assert again.fingerprint == study.fingerprint
-    assert list(again.labels()) == list(study.labels())
-    assert again.table("judgements").equals(study.table("judgements"))

@@ -149,12 +149,20 @@ def _listed(
         article = "An" if what == "agent" else "A"
         check.add(f"no rows. {article} {what}s table must list every {what}; leave it out if there is none")
     frame = pl.concat([pl.DataFrame(schema={**schema, "line": pl.Int64}), rows], how="diagonal")
-    first = frame.with_columns(first=pl.col("line").first().over(what))
-    again = first.filter(pl.col(what).is_duplicated() & (pl.col("line") != pl.col("first")))
-    for row in again.iter_rows(named=True):
-        check.duplicate(f"{what} {row[what]!r} is already on line {row['first']}", row["line"])
-    found = frame.unique(what, keep="first", maintain_order=True).drop("line") if len(again) else frame.drop("line")
+    found = _firsts(frame, [what], f"{what} {{{what}!r}} is already on line {{first}}", check).drop("line")
     return found, Listed(what, found[what], "" if check.broken else check.file)
+
+
+def _firsts(frame: pl.DataFrame, key: Sequence[str], message: str, check: Checking) -> pl.DataFrame:
+    """The first row of each key; further ones are reported as duplicates of it."""
+    placed = frame.with_row_index("place")
+    kept = placed.unique(key, keep="first", maintain_order=True)
+    if kept.height == frame.height:
+        return frame
+    again = placed.join(kept.select(*key, first="line", kept="place"), on=key, maintain_order="left")
+    for row in again.filter(pl.col("place") != pl.col("kept")).iter_rows(named=True):
+        check.duplicate(message.format_map(row), row["line"])
+    return kept.drop("place")
 
 
 def _extra(row: Row) -> str | None:
@@ -269,7 +277,8 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
         check.add("no rows. A row needs task, agent and text; leave the table out if there are no responses yet")
     for column in filter(is_task_column, frame.columns):
         _check_same(frame, column, check)
-    frame = _without_duplicates(frame, check)
+    second = "a second response of agent {agent!r} to task {task!r}; the first is on line {first}"
+    frame = _firsts(frame, ["task", "agent"], f"{second}. {SAMPLES}", check)
     if not check.broken:
         for names in (tasks, agents):
             names.file = names.file or source.file or "the responses"
@@ -319,19 +328,6 @@ def _check_same(frame: pl.DataFrame, column: str, check: Checking) -> None:
     )
     message = f"{column} of task {{task!r}} differs from line {{first}}. A task has one {column}"
     report(first, pl.col("value") != pl.col("was"), message, check)
-
-
-def _without_duplicates(frame: pl.DataFrame, check: Checking) -> pl.DataFrame:
-    key = ["task", "agent"]
-    placed = frame.with_row_index("place")
-    kept = placed.unique(key, keep="first", maintain_order=True)
-    if kept.height == frame.height:
-        return frame
-    again = placed.join(kept.select(*key, first="line", kept="place"), on=key, maintain_order="left")
-    for row in again.filter(pl.col("place") != pl.col("kept")).iter_rows(named=True):
-        who = f"agent {row['agent']!r} to task {row['task']!r}"
-        check.duplicate(f"a second response of {who}; the first is on line {row['first']}. {SAMPLES}", row["line"])
-    return kept.drop("place")
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------

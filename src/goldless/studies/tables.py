@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -39,7 +38,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """Other separators in files that are called CSV."""
 BOM = b"\xef\xbb\xbf"
-ROWS_AT_ONCE = 5_000
+ROWS_AT_ONCE = 20_000
 LONGEST_LINE = 1 << 28
 MOST_COLUMNS = 10_000
 MANY_ROWS = 1_000_000
@@ -68,16 +67,21 @@ class NumberedRows:
     @classmethod
     def of(cls, rows: Iterable[Line]) -> NumberedRows:
         """The table of these rows; a row without a column has null there."""
-        rows, lines, parts = iter(rows), array("q"), list[pl.DataFrame]()
-        while chunk := list(islice(rows, ROWS_AT_ONCE)):  # so that few cells are Python's at a time
-            numbers, cells = zip(*chunk, strict=True)
-            lines.extend(numbers)
-            names = dict.fromkeys(chain.from_iterable(cells))
-            if len(names) > MOST_COLUMNS:
-                raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
-            parts.append(pl.DataFrame([_column(str(name), [row.get(name) for row in cells]) for name in names]))
-        names = dict.fromkeys(name for part in parts for name in part.columns)
-        return cls(pl.DataFrame([_joined(name, parts) for name in names]), lines)
+        lines, parts = array("q"), list[pl.DataFrame]()
+        columns: dict[str, list[Any]] = {}
+        for number, row in rows:
+            for name in row:
+                if name not in columns:
+                    columns[name] = [None] * (len(lines) % ROWS_AT_ONCE)
+                    if len(columns) > MOST_COLUMNS:
+                        raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
+            for name, cells in columns.items():
+                cells.append(row.get(name))
+            lines.append(number)
+            if not len(lines) % ROWS_AT_ONCE:  # so that few cells are Python's at a time
+                parts.append(_part(columns))
+        parts.append(_part(columns))
+        return cls(pl.DataFrame({name: _joined(name, parts) for name in parts[-1].columns}), lines)
 
     @property
     def columns(self) -> list[str]:
@@ -86,6 +90,14 @@ class NumberedRows:
     @property
     def rows(self) -> list[Row]:
         return self.frame.to_dicts()
+
+
+def _part(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
+    """The cells so far as a frame; the lists are emptied."""
+    made = pl.DataFrame({str(name): _column(str(name), cells) for name, cells in columns.items()})
+    for cells in columns.values():
+        cells.clear()
+    return made
 
 
 def _column(name: str, cells: Sequence[Any]) -> pl.Series:
@@ -103,7 +115,7 @@ def _joined(name: str, parts: Sequence[pl.DataFrame]) -> pl.Series:
     kinds = {one.dtype for one in each} - {pl.Null}
     if len(kinds) > 1 or pl.Object in kinds:
         return _column(name, [cell for one in each for cell in one.to_list()])
-    return pl.concat(one.cast(*kinds) if kinds else one for one in each)
+    return pl.concat((one.cast(*kinds) if kinds else one for one in each), rechunk=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +196,17 @@ def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
             return
         for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
             try:
-                row = _loaded(line)
-            except json.JSONDecodeError as error:
+                row = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
                 if len(line) == LONGEST_LINE:
                     problems.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", file, number)
                     return
-                if number > 1 or not line.lstrip().startswith(b"["):
+                row = _python_json(line)
+                if row is None and (number > 1 or not line.lstrip().startswith(b"[")):
                     if line.strip() and _is_utf8(line, stream.tell() - len(line), number, file, problems):
                         problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
                     continue
-                row = []
+                row = [] if row is None else row
             if isinstance(row, dict):
                 yield Line(number, row)
             elif number == 1 and isinstance(row, list):
@@ -204,14 +217,10 @@ def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
                 problems.add(f"a line must be a JSON object, got {describe(row)}", file, number)
 
 
-def _loaded(line: bytes) -> Any:
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        if b"NaN" in line or b"Infinity" in line:  # as Python writes them
-            with suppress(UnicodeDecodeError):
-                return json.loads(line)
-        raise
+def _python_json(line: bytes) -> Any:
+    """What is on a line with numbers that only Python writes; None if there are none, or it is not JSON either."""
+    with suppress(ValueError):
+        return json.loads(line) if b"NaN" in line or b"Infinity" in line else None
 
 
 def _json_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:

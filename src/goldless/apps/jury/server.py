@@ -24,30 +24,10 @@ import anyio
 import orjson
 from aiohttp import web
 
+from goldless.apps.jury import wire
 from goldless.apps.jury.panel import Jury, JuryError
-from goldless.apps.jury.wire import (
-    ACCEPTED,
-    MODEL,
-    SELECT_FORM,
-    ChatBody,
-    RequestError,
-    SelectBody,
-    chunks,
-    completion,
-    error_body,
-    model_entry,
-    read_body,
-    read_case,
-    votes_data,
-)
-from goldless.errors import (
-    GoldlessError,
-    MetricError,
-    PrerequisiteError,
-    TextTooLongError,
-    UserError,
-    kind_and_place,
-)
+from goldless.apps.jury.wire import ChatBody, RequestError, SelectBody, read_body
+from goldless.errors import GoldlessError, MetricError, PrerequisiteError, TextTooLongError, UserError, kind_and_place
 from goldless.http_serving import LOCAL_NAMES, is_local, listening_application, serve_until_told
 from goldless.runs.options import Options
 from goldless.selection.selecting import samples_study, select_responses
@@ -106,28 +86,33 @@ class Tokens:
     """
 
     def __init__(self, *, variable: str | None = None, file: Path | str | None = None) -> None:
-        self._variable = variable
-        self._file = None if file is None else Path(file)
-        self._accepted: tuple[bytes, ...] = ()
-        self.reread()
+        self._variable, self._file = variable, file
+        self._accepted = self._read()
 
     def reread(self) -> None:
-        """Read them again; if there is none now, the earlier ones stay and PrerequisiteError is raised."""
-        if self._file is None:
-            place, text = str(self._variable), os.environ.get(str(self._variable), "")
-            advice = f"Set it to the token that clients must send: export {place}=…"
+        """Read them again; if there is none now, the earlier ones stay."""
+        try:
+            self._accepted = self._read()
+        except PrerequisiteError as error:
+            LOGGER.error("the tokens stay as they were: %s", error)  # noqa: TRY400 - the message says it all
         else:
-            place, advice = str(self._file), "Write the tokens that clients may send to it, one per line"
-            try:
-                text = self._file.read_text(encoding="utf-8")
-            except (OSError, UnicodeError) as error:
-                raise PrerequisiteError(f"{place}: cannot read the tokens ({error}). {advice}") from None
+            LOGGER.warning("the tokens were read again")
+
+    def _read(self) -> tuple[bytes, ...]:
+        place = str(self._file or self._variable)
+        advice = "Write the tokens that clients may send to it, one per line"
+        if self._file is None:
+            advice = f"Set it to the token that clients must send: export {place}=…"
+        try:
+            text = os.environ.get(place, "") if self._file is None else Path(place).read_text(encoding="utf-8")
+        except (OSError, UnicodeError) as error:
+            raise PrerequisiteError(f"{place}: cannot read the tokens ({error}). {advice}") from None
         found = text.split()
         if not found:
             raise PrerequisiteError(f"{place} has no token. {advice}")
         if not all(token.isascii() and token.isprintable() for token in found):
             raise PrerequisiteError(f"{place} has characters that a token cannot contain, such as é or a control code")
-        self._accepted = tuple(f"Bearer {token}".encode() for token in found)
+        return tuple(f"Bearer {token}".encode() for token in found)
 
     def admit(self, authorization: str) -> bool:
         """Whether an Authorization header has one of them; compared in constant time."""
@@ -153,25 +138,6 @@ def tls_context(certificate: Path | str | None, key: Path | str | None) -> ssl.S
     return context
 
 
-def _gate(tokens: Tokens | None) -> Any:
-    """Admit requests with a token; without tokens, only requests to this machine's local names.
-
-    The health page is open: it says nothing but whether the jury takes cases.
-    """
-
-    @web.middleware
-    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path != HEALTH:
-            if tokens is None and not is_local(request):
-                # a web page whose name was made to point here must not reach the jury through the user's browser
-                raise RequestError("without a token this jury can only be called as 127.0.0.1 or localhost", status=403)
-            if tokens is not None and not tokens.admit(request.headers.get("Authorization", "")):
-                raise RequestError("missing or wrong bearer token", status=401, code="invalid_api_key")
-        return await handler(request)
-
-    return check
-
-
 # --- serving ----------------------------------------------------------------------------------------------------------
 
 
@@ -181,17 +147,7 @@ async def serve(jury: Jury, *, tokens: Tokens | None = None, ready: Callable[[st
     ``ready`` is called with the address to give clients as ``base_url``. On SIGHUP the tokens are read again.
     ``place``: the other arguments of ``listening``.
     """
-
-    def reread() -> None:
-        assert tokens is not None
-        try:
-            tokens.reread()
-        except PrerequisiteError as error:
-            LOGGER.error("the tokens stay as they were: %s", error)  # noqa: TRY400 - the message says it all
-        else:
-            LOGGER.warning("the tokens were read again")
-
-    await serve_until_told(listening(jury, tokens=tokens, **place), ready, None if tokens is None else reread)
+    await serve_until_told(listening(jury, tokens=tokens, **place), ready, None if tokens is None else tokens.reread)
 
 
 @asynccontextmanager
@@ -215,8 +171,8 @@ async def listening(
             f"listening on {host} needs a token: without one, anyone who reaches the jury could spend your calls. "
             "Set a token, or use host 127.0.0.1"
         )
-    server = _Server(jury, limits, selecting)
-    app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, _gate(tokens)])
+    server = _Server(jury, limits, tokens, selecting)
+    app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, server.gate])
     app.router.add_get(HEALTH, server.health)
     app.router.add_post("/v1/chat/completions", server.complete)
     app.router.add_post("/v1/select", server.select)
@@ -232,14 +188,26 @@ async def listening(
 class _Server:
     """Answers requests."""
 
-    def __init__(self, jury: Jury, limits: Limits, selecting: Options | None = None) -> None:
-        self._jury = jury
-        self._limits = limits
-        self._selecting = selecting
+    def __init__(self, jury: Jury, limits: Limits, tokens: Tokens | None, selecting: Options | None) -> None:
+        self._jury, self._limits, self._tokens, self._selecting = jury, limits, tokens, selecting
         self._selecting_now = anyio.Lock()
         self._slots = asyncio.Semaphore(limits.at_once)
         self._present = 0
         self._stopping = False
+
+    @web.middleware
+    async def gate(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Admit requests with a token; without tokens, only requests to this machine's local names.
+
+        The health page is open: it says nothing but whether the jury takes cases.
+        """
+        if request.path != HEALTH:
+            if self._tokens is None and not is_local(request):
+                # a web page whose name was made to point here must not reach the jury through the user's browser
+                raise RequestError("without a token this jury can only be called as 127.0.0.1 or localhost", status=403)
+            if self._tokens is not None and not self._tokens.admit(request.headers.get("Authorization", "")):
+                raise RequestError("missing or wrong bearer token", status=401, code="invalid_api_key")
+        return await handler(request)
 
     async def drain(self) -> None:
         """Refuse new cases and those that wait; return when those in progress are finished, or at the time limit."""
@@ -252,28 +220,30 @@ class _Server:
         return _json({"status": "stopping" if self._stopping else "ok"}, status=503 if self._stopping else 200)
 
     async def models(self, request: web.Request) -> web.Response:
-        named, entry = request.match_info.get("model"), model_entry(self._jury.worth)
+        named, entry = request.match_info.get("model"), wire.model_entry(self._jury.worth)
         if named is None:
             return _json({"object": "list", "data": [entry]})
-        if named != MODEL:
-            raise RequestError(f"unknown model. The only model here is {MODEL}", status=404, code="model_not_found")
+        if named != wire.MODEL:
+            raise RequestError(
+                f"unknown model. The only model here is {wire.MODEL}", status=404, code="model_not_found"
+            )
         return _json(entry)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
-        body = read_body(ChatBody, await self._body(request), accepted=ACCEPTED)
-        case = read_case(body)
+        body = read_body(ChatBody, await self._body(request), accepted=wire.ACCEPTED)
+        case = wire.read_case(body)
         self._check((case.question, case.answers), most=self._limits.most_answers, param="messages")
         async with self._in_progress():
             try:
                 verdict = await self._jury.decide(case.question, case.answers)
             except JuryError as error:
-                votes = {"votes": votes_data(error.votes)}
+                votes = {"votes": wire.votes_data(error.votes)}
                 raise RequestError(str(error), status=502, code="no_verdict", goldless=votes) from error
-        whole = completion(verdict, self._jury.worth, case.worded(verdict))
+        whole = wire.completion(verdict, self._jury.worth, case.worded(verdict))
         if not body.stream:
             return _json(whole)
         with_usage = bool((body.stream_options or {}).get("include_usage"))
-        events = [orjson.dumps(chunk) for chunk in chunks(whole, with_usage=with_usage)]
+        events = [orjson.dumps(chunk) for chunk in wire.chunks(whole, with_usage=with_usage)]
         text = b"".join(b"data: " + event + b"\n\n" for event in (*events, b"[DONE]"))
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         return web.Response(body=text, headers=headers)
@@ -282,7 +252,7 @@ class _Server:
         """The most informative of several answers to each question, by one scorer, without jurors."""
         if self._selecting is None:
             raise RequestError("this server does not select: it was started without --select-with", status=404)
-        asked = read_body(SelectBody, await self._body(request), accepted=SELECT_FORM)
+        asked = read_body(SelectBody, await self._body(request), accepted=wire.SELECT_FORM)
         cases = [(case.question, case.answers) for case in asked.given()]
         self._check(*cases, most=self._limits.most_samples)
         try:
@@ -363,7 +333,7 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = await handler(request)
     except Exception as error:  # noqa: BLE001 - whatever it is, clients get JSON, and no text of theirs is logged
         told = error if isinstance(error, RequestError) else _told(error, name)
-        response = _json(error_body(told, name), status=told.status)
+        response = _json(wire.error_body(told, name), status=told.status)
         response.headers.update(HEADERS.get(told.status, {}))
         if told.status == 405 and isinstance(error, web.HTTPException):
             response.headers["Allow"] = error.headers["Allow"]

@@ -112,7 +112,8 @@ class LogImporter:
 
     def is_ours(self, path: Path) -> bool:
         suffixes = {Path(pattern).suffix for pattern in self.patterns} or FORMATS
-        return path.suffix.lower() in suffixes and any(first_keys(path) >= keys for keys in self.kinds.values())
+        there = first_keys(path) if path.suffix.lower() in suffixes else set()
+        return any(there >= keys for keys in self.kinds.values())
 
     def recognises(self, path: Path) -> bool:
         return any(map(self.is_ours, log_files([path], *self.patterns)))

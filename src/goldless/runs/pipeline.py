@@ -29,12 +29,11 @@ from goldless.runs.collection import Collection, by_table, collecting
 from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
 from goldless.runs.opening import stop_if_waiting
 from goldless.runs.options import Options
-from goldless.runs.plan import RunPlan, model_name, plan_review, plan_run
+from goldless.runs.plan import Rounds, RunPlan, model_name, plan_review, plan_run, usd_per_task
 from goldless.runs.progress import Arriving
 from goldless.runs.recorded import recorded_wins
 from goldless.runs.review_evidence import ReviewCollector
 from goldless.runs.review_outcome import Review, Votes
-from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.studies import Study
 from goldless.templates import FIELDS, TEMPLATES
 

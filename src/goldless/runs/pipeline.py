@@ -10,7 +10,7 @@ scores are the votes of those who pass.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,7 +137,7 @@ async def review_study(study: Study, options: Options) -> Review:
         else:
             passed, notes = review_outcome.qualified(plan, examined)
         rounds = Rounds.of(plan) if passed.passed else None
-        for now in _in_rounds(plan, rounds):
+        for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
                 return Votes(now, replace(examined, judgements=tables["judgements"]), passed).board()
@@ -163,16 +163,11 @@ async def review_study(study: Study, options: Options) -> Review:
     return found
 
 
-def _in_rounds(plan: RunPlan, rounds: Rounds | None) -> Iterator[RunPlan]:
-    """The plan as it is, or limited to more and more tasks until a look at the scores says to stop."""
-    return iter([plan]) if rounds is None else map(plan.limited, rounds.pairings())
-
-
 async def _scored(plan: RunPlan) -> Scored:
     """The scores of all tasks, or of more and more until the first metric decides the question."""
     rounds = Rounds.of(plan)
     async with collecting(plan) as collection:
-        for now in _in_rounds(plan, rounds):
+        for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
                 return _boards(replace(collection, plan=now), tables)

@@ -95,4 +95,5 @@ def shown(journey: Journey, *, listed: bool) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as room:
         os.environ |= {"GOLDLESS_CACHE": room, "XDG_CONFIG_HOME": room, "XDG_CACHE_HOME": room}
-        shown(traced(Path(room)), listed="--list" in sys.argv[1:])
+        listed = "--list" in sys.argv[1:]  # before the command's own arguments take their place
+        shown(traced(Path(room)), listed=listed)

@@ -155,13 +155,7 @@ def test_recorded_log_probabilities_of_another_precision_are_not_taken(tmp_path,
         resamples=100,
         journal=tmp_path / "a.sqlite",
     )
-    (tmp_path / "recorded").mkdir()
-    pl.DataFrame(
-        [{"task": r.task, "agent": r.agent, "text": r.text} for _, responses in study() for r in responses]
-    ).write_ndjson(tmp_path / "recorded" / "responses.jsonl")
-    pl.DataFrame([{"task": task.task, "prompt": task.prompt} for task, _ in study()]).write_ndjson(
-        tmp_path / "recorded" / "tasks.jsonl"
-    )
+    goldless.write_study(study(), tmp_path / "recorded")
     columns = ("scorer", "template", "rewriter", "synopsis", "task", "target", "given", "texts", "sum_logprob_nats")
     first.evidence.logprobs.select(*columns, tokens=pl.lit(2)).write_ndjson(tmp_path / "recorded" / "logprobs.jsonl")
     again = Local(**other)

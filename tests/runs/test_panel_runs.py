@@ -172,7 +172,7 @@ def test_recorded_judgements_in_both_orders_are_read_as_if_asked_once(tmp_path, 
 def test_cost_prices_one_order_at_half(tmp_path, goldless):
     path = tmp_path / "answers.csv"
     path.write_text("task,agent,text\n" + "".join(f"{t},{a},text of {a}\n" for t in TASKS for a in WORTH))
-    line = ("cost", str(path), "--reviewers", "openai:gpt-4o-mini", "--json")
+    line = ("plan", str(path), "--cost", "--reviewers", "openai:gpt-4o-mini", "--json")
     both, once = (json.loads(goldless(*line, "--orders", orders).out) for orders in ("both", "one-random"))
     assert (both["reviewers"][0]["judgements"], once["reviewers"][0]["judgements"]) == (36, 18)
     assert once["reviewers"][0]["usd"] == pytest.approx(both["reviewers"][0]["usd"] / 2, rel=0.02)

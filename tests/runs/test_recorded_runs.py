@@ -69,34 +69,41 @@ def test_asking_goes_on_from_what_the_study_carries_of_the_same_scorer(run, stud
     study = tmp_path / "half"
     goldless.write_study(goldless.read_study(study_file()), study)
     pl.read_parquet(folder / "logprobs").filter(pl.col("task") != "t1").write_parquet(study / "logprobs.parquet")
-    scorer = toy_scorer()
-    again = goldless.evaluate(study, metrics="gem-raw", scorer=scorer, journal=tmp_path / "new.sqlite", resamples=200)
+    scorer, said, how = toy_scorer(), [], {"metrics": "gem-raw", "journal": tmp_path / "new.sqlite", "resamples": 200}
+    again = goldless.evaluate(study, scorer=scorer, say=said.append, **how)
     assert numbers(again.leaderboard()) == numbers(result.leaderboard("gem-raw"))
     assert len([call for call in scorer.calls if "second reader" not in call.context]) == 9
+    assert "18 of 27 log-probabilities were reused from the study" in said
+    after = pl.read_parquet(goldless.save_run(again, tmp_path / "again") / "logprobs")
+    assert after.equals(pl.read_parquet(folder / "logprobs")), "with the tokens that the study carries"
     other = toy_scorer(name="another")
-    goldless.evaluate(study, metrics="gem-raw", scorer=other, journal=tmp_path / "new.sqlite", resamples=200)
+    goldless.evaluate(study, scorer=other, **how)
     assert len([call for call in other.calls if "second reader" not in call.context]) == 27 - 1
 
 
 # --- what a study does not carry ---------------------------------------------------------------------------------
 
 
+def recorded_study(path, texts, **columns):
+    """A study of responses, and the rows of its log-probabilities: -1 given another response, -2 alone."""
+    path.mkdir()
+    responses = [{"task": t, "agent": a, "text": x} for t, by in texts.items() for a, x in by.items()]
+    (path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
+    return [
+        {"task": t, "target": y, "given": x, "nats": -1.0 - (x is None), **columns}
+        for t in texts
+        for y in texts[t]
+        for x in [*texts[t], None]
+        if x != y
+    ]
+
+
 @pytest.fixture
 def folder(tmp_path, three_agents):
     """A study of responses with recorded log-probabilities as means over tokens."""
-    path = tmp_path / "study"
-    path.mkdir()
-    responses = [{"task": t, "agent": a, "text": x} for t, by in three_agents.items() for a, x in by.items()]
-    (path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
-    means = [
-        {"task": t, "target": y, "given": x, "mean_token_logprob_nats": -1.0 - (x is None)}
-        for t in three_agents
-        for y in three_agents[t]
-        for x in [*three_agents[t], None]
-        if x != y
-    ]
-    pl.DataFrame(means).write_parquet(path / "logprobs.parquet")
-    return path
+    rows = recorded_study(tmp_path / "study", three_agents)
+    pl.DataFrame(rows).rename({"nats": "mean_token_logprob_nats"}).write_parquet(tmp_path / "study/logprobs.parquet")
+    return tmp_path / "study"
 
 
 def test_means_give_metrics_per_token_and_refuse_those_that_need_sums(folder):
@@ -159,13 +166,6 @@ def test_what_is_not_a_number_is_missing_and_counted(folder):
     assert dict(result.failures) == {"not_recorded": 3}
 
 
-def test_evidence_on_agents_the_study_does_not_have_is_refused(folder):
-    frame = pl.read_parquet(folder / "logprobs.parquet")
-    frame.with_columns(target=pl.col("target").replace("bob", "bobby")).write_parquet(folder / "logprobs.parquet")
-    with pytest.raises(MetricError, match="has agents that are not in the study: bobby"):
-        goldless.evaluate(folder, metrics="mi", recorded=True)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -173,6 +173,7 @@ def test_evidence_on_agents_the_study_does_not_have_is_refused(folder):
         (pl.lit([-1.0], pl.List(pl.Float64)).alias("mean_token_logprob_nats"), "must be a number, got "),
         (pl.lit(1.0).alias("mean_token_logprob_nats"), "must not be above 0"),
         (pl.lit(-5).alias("tokens"), "must be a whole number of at least 1, got -5"),
+        (pl.col("target").replace("bob", "bobby"), "has agents that are not in the study: bobby"),
     ],
 )
 def test_log_probabilities_that_cannot_be_are_refused(folder, change, message):
@@ -187,15 +188,9 @@ def tokens(tmp_path, three_agents):
 
     def make(change=lambda row: row, **columns):
         path = tmp_path / "tokens"
-        path.mkdir()
-        responses = [{"task": t, "agent": a, "text": x} for t, by in three_agents.items() for a, x in by.items()]
-        (path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
         rows = [
-            change({"task": t, "target": y, "given": x, "logprobs_nats": [-1.0 - (x is None)] * 2, **columns})
-            for t in three_agents
-            for y in three_agents[t]
-            for x in [*three_agents[t], None]
-            if x != y
+            change({**row, "logprobs_nats": [row.pop("nats")] * 2})
+            for row in recorded_study(path, three_agents, **columns)
         ]
         (path / "logprobs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         return path
@@ -258,21 +253,6 @@ def test_what_a_study_carries_is_checked_when_a_scorer_is_asked_too(run, toy_sco
         goldless.evaluate(
             folder, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "new.sqlite", resamples=200
         )
-
-
-def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, study_file, toy_scorer, tmp_path):
-    folder, _ = run
-    study = tmp_path / "half"
-    goldless.write_study(goldless.read_study(study_file()), study)
-    before = pl.read_parquet(folder / "logprobs")
-    before.filter(pl.col("task") != "t1").write_parquet(study / "logprobs.parquet")
-    said = []
-    again = goldless.evaluate(
-        study, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "j.sqlite", resamples=200, say=said.append
-    )
-    assert "18 of 27 log-probabilities were reused from the study" in said
-    after = pl.read_parquet(goldless.save_run(again, tmp_path / "again") / "logprobs")
-    assert after.equals(before)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -88,15 +87,3 @@ def test_a_live_judge_is_crash_tested_as_a_metric_is():
 def test_what_cannot_be_rated_is_refused_before_any_call(metric, reviewers, said):
     with pytest.raises(UserError, match=re.escape(said)):
         goldless.evaluate(study(good="good", other="german"), metrics=[metric], reviewers=reviewers)
-
-
-def test_from_the_command_line(goldless, tmp_path):
-    rows = [
-        {"task": f"t{i}", "agent": agent, "text": text}
-        for i, (_, good, german) in enumerate(TICKETS)
-        for agent, text in (("good", good), ("german", german))
-    ]
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ended = goldless("score", path, "--metric", "review[5-level]")
-    assert (ended.code, "--reviewers" in ended.err) == (2, True)

@@ -168,11 +168,15 @@ def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
         ({"peer_sample": 1.5}, "peer_sample must be a whole number"),
         ({"compare_groups": ("x", "x")}, "two different groups"),
         ({"critic": None}, "critic must be a model specification or a model object, got None"),
+        ({"metrics": "gem-raw, judge[typo]"}, "no table judge_typo"),
+        ({"metrics": "gem-raw, tvd-mi[labels]"}, "no labels table"),
     ],
 )
-def test_bad_options_are_refused_with_what_is_allowed(toy_scorer, options, message):
+def test_what_can_be_known_beforehand_is_refused_before_anything_is_asked(toy_scorer, options, message):
+    scorer = toy_scorer()
     with pytest.raises(UserError, match=message):
-        evaluate("gem-raw", toy_scorer(), **options)
+        goldless.evaluate(study(), scorer=scorer, **{"metrics": "gem-raw", "resamples": 200, **options})
+    assert scorer.calls == []
 
 
 def test_a_backend_without_scoring_is_told_what_it_can_serve_and_who_could():
@@ -183,28 +187,9 @@ def test_a_backend_without_scoring_is_told_what_it_can_serve_and_who_could():
         assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"metrics": ["gem-raw", "judge[typo]"]}, "no table judge_typo"),
-        ({"metrics": ["gem-raw", "tvd-mi[labels]"]}, "no labels table"),
-        ({"metrics": ["gem-raw"], "compare_groups": ("good", "bad")}, "in the group 'good'"),
-    ],
-)
-def test_what_can_be_known_beforehand_is_refused_before_anything_is_asked(toy_scorer, options, message):
-    scorer = toy_scorer()
-    with pytest.raises(UserError, match=message):
-        goldless.evaluate(study(), scorer=scorer, **options)
-    assert scorer.calls == []
-
-
 def test_an_option_that_no_metric_uses_is_said_to_be_unused(toy_scorer):
     with pytest.warns(UserWarning, match="--rewriter is not used by gem-raw"):
         evaluate("gem-raw", toy_scorer(), rewriter=rewriter())
-
-
-def test_one_text_may_name_several_metrics(toy_scorer):
-    assert list(evaluate("gem-raw, mi", toy_scorer()).outcomes) == ["gem-raw", "mi"]
 
 
 # --- several wordings --------------------------------------------------------------------------------------------

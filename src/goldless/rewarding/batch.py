@@ -1,8 +1,7 @@
-"""A batch as a trainer gives it: prompts and completions as text or messages, references by column, in groups."""
+"""A batch as a trainer gives it: prompts and completions as text or messages, references by column."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,15 +24,6 @@ class Row:
     """Empty: there is nothing to predict."""
 
 
-@dataclass(frozen=True, slots=True)
-class RewardGroup:
-    """The completions of one task; equal texts are there once."""
-
-    task: Task
-    references: tuple[str, ...]
-    completions: tuple[str, ...]
-
-
 def read_batch(
     prompts: Sequence[Any],
     completions: Sequence[Any],
@@ -54,7 +44,7 @@ def read_batch(
     for number, (prompt, completion, given) in enumerate(zip(prompts, completions, references, strict=True), 1):
         try:
             asked, text = message_text(prompt), message_text(completion, role="assistant")
-            known = _references(given)
+            known = reference_texts(given)
             extra = {} if synopsis is None else {synopsis[0]: str(synopsis[1][number - 1] or "")}
             text = text if answer is None else answer(text)
         except (TypeError, ValueError) as error:
@@ -74,26 +64,24 @@ def message_text(given: Any, *, role: str | None = None) -> str:
         return given
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise TypeError(f"must be text or a list of messages, got {type(given).__name__}")
-    return "\n\n".join(
-        _content(message) for message in given if role is None or _field(message, "role") in {role, None}
-    )
-
-
-def _content(message: Any) -> str:
-    content = _field(message, "content")
-    if content is None or isinstance(content, str):
-        return content or ""
-    if isinstance(content, Iterable) and not isinstance(content, Mapping):
-        parts = [part if isinstance(part, str) else _field(part, "text") for part in content]
-        return "\n".join(part for part in parts if isinstance(part, str))
-    raise TypeError(f"a message must have text as its content, got {type(content).__name__}")
+    texts = []
+    for message in given:
+        content = _field(message, "content") or ""
+        if isinstance(content, Mapping) or not isinstance(content, Iterable):
+            raise TypeError(f"a message must have text as its content, got {type(content).__name__}")
+        if not isinstance(content, str):
+            parts = [part if isinstance(part, str) else _field(part, "text") for part in content]
+            content = "\n".join(part for part in parts if isinstance(part, str))
+        if role is None or _field(message, "role") in {role, None}:
+            texts.append(content)
+    return "\n\n".join(texts)
 
 
 def _field(message: Any, name: str) -> Any:
     return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
 
 
-def _references(given: Any) -> tuple[str, ...]:
+def reference_texts(given: Any) -> tuple[str, ...]:
     """The texts of a cell: one, several or none."""
     several = [given] if given is None or isinstance(given, str) else given
     if isinstance(several, Mapping) or not isinstance(several, Iterable):
@@ -102,27 +90,3 @@ def _references(given: Any) -> tuple[str, ...]:
     if wrong := [text for text in texts if text is not None and not isinstance(text, str)]:
         raise TypeError(f"a reference must be text, got {type(wrong[0]).__name__}")
     return tuple(dict.fromkeys(text for text in texts if text and text.strip()))
-
-
-def grouped(rows: Sequence[Row]) -> list[RewardGroup]:
-    """The rows with references by task, in order."""
-    found: dict[str, tuple[Row, dict[str, None]]] = {}
-    for row in rows:
-        if row.references:
-            found.setdefault(row.task.task, (row, {}))[1][row.completion] = None
-    return [RewardGroup(row.task, row.references, tuple(texts)) for row, texts in found.values()]
-
-
-class Bank:
-    """References of other tasks, from which each task gets some to compare with, always the same ones."""
-
-    def __init__(self, texts: Iterable[Any], seed: int) -> None:
-        """``texts``: each a reference or a list of them, as in a column of references."""
-        self.texts = tuple(dict.fromkeys(text for given in texts for text in _references(given)))
-        self._seed = seed
-
-    def others(self, group: RewardGroup, number: int) -> tuple[str, ...]:
-        """Up to so many texts that are not the group's own references, drawn by its task and the seed."""
-        chance = random.Random(content_hash(self._seed, group.task.task))  # noqa: S311 - a draw that anyone can repeat
-        drawn = chance.sample(self.texts, min(len(self.texts), number + len(group.references)))
-        return tuple(text for text in drawn if text not in group.references)[:number]

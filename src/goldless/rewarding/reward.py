@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import random
 import threading
 import warnings
 import weakref
@@ -30,7 +31,7 @@ from goldless.metrics.catalogue import find_metric
 from goldless.metrics.likelihood import GEM, LikelihoodMetric, gem
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import content_hash
-from goldless.rewarding.batch import Bank, RewardGroup, Row, grouped, read_batch
+from goldless.rewarding.batch import Row, read_batch, reference_texts
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_scoring
 from goldless.runs.options import Options, check_options
 from goldless.scoring import Question, ScoringJob, ScoringStage, score_together
@@ -38,13 +39,12 @@ from goldless.signature import Signature
 
 Found = TypeVar("Found")
 Missing = Literal["none", "group-mean"]
+Key = tuple[str, str]
 DEFAULT_METRIC = "gem-s[prompt]+control"
 NO_REFERENCE = "no_reference"
 """The cause where a row has nothing to predict."""
 GATHERING_SECONDS = 0.01
 """How long completions that are asked for one by one are waited for, to be scored together."""
-COMPLETION, REFERENCE, OTHER = "completion", "reference", "other"
-"""What the names of texts begin with."""
 
 
 class Background:
@@ -105,9 +105,9 @@ class Reward:
         self.missing: Counter[str] = Counter()
         """Of these, the ones without a reward, by cause."""
         self._options, self._answer, self._fill = options, answer, missing
-        self._bank = None if bank is None else Bank([bank] if isinstance(bank, str) else bank, options.seed)
-        if self._bank is not None and self.metric.control and len(self._bank.texts) < 2:
-            raise UserError(f"bank must be a list of at least 2 different texts, got {len(self._bank.texts)}")
+        self._bank = None if bank is None else _distinct([bank] if isinstance(bank, str) else bank)
+        if self._bank is not None and self.metric.control and len(self._bank) < 2:
+            raise UserError(f"bank must be a list of at least 2 different texts, got {len(self._bank)}")
         self._background: Background | None = None
         self._scorer: OpenModel | None = None
         self._stack = AsyncExitStack()
@@ -127,10 +127,8 @@ class Reward:
         found = self._loop().run(self._rewards(rows))
         self._count(found)
         means = _group_means(rows, found) if self._fill == "group-mean" else {}
-        return [
-            means.get(row.task.task) if isinstance(reward, str) else reward
-            for row, reward in zip(rows, found, strict=True)
-        ]
+        both = zip(rows, found, strict=True)
+        return [means.get(row.task.task) if isinstance(reward, str) else reward for row, reward in both]
 
     async def one(self, prompt: Any, completion: Any, **columns: Any) -> float:
         """The reward of one completion, for trainers that score each by itself, such as ``verifiers`` from 0.4 on.
@@ -170,11 +168,8 @@ class Reward:
                     state["goldless_missing"] = reward
             if not rows:
                 return [0.0] * len(found)
-            means = _group_means(rows, found)
-            return [
-                means.get(row.task.task, 0.0) if isinstance(reward, str) else reward
-                for row, reward in zip(rows, found, strict=True)
-            ]
+            means, both = _group_means(rows, found), zip(rows, found, strict=True)
+            return [means.get(row.task.task, 0.0) if isinstance(reward, str) else reward for row, reward in both]
 
         return goldless
 
@@ -191,7 +186,7 @@ class Reward:
             "synopsis": self.metric.synopsis or "none",
         }
         if self.metric.control:
-            texts = None if self._bank is None else self._bank.texts
+            texts = self._bank
             settings["control"] = f"other-tasks-{self._options.control_tasks}"
             settings["bank"] = "batch" if texts is None else f"{len(texts)}@{content_hash(texts)[:8]}"
             settings["seed"] = str(self._options.seed)
@@ -244,16 +239,38 @@ class Reward:
 
     async def _rewards(self, rows: Sequence[Row]) -> list[float | str]:
         """A reward for each row, or why there is none."""
-        groups = grouped(rows)
+        groups: dict[str, list[Row]] = {}
+        for row in rows:
+            if row.references:
+                groups.setdefault(row.task.task, []).append(row)
         others = self._others(groups)
         async with self._turn:
             scorer = await self._open()
+        # of a model on this machine nothing is kept: a completion hardly ever comes again
+        kept = self._options.journal is not None or not scorer.local
+        template = self._options.chosen_templates()[0]
+        stage = ScoringStage(scorer.scorer if kept else scorer.model, template, synopsis=self.metric.synopsis)
+        jobs = []
+        for name, group in groups.items():  # every text to predict given every completion, and given none
+            given = dict.fromkeys(row.completion for row in group)
+            predicted = (*group[0].references, *others[name])
+            asked = [Question(target, one) for one in (None, *given) for target in predicted]
+            jobs.append(ScoringJob(stage, group[0].task, {text: text for text in (*given, *predicted)}, asked))
         # a model on this machine computes one batch after the other
         async with self._turn if scorer.local else nullcontext():
-            jobs = [self._job(scorer, group, others[group.task.task]) for group in groups]
             scored = await self._scored(scorer, jobs)
-        found = _by_completion(scored, groups)
-        return [found[row.task.task, row.completion] if row.references else NO_REFERENCE for row in rows]
+        gains, lost = _gains(scored)
+        found: list[float | str] = []
+        for row in rows:
+            key = row.task.task, row.completion
+            if not row.references:
+                found.append(NO_REFERENCE)
+            elif key in lost:
+                found.append(lost[key])
+            else:
+                own, elsewhere = ([gains[key][y] for y in texts] for texts in (row.references, others[row.task.task]))
+                found.append(fmean(own) - (fmean(elsewhere) if elsewhere else 0.0))
+        return found
 
     async def _joined(self, row: Row) -> float | str:
         """The reward of a row, computed with all that wait at the same time."""
@@ -285,35 +302,24 @@ class Reward:
             self._scorer = opened
         return self._scorer
 
-    def _others(self, groups: Sequence[RewardGroup]) -> dict[str, tuple[str, ...]]:
-        """References of other tasks for each task."""
-        if not self.metric.control:
-            return {group.task.task: () for group in groups}
-        number, seed = self._options.control_tasks, self._options.seed
-        found = {}
-        for group in groups:
-            bank = self._bank or Bank(
-                [other.references for other in groups if other.task.prompt != group.task.prompt], seed
-            )
-            found[group.task.task] = bank.others(group, number)
-        if any(not texts for texts in found.values()):
-            raise UserError(
-                f"{self.metric.name} compares with references of other tasks, and this batch has no other task. Give "
-                f"bank=…, such as the column {self.reference} of the whole data set"
-            )
+    def _others(self, groups: Mapping[str, Sequence[Row]]) -> dict[str, tuple[str, ...]]:
+        """References of other tasks for each task, drawn by its name and the seed: always the same of a bank."""
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(groups, ())
+        for name, (row, *_) in groups.items() if self.metric.control else ():
+            texts = self._bank
+            if texts is None:
+                prompt = row.task.prompt
+                texts = _distinct(one.references for one, *_ in groups.values() if one.task.prompt != prompt)
+            chance = random.Random(content_hash(self._options.seed, name))  # noqa: S311 - a draw that anyone can repeat
+            number = self._options.control_tasks
+            drawn = chance.sample(texts, min(len(texts), number + len(row.references)))
+            found[name] = tuple(text for text in drawn if text not in row.references)[:number]
+            if not found[name]:
+                raise UserError(
+                    f"{self.metric.name} compares with references of other tasks, and this batch has no other task. "
+                    f"Give bank=…, such as the column {self.reference} of the whole data set"
+                )
         return found
-
-    def _job(self, scorer: OpenModel, group: RewardGroup, others: Sequence[str]) -> ScoringJob:
-        """What is asked about a group: every text to predict given every completion, and given none."""
-        # of a model on this machine nothing is kept: a completion hardly ever comes again
-        kept = self._options.journal is not None or not scorer.local
-        template = self._options.chosen_templates()[0]
-        stage = ScoringStage(scorer.scorer if kept else scorer.model, template, synopsis=self.metric.synopsis)
-        given = {f"{COMPLETION} {i}": text for i, text in enumerate(group.completions, 1)}
-        own = {f"{REFERENCE} {i}": text for i, text in enumerate(group.references, 1)}
-        elsewhere = {f"{OTHER} {i}": text for i, text in enumerate(others, 1)}
-        asked = [Question(target, one) for one in (None, *given) for target in (*own, *elsewhere)]
-        return ScoringJob(stage, group.task, {**given, **own, **elsewhere}, asked)
 
     async def _scored(self, scorer: OpenModel, jobs: Sequence[ScoringJob]) -> list[pl.DataFrame]:
         """The log-probabilities of each job: all scored together where that is faster, else task by task."""
@@ -367,27 +373,29 @@ def _group_means(rows: Sequence[Row], found: Sequence[float | str]) -> dict[str,
     return {task: sum(rewards) / len(rewards) for task, rewards in by_task.items()}
 
 
-def _by_completion(scored: Sequence[pl.DataFrame], groups: Sequence[RewardGroup]) -> dict[tuple[str, str], float | str]:
-    """The reward of each text of each task, or why it is missing: a mean over fewer texts is another quantity."""
-    logprobs: dict[tuple[str, str | None], dict[str, float]] = {}
-    lost: dict[tuple[str, str | None], str] = {}
+def _gains(scored: Sequence[pl.DataFrame]) -> tuple[dict[Key, dict[str, float]], dict[Key, str]]:
+    """How much likelier each text is given a completion, by task and completion; or why one of them is missing.
+
+    A mean over fewer texts is another quantity.
+    """
+    alone: dict[Key, float | str] = {}
+    gains: dict[Key, dict[str, float]] = {}
+    lost: dict[Key, str] = {}
     columns = ("task", "given", "target", "sum_logprob_nats", "failure")
     for task, given, target, value, failure in (row for rows in scored for row in rows.select(columns).iter_rows()):
-        if value is None:
-            lost[task, given] = failure
+        if given is None:  # before those given a completion
+            alone[task, target] = failure if value is None else value
+            continue
+        before = alone[task, target]
+        if isinstance(before, str):
+            lost[task, given] = before
+        elif value is None:
+            lost.setdefault((task, given), failure)
         else:
-            logprobs.setdefault((task, given), {})[target] = value
-    found: dict[tuple[str, str], float | str] = {}
-    for group in groups:
-        task = group.task.task
-        for i, text in enumerate(group.completions, 1):
-            name = f"{COMPLETION} {i}"
-            why = lost.get((task, None)) or lost.get((task, name))
-            if why is None:
-                alone = logprobs[task, None]
-                gained = {t: gem(v, alone[t]) for t, v in logprobs[task, name].items()}
-                own, others = ([v for t, v in gained.items() if t.startswith(k)] for k in (REFERENCE, OTHER))
-                found[task, text] = fmean(own) - (fmean(others) if others else 0.0)
-            else:
-                found[task, text] = why
-    return found
+            gains.setdefault((task, given), {})[target] = gem(value, before)
+    return gains, lost
+
+
+def _distinct(references: Iterable[Any]) -> tuple[str, ...]:
+    """The texts of a column of references, each once."""
+    return tuple(dict.fromkeys(text for given in references for text in reference_texts(given)))

@@ -10,7 +10,7 @@ scores are the votes of those who pass.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,12 +29,11 @@ from goldless.runs.collection import Collection, by_table, collecting
 from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
 from goldless.runs.opening import stop_if_waiting
 from goldless.runs.options import Options
-from goldless.runs.plan import RunPlan, model_name, plan_review, plan_run
+from goldless.runs.plan import Rounds, RunPlan, model_name, plan_review, plan_run, usd_per_task
 from goldless.runs.progress import Arriving
 from goldless.runs.recorded import recorded_wins
 from goldless.runs.review_evidence import ReviewCollector
 from goldless.runs.review_outcome import Review, Votes
-from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.studies import Study
 from goldless.templates import FIELDS, TEMPLATES
 
@@ -138,7 +137,7 @@ async def review_study(study: Study, options: Options) -> Review:
         else:
             passed, notes = review_outcome.qualified(plan, examined)
         rounds = Rounds.of(plan) if passed.passed else None
-        for now in _in_rounds(plan, rounds):
+        for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
                 return Votes(now, replace(examined, judgements=tables["judgements"]), passed).board()
@@ -164,16 +163,11 @@ async def review_study(study: Study, options: Options) -> Review:
     return found
 
 
-def _in_rounds(plan: RunPlan, rounds: Rounds | None) -> Iterator[RunPlan]:
-    """The plan as it is, or limited to more and more tasks until a look at the scores says to stop."""
-    return iter([plan]) if rounds is None else map(plan.limited, rounds.pairings())
-
-
 async def _scored(plan: RunPlan) -> Scored:
     """The scores of all tasks, or of more and more until the first metric decides the question."""
     rounds = Rounds.of(plan)
     async with collecting(plan) as collection:
-        for now in _in_rounds(plan, rounds):
+        for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
                 return _boards(replace(collection, plan=now), tables)

@@ -38,7 +38,7 @@ from goldless.reports.review import PanelAgreement, ReviewerResult, ReviewPanel,
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.evaluation import highest_first
 from goldless.runs.options import PEERS, check_peers
-from goldless.runs.plan import RunPlan
+from goldless.runs.plan import Rounds, RunPlan, usd_per_task
 from goldless.runs.review_evidence import (
     CONFIDENCE,
     ReviewCollector,
@@ -46,7 +46,6 @@ from goldless.runs.review_evidence import (
     pertinence_answers,
     uncertainty,
 )
-from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws, task_shares

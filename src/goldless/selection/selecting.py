@@ -22,7 +22,7 @@ from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
 from goldless.runs.pipeline import score_study
-from goldless.runs.rounds import GROWTH
+from goldless.runs.plan import GROWTH
 from goldless.selection.choosing import Choice, Rule, choose
 from goldless.signature import Signature
 from goldless.statistics.deciding import ANYTIME, Tolerance, least_tasks

@@ -185,6 +185,7 @@ def test_a_package_adds_a_section_and_one_that_fails_is_named_with_the_reason(wh
     @section("tides", "Tides")
     def tides(run):
         yield words(f"High water in {run.study_name}.")
+        yield "<b>plain text</b>"
 
     def storms(run):
         raise RuntimeError("no <b>wind</b>")
@@ -192,7 +193,7 @@ def test_a_package_adds_a_section_and_one_that_fails_is_named_with_the_reason(wh
     packaged(tides=tides, storms=storms, number=7, ranking=tides)
     page = page_of(whole)
     assert {"tides", "storms", "ranking"} <= page.sections
-    assert "High water in letters." in page.text
+    assert "High water in letters. <b>plain text</b>" in page.text
     assert "could not be made (RuntimeError: no <b>wind</b>)" in page.text
 
 

@@ -136,10 +136,3 @@ def test_a_score_that_one_run_lacks_is_in_no_difference_and_other_texts_are_told
     page, _ = compared(tmp_path, before, after, fingerprint={"one": "f1", "two": "f2"})
     assert "1 common tasks" in page
     assert "The runs use different studies" in page
-
-
-def test_runs_without_signatures_are_not_said_to_have_the_same(tmp_path):
-    values = {("t1", "ann"): 1.0}
-    page, _ = compared(tmp_path, values, values, signature={"one": "", "two": ""})
-    assert "neither run has a signature" in page
-    assert "signatures are identical" not in page

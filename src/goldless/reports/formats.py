@@ -90,10 +90,6 @@ def guarded_frame(frame: pl.DataFrame, change: Callable[[str], object] = guarded
 # --- LaTeX -----------------------------------------------------------------------------------------------------------
 
 NEEDS = r"% needs \usepackage{booktabs}"
-LONG = 40
-"""A column with a longer text breaks lines."""
-WIDE = 84
-"""A table with longer rows is set in smaller type."""
 _SIGNS = r"""
     & \&  % \%  $ \$  # \#  _ \_  { \{  } \}  \ \textbackslash{}  ~ \textasciitilde{}  ^ \textasciicircum{}
     < \textless{}  > \textgreater{}  | \textbar{}  " ''  ` \textasciigrave{}
@@ -142,20 +138,6 @@ def latex_signature(text: str) -> str:
 def latex_comment(text: str) -> str:
     """The text as a one-line comment."""
     return "% " + "".join(ch for ch in " ".join(text.split()) if _is_shown(ch))
-
-
-def latex_columns(left: Sequence[bool], widths: Sequence[int]) -> str:
-    """The column specification: ``left`` columns are text, and long ones break lines; others are right-aligned."""
-    long = sum(words and width > LONG for words, width in zip(left, widths, strict=True))
-    return "".join(
-        rf"p{{{0.6 / long:.2f}\linewidth}}" if words and width > LONG else "l" if words else "r"
-        for words, width in zip(left, widths, strict=True)
-    )
-
-
-def latex_length(cell: str) -> int:
-    """Approximate printed length of a cell in characters."""
-    return len(re.sub(r"[{}$]", "", re.sub(r"\\[A-Za-z]+(\{\})?|\\.", "x", cell)))
 
 
 def latex_row(cells: Sequence[str]) -> str:

@@ -35,6 +35,8 @@ LARGE = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 MINUS = "\u2212"
 SHORT = 12
 """In the terminal, a text column is not narrower than this, or than its longest text."""
+LONG, WIDE = 40, 84
+"""In LaTeX, a column with a longer text breaks lines, and a table with longer rows is set in smaller type."""
 BETWEEN = 2
 """Spaces after a column in the terminal."""
 
@@ -185,9 +187,12 @@ class ReportTable:
 
     def to_latex(self) -> str:
         """A floating booktabs table, with the signature in a comment and in the caption."""
-        header = [latex_text(column.heading) for column in self.narrow]
         rows = [[column.latex(row) for column in self.narrow] for row in self.rows]
-        widths = [max(map(formats.latex_length, column)) for column in zip(header, *rows, strict=True)]
+        widths = [max(map(len, (one.heading, *map(one.text, self.rows)))) for one in self.narrow]
+        long = [one.left and width > LONG for one, width in zip(self.narrow, widths, strict=True)]
+        wrapped = rf"p{{{0.6 / max(1, sum(long)):.2f}\linewidth}}"  # a column of long texts breaks lines
+        kinds = (wrapped if broken else "l" if one.left else "r" for one, broken in zip(self.narrow, long, strict=True))
+        header = [latex_text(column.heading) for column in self.narrow]
         lines = [formats.latex_row(header), r"\midrule", *map(formats.latex_row, rows)]
         if 0 < self.apart < len(rows):
             lines.insert(-self.apart, r"\midrule")
@@ -198,9 +203,9 @@ class ReportTable:
                 *([formats.latex_comment(self.signature)] if self.signature else []),
                 r"\begin{table}",
                 r"  \centering",
-                *([r"  \footnotesize"] if sum(widths) + 2 * len(widths) > formats.WIDE else []),
+                *([r"  \footnotesize"] if sum(widths) + 2 * len(widths) > WIDE else []),
                 rf"  \caption[{{{latex_text(self.title)}}}]{{{latex_text(said)}.{below}}}",
-                rf"  \begin{{tabular}}{{{formats.latex_columns([column.left for column in self.narrow], widths)}}}",
+                rf"  \begin{{tabular}}{{{''.join(kinds)}}}",
                 *(f"    {line}" for line in (r"\toprule", *lines, r"\bottomrule")),
                 r"  \end{tabular}",
                 r"\end{table}",

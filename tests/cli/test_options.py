@@ -16,9 +16,9 @@ import typer.main
 import goldless as package
 from goldless.api import function
 from goldless.cli.command import verb
-from goldless.cli.crashtest import PERTURBATIONS as SHOWN_PERTURBATIONS
 from goldless.cli.main import app
 from goldless.cli.output import Output
+from goldless.cli.trust import PERTURBATIONS as SHOWN_PERTURBATIONS
 from goldless.errors import GoldlessError, UserError
 from goldless.judging.asking import Verdicts
 from goldless.judging.critic import CRITIC_PROMPTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goldless.cli.crashtest import PERTURBATIONS as SHOWN
+from goldless.cli.trust import PERTURBATIONS as SHOWN
 from goldless.meta_evaluation.perturbations.catalogue import PERTURBATIONS
 
 

@@ -127,7 +127,7 @@ class Calibrating(Judges):
         0, "Draw N tasks to label next, by what would change a decision.", "--next", group=LABELS, shown="none"
     )
     drawn: Sequence[Path | str] = option(
-        (), "Tasks of an earlier --next with their chances. Repeat it for several draws, in order.", "FILE"
+        (), "File of an earlier --next: the tasks drawn, with their chances. Repeat it for several, in order.", "FILE"
     )
 
 

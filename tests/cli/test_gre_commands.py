@@ -15,13 +15,6 @@ from openreview_server import OpenReviewServer, Submitted
 
 from goldless.studies import read_study
 
-TABLE3 = {
-    # GEM paper, Table 3 (its cells are Pearson's coefficients)
-    "gem": (0.55, 0.68, 0.74, 0.58, 0.37, 0.36, 0.60),
-    "gem-s[abstract]": (0.66, 0.70, 0.82, 0.73, 0.43, 0.43, 0.67),
-    "gem-s[assw]": (0.68, 0.78, 0.84, 0.73, 0.43, 0.48, 0.71),
-}
-
 
 @pytest.fixture
 def collected(goldless, tmp_path):
@@ -53,17 +46,6 @@ def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp
         ended = goldless("gre", "collect", tmp_path / "e", "--venue", venue, *apis)
     assert ended.code == 0, ended.err
     assert "fields with text that is not part of the reviews: code_of_conduct; see" in ended.err
-
-
-def test_models_review_and_their_reviews_are_counted(goldless, collected, reviews, tmp_path):
-    facts = tmp_path / "agents.csv"
-    facts.write_text("agent,parameters,family,cutoff_date\nours,7e9,toy,2024-05\n")
-    ended = goldless("gre", "review", collected, "--models", f"ours={reviews}", "--agents", facts)
-    assert ended.code == 0, ended.err
-    study = read_study(collected / "study")
-    (ours,) = [agent for agent in study.agents if agent.agent == "ours"]
-    assert (ours.group, ours.parameters, ours.family, ours.cutoff_date) == ("model", 7e9, "toy", "2024-05")
-    assert study.table("generations")["failure"].to_list() == [None, None]
 
 
 @pytest.fixture
@@ -164,21 +146,6 @@ def test_an_edition_is_scored_where_the_server_of_a_finished_model_is_off(goldle
     ended = goldless("gre", "run", folder)
     assert ended.code == 0, ended.err
     assert "served" in ended.out
-
-
-def test_two_editions_are_compared(goldless, configured):
-    """Each model says what the one before it said and one word more, so the years rank them alike by ROUGE-L."""
-    models = ("first", "second", "third")
-    years = [configured("2030", models), configured("2031", models)]
-    for folder in years:
-        ended = goldless("gre", "run", folder)
-        assert ended.code == 0, ended.err
-    found = json.loads(goldless("gre", "compare", *years, "--json").out)
-    assert (found["first"], found["second"]) == ("2030", "2031")
-    values = {one["coefficient"]: one["value"] for one in found["agreements"][0]["coefficients"]}
-    assert values == pytest.approx({"pearson": 1.0, "spearman": 1.0, "kendall": 1.0})
-    ranks = [(row["agent"], row["first_rank"], row["second_rank"]) for row in found["changes"]]
-    assert ranks == [("first", 1, 1), ("second", 2, 2), ("third", 3, 3)]
 
 
 def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldless, configured, tmp_path):

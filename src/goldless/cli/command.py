@@ -188,7 +188,7 @@ class Reading:
     )
 
     def read(self, paths: Sequence[str]) -> Study:
-        """The study in these files; what was found in them is told."""
+        """The study in these files; says what was found in them."""
         from goldless.studies import import_study, sample_study
 
         files = [sample_study()] if paths == ("sample",) and not Path("sample").exists() else paths

@@ -200,7 +200,7 @@ def calibrate(
     - ``labels``: File with ratings: task, agent, rater, score (default: the study's labels).
     - ``average``: Use the mean of the standardised metrics and reviewers as one; better than several with few labels.
     - ``next_count``: Draw N tasks to label next, by what would change a decision.
-    - ``drawn``: Tasks of an earlier --next with their chances. Repeat it for several draws, in order.
+    - ``drawn``: File of an earlier --next: the tasks drawn, with their chances. Repeat it for several, in order.
 
     The other arguments are the options of ``goldless calibrate``.
     """
@@ -217,7 +217,7 @@ def compare(
     """Compare two agents on common tasks: the difference, its interval, which tasks pull which way, what would decide.
 
     - ``runs``: A run folder, or two: before and after the change.
-    - ``agents``: The two agents to compare, before and after; one name is meant in both runs.
+    - ``agents``: Two agents to compare, before and after; one name is the same agent in both runs.
     - ``metrics``: Comma-separated metrics of the runs (default: all that both have).
 
     The other arguments are the options of ``goldless compare``.
@@ -499,7 +499,7 @@ def gate(
     - ``candidate``: Agent that may replace it (default: the only other one).
     - ``metric``: Metric that decides.
     - ``alpha``: Error rate to aim at: of a wrong SHIP, and of a wrong BLOCK.
-    - ``aa``: Ask the run's judge N verdicts a second time and keep the answers.
+    - ``aa``: Ask the run's judge N of its questions a second time, and keep the answers.
     - ``second_runs``: Run folder with the same questions asked a second time; once per run.
     - ``uncertified``: Decide although the judge was never asked twice.
 
@@ -713,7 +713,7 @@ def watch(
     - ``scale``: Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.
     - ``stream``: Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].
     - ``alpha``: Rate of false alarms, however long it runs.
-    - ``guard``: Occasions within which anchors must follow a stream's alarm to blame the judge.
+    - ``guard``: Blame the judge for an alarm of --stream if the anchors follow within N occasions.
     - ``times``: How often to ask each anchor now (default: 4 at first, then 1).
     - ``restart``: Compare from this occasion on, after an alarm was looked into.
     - ``show``: Show what is known and ask nothing.

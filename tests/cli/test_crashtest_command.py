@@ -38,14 +38,6 @@ def test_json_holds_every_number_of_the_csv(goldless):
     assert sum(data["metrics"]["rouge-l"]["counts"].values()) == 2
 
 
-def test_results_of_another_study_are_not_mixed_in(goldless, study_file, tmp_path):
-    asked = ("--metric", "length", "--perturbation", "null", "--out", tmp_path / "run", "--fail-on", "never", *QUICK)
-    assert goldless("crashtest", "sample", *asked).code == 0
-    ended = goldless("crashtest", study_file(), *asked)
-    assert ended.code == 2
-    assert "has results of another study (sample)" in ended.err
-
-
 # --- metrics that are not ours -------------------------------------------------------------------------------------
 
 

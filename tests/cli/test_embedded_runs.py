@@ -102,21 +102,6 @@ def calls(path: Path) -> int:
         return counts(journal)["calls"]
 
 
-@pytest.mark.nightly
-@pytest.mark.usefixtures("embedded_journal")
-def test_a_text_of_9000_tokens_is_refused_with_task_and_agent_and_can_be_skipped(goldless, study_file):
-    long = {"short": {"ann": "Yes.", "bob": "No."}, "long": {"ann": "word " * 9000, "bob": "No."}}
-    refused = goldless("score", study_file(long), "--metric", "gem-raw")
-    assert (refused.code, refused.out) == (2, "")
-    assert "task long: ann: " in refused.err
-    assert "tokens do not fit the context of 8192" in refused.err
-    skipped = goldless("score", study_file(long), "--metric", "gem-raw", "--on-too-long", "skip", "--json")
-    assert skipped.code == 0
-    read = json.loads(skipped.out)
-    assert read["failures"] == {"too_long": 3}
-    assert [row["n"] for row in read["metrics"]["gem-raw"]["rows"]] == [1, 1]
-
-
 @pytest.mark.parametrize("embedded_journal", ["recorded"], indirect=True)
 def test_the_model_still_says_what_was_recorded_of_it(embedded, embedded_journal):
     """On another processor its sums may differ in the last digits."""

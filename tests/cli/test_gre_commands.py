@@ -45,17 +45,6 @@ def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp
     assert "fields with text that is not part of the reviews: code_of_conduct; see" in ended.err
 
 
-def test_models_review_and_their_reviews_are_counted(goldless, collected, reviews, tmp_path):
-    facts = tmp_path / "agents.csv"
-    facts.write_text("agent,parameters,family,cutoff_date\nours,7e9,toy,2024-05\n")
-    ended = goldless("gre", "review", collected, "--models", f"ours={reviews}", "--agents", facts)
-    assert ended.code == 0, ended.err
-    study = read_study(collected / "study")
-    (ours,) = [agent for agent in study.agents if agent.agent == "ours"]
-    assert (ours.group, ours.parameters, ours.family, ours.cutoff_date) == ("model", 7e9, "toy", "2024-05")
-    assert study.table("generations")["failure"].to_list() == [None, None]
-
-
 @pytest.fixture
 def configured(tmp_path, reviews, collected):
     """Writes the config of an edition of the same papers, of models that all use the same script but for a word."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import typer.main
@@ -16,24 +16,15 @@ import typer.main
 import goldless as package
 from goldless.api import function
 from goldless.cli.command import verb
-from goldless.cli.crashtest import PERTURBATIONS as SHOWN_PERTURBATIONS
 from goldless.cli.main import app
 from goldless.cli.output import Output
-from goldless.errors import GoldlessError, UserError
-from goldless.judging.asking import Verdicts
+from goldless.errors import UserError
 from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import DEBATES
-from goldless.judging.exams import Orders
 from goldless.judging.judges import JUDGES
-from goldless.meta_evaluation.perturbations.catalogue import PERTURBATIONS
 from goldless.metrics.catalogue import METRICS
-from goldless.metrics.chair import Normalisation
-from goldless.metrics.judgement_table import Convention
-from goldless.metrics.qualification import Combination, Weighting
-from goldless.preprocessing import MOST_TOKENS
-from goldless.runs.option_forms import check_each, declared, defaults, option
-from goldless.runs.options import TRAITS, OnTooLong, Options
-from goldless.statistics.comparisons import Compare
+from goldless.runs.option_forms import check_each, declared, option
+from goldless.runs.options import TRAITS, Options
 from goldless.templates import TEMPLATES
 from goldless.user_metrics import USER_METRICS
 
@@ -65,31 +56,6 @@ def test_the_help_names_metrics_that_there_are_and_the_verb_that_lists_all(goldl
     monkeypatch.setenv("COLUMNS", "200")
     listed = goldless("metrics").out
     assert [name for name in (*METRICS, *USER_METRICS) if name not in listed] == []
-
-
-def test_the_help_lists_every_perturbation_in_its_plain_form():
-    assert SHOWN_PERTURBATIONS.split(", ") == [name for name in PERTURBATIONS if "[" not in name]
-
-
-@pytest.mark.parametrize(
-    ("field", "allowed"),
-    [
-        ("verdicts", Verdicts),
-        ("on_too_long", OnTooLong),
-        ("convention", Convention),
-        ("combination", Combination),
-        ("fusion", Normalisation),
-        ("weighting", Weighting),
-        ("orders", Orders),
-        ("compare", Compare),
-    ],
-)
-def test_the_words_an_option_takes_are_those_of_its_type(field, allowed):
-    assert get_args(OPTIONS[field].form.typed) == get_args(allowed)
-
-
-def test_the_longest_rewrite_is_that_of_preprocessing():
-    assert defaults(Options)["rewrite_max_tokens"] == MOST_TOKENS
 
 
 ELSEWHERE = """
@@ -237,30 +203,11 @@ def test_a_value_that_is_not_allowed_is_refused_with_what_it_must_be(field, valu
     assert message in str(refused.value)
 
 
-def test_a_limit_for_all_traits_holds_where_no_later_one_is_named():
-    options = Options(exams=("auto",), thresholds={"all": 0.7, "pertinence": None})
-    limits = {"consistency": 0.7, "pertinence": None, "self-confidence": 0.7}
-    assert options.usual_thresholds(3) == limits
-
-
 def test_what_one_metric_reads_is_in_its_name():
     found = Options(metrics=("tvd-mi[given,shuffles=2]", "length", "peer-prediction[examples=0]"))
     assert found.metrics == ("tvd-mi[given]", "length", "peer-prediction")
     assert (found.shuffles, found.examples) == (2, 0)
     assert Options(metrics=("tvd-mi[prompt=three-level]",)).critic_prompt == "three-level"
-
-
-@pytest.mark.parametrize(
-    ("metrics", "said"),
-    [
-        (("tvd-mi[shufles=2]",), "tvd-mi has no option 'shufles'. Did you mean 'shuffles'?"),
-        (("tvd-mi[shuffles=x]",), "must be a whole number, got 'x'"),
-        (("tvd-mi[shuffles=1]", "tvd-mi[about,shuffles=2]"), "must be the same for all metrics of a run"),
-    ],
-)
-def test_an_option_in_a_name_that_cannot_be_is_refused(metrics, said):
-    with pytest.raises(GoldlessError, match=re.escape(said)):
-        Options(metrics=metrics)
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

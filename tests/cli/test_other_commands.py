@@ -19,11 +19,6 @@ from goldless.models.scripted import ScriptedModel
 from goldless.runs.progress import Progress
 
 
-def test_no_arguments_at_all_give_the_help(goldless):
-    ended = goldless()
-    assert "Usage: goldless" in ended.out + ended.err
-
-
 def test_it_runs_as_a_process():
     command = [sys.executable, "-c", "import goldless.cli; goldless.cli.main()", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -20,7 +20,7 @@ from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.findings import in_text
-from goldless.reports.leaderboard import Leaderboard, of_one, over_all
+from goldless.reports.leaderboard import Leaderboard, of_one
 from goldless.statistics.standings import LeaderboardRow
 from paid_twice import counts
 
@@ -216,20 +216,6 @@ def test_a_sentence_says_who_leads_and_whether_that_is_decided(metric, beaten, s
     text = in_text(of_one(metric, board(**beaten)))
     assert said in text
     assert metric != "length" or "better" not in text
-
-
-def test_metrics_with_the_same_decision_share_a_sentence():
-    def said(**boards: Leaderboard) -> list[str]:
-        return [in_text(one) for one in over_all(boards)]
-
-    sure = board(ann="bob cy", bob="cy", cy="")
-    assert said(one=sure) == ["ann is better than bob and cy."]
-    assert said(one=sure, two=sure) == ["one and two: ann is better than bob and cy."]
-    # that another order is highest under a metric that decides nothing is no disagreement
-    assert said(one=sure, two=board(cy="", bob="", ann="")) == [
-        "one: ann is better than bob and cy.",
-        "two: cy, bob and ann are tied: none is shown to be better than another.",
-    ]
 
 
 def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_calls(goldless, study_file, script):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goldless
-from goldless.cli.crashtest import PERTURBATIONS as SHOWN
+from goldless.cli.trust import PERTURBATIONS as SHOWN
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations import changes
 from goldless.meta_evaluation.perturbations.catalogue import (

@@ -40,7 +40,7 @@ RUNS: Any = argument("RUN [RUN_B]", "A run folder, or two: before and after the 
 class Comparing:
     runs: Sequence[Path | str] = RUNS
     agents: Sequence[str] = option(
-        (), "The two agents to compare, before and after; one name is meant in both runs.", "A,B", form=ONE_LIST
+        (), "Two agents to compare, before and after; one name is the same agent in both runs.", "A,B", form=ONE_LIST
     )
     metrics: Sequence[str] = option(
         (), "Comma-separated metrics of the runs (default: all that both have).", "--metric -m NAMES", form=METRIC_NAMES
@@ -154,7 +154,7 @@ class Gating:
     metric: str | None = option(None, "Metric that decides.", "--metric -m NAME", shown="the run's only one")
     alpha: float = option(0.05, "Error rate to aim at: of a wrong SHIP, and of a wrong BLOCK.")
     aa: int | None = option(
-        None, "Ask the run's judge N verdicts a second time and keep the answers.", group="A/A certificate"
+        None, "Ask the run's judge N of its questions a second time, and keep the answers.", group="A/A certificate"
     )
     repeats: Sequence[Path | str] = option(
         (),

@@ -94,9 +94,8 @@ QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in n
 """Verbs with an option that asks another question, and the module that answers it, with options of its own."""
 HOMES = {
     "score": "score review select explain",
-    "agree": "agree bias calibrate",
     "compare": "compare consistency gate",
-    "crashtest": "crashtest drill perturb",
+    "trust": "agree bias calibrate crashtest drill perturb",
     "start": "demo quickstart doctor",
     "production": "plan cost watch replay export",
     "study": "study audit",

@@ -36,7 +36,7 @@ class Output:
 
     folder: Path | None = option(None, RESULT_FOLDER, "--out FOLDER", group=OUTPUT)
     table: Literal["rich", "markdown", "csv", "json", "latex"] = option(
-        "rich", "Format of the tables on standard output.", "--format"
+        "rich", "Print tables as rich, markdown, csv, json or latex.", "--format FORMAT"
     )
     json_only: bool = option(False, "Print one JSON object on standard output (same as --format json).", "--json")
     verbose: bool = option(False, "Also print signatures, each on one line, and numeric details.", "--verbose -v")

@@ -164,7 +164,7 @@ class Watching:
     )
     alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch")
     guard: int = option(
-        2, "Occasions within which anchors must follow a stream's alarm to blame the judge.", at_least=0
+        2, "Blame the judge for an alarm of --stream if the anchors follow within N occasions.", at_least=0
     )
     repeats: int | None = option(
         None,

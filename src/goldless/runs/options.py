@@ -219,10 +219,10 @@ class Options:
         form=forms.whole(parse=lambda items: items or None, or_none=True),
     )
     relevant: str | None = option(
-        None, "Agent whose responses are the relevant answers (default: the one with most responses).", "AGENT"
+        None, "Agent whose responses are the pertinence exam's relevant answers (default: the one with most).", "AGENT"
     )
     irrelevant: str | None = option(
-        None, "Agent whose responses are the irrelevant answers (default: the same).", "AGENT"
+        None, "Agent whose responses to other questions are its irrelevant answers (default: the same).", "AGENT"
     )
     changer: Any = option(
         None,

@@ -1,0 +1,243 @@
+"""Verbs with few words: study, list, demo, journal files, plan --cost, audit; and the line on what calls cost."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from importlib.metadata import EntryPoint
+
+import pytest
+from loopback import Behaviour, LoopbackServer, chat_reply
+from typer.testing import CliRunner
+
+import goldless as package
+from goldless import plugins as loader
+from goldless.cli.main import app
+from goldless.cli.output import tell_spending
+from goldless.models.cache import default_journal, models_folder
+from goldless.models.interface import Usage
+from goldless.plugins import GROUPS
+from goldless.runs.opening import Spending
+from tickets import EMPTY, TICKETS
+
+RESPONSES = [
+    {"task": "t1", "agent": "[bold]a", "text": "four"},
+    {"task": "t1", "agent": "b", "text": "sixsix \x1b[31mred"},
+]
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """Writes rows as a study; gives its path."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def write(rows):
+        path = tmp_path / "responses.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return write
+
+
+def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(goldless, study):
+    ended = goldless("study", "check", study({"task": "t1", "agent": f"a{i}", "text": ""} for i in range(150)))
+    assert (ended.code, ended.out) == (2, "")
+    first, *lines = ended.err.splitlines()
+    assert first.endswith("responses.jsonl: 150 problems")
+    assert sum(line.startswith("  responses.jsonl:") for line in lines) == 11
+    assert lines[10].startswith("  responses.jsonl: … and 140 more like this: text is empty")
+
+
+def test_show_does_not_let_a_response_steer_the_terminal(goldless, study):
+    shown = goldless("study", "show", study(RESPONSES)).out
+    assert "sixsix" in shown
+    assert "\x1b" not in shown
+
+
+class Package:
+    name, version = "goldless-novelty", "1.2"
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Makes these the entry points of an installed package."""
+
+    def install(**entries):
+        points = [EntryPoint(name, value, "goldless.metrics") for name, value in entries.items()]
+        for point in points:
+            vars(point)["dist"] = Package
+        loader.plugins.cache_clear()
+        monkeypatch.setattr(loader, "entry_points", lambda group: [one for one in points if one.group == group])
+
+    yield install
+    loader.plugins.cache_clear()
+
+
+def test_nothing_installed_is_an_empty_list_and_the_groups_are_named(goldless, installed):
+    installed()
+    assert goldless("list", "plugins").out == ""
+    ended = goldless("list", "plugins", "--json")
+    assert json.loads(ended.out) == {"groups": list(GROUPS), "plugins": []}
+    assert "goldless.metrics" in ended.err
+
+
+def test_each_plugin_has_its_package_and_whether_it_can_be_used(goldless, installed):
+    installed(broken="no_such_package:thing", length="math:sqrt", novelty="math:sqrt", pi="math:pi")
+    ended = goldless("list", "plugins", "--json")
+    rows = {row["name"]: row for row in json.loads(ended.out)["plugins"]}
+    novelty = {"group": "goldless.metrics", "name": "novelty", "package": "goldless-novelty", "version": "1.2"}
+    assert rows["novelty"] == {**novelty, "usable": True, "failure": None}
+    assert rows["broken"]["failure"] == "ModuleNotFoundError: No module named 'no_such_package'"
+    assert rows["length"]["failure"] == "the name is already used by goldless itself"
+    assert "a metric must have" in rows["pi"]["failure"]
+    assert (ended.code, "cannot be used: 3 of 4" in ended.err) == (0, True)
+
+
+def test_quickstart_writes_into_a_new_folder_and_overwrites_nothing_else(goldless, tmp_path):
+    folder = tmp_path / "my trial"
+    assert goldless("quickstart", folder).code == 0
+    assert goldless("quickstart", folder).code == 0
+    (folder / "answers.csv").write_text("mine")
+    ended = goldless("quickstart", folder)
+    assert ended.code == 2
+    assert "would be overwritten" in ended.err
+    assert (folder / "answers.csv").read_text() == "mine"
+
+
+@pytest.fixture
+def kept():
+    """A journal with two replies and a model file."""
+    journal = default_journal()
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(journal)
+    connection.execute("create table calls (key text, cost_usd real)")
+    connection.executemany("insert into calls values (?, ?)", [("a", 0.5), ("b", 0.75)])
+    connection.commit()
+    connection.close()
+    models_folder().mkdir(parents=True)
+    (models_folder() / "model.gguf").write_bytes(b"x" * 1500)
+    return journal
+
+
+def test_nothing_is_deleted_without_a_yes(goldless, kept):
+    ended = goldless("cache", "clear", "all")
+    assert ended.code == 2
+    assert "--yes" in ended.err
+    assert "2 replies that cost 1.25 USD" in ended.err
+    assert kept.exists()
+    assert (models_folder() / "model.gguf").exists()
+
+
+def test_only_what_is_named_is_deleted(goldless, kept):
+    assert goldless("cache", "clear", "models", "--yes").code == 0
+    assert kept.exists()
+    assert not models_folder().exists()
+    ended = goldless("cache", "clear", "journal", "--yes")
+    assert ended.code == 0
+    assert f"deleted: {kept}" in ended.err
+    assert not kept.exists()
+    assert "nothing to clear" in goldless("cache", "clear", "all").err
+
+
+SERVER = "http://127.0.0.1:1/v1#model"
+TEXTS = {f"t{i}": {"ann": f"good {i}", "bob": f"poor {i}", "cy": f"bad {i}"} for i in range(1, 6)}
+
+
+def test_json_scales_to_ten_thousand_tasks_unless_told_otherwise(goldless, study_file):
+    ended = goldless("cost", study_file(), "--scorer", SERVER, "--price", "1,1", "--json")
+    found = json.loads(ended.out)
+    (row,) = found["rows"]
+    assert row["scaled"]["tasks"] == 10_000
+    assert row["scaled"]["calls"] == pytest.approx(row["calls"] / 3 * 10_000)
+    assert found["total"]["usd"] == pytest.approx(row["usd"] / 3 * 10_000)
+
+
+def test_reviewers_are_planned_without_asking_them(goldless, study_file):
+    ended = goldless("cost", study_file(TEXTS), "--reviewers", f"far={SERVER}", "--reviewer-price", "far=2", "--json")
+    found = json.loads(ended.out)
+    (row,) = found["rows"]
+    assert (row["metrics"], row["part"], row["calls"]) == (["review[pairwise]"], "far", 5 * 6)
+    assert row["usd"] == pytest.approx(found["reviewers"][0]["tokens"] * 2 / 1e6)
+
+
+def test_a_run_folder_replaces_the_plan(goldless, study_file, toy_scorer, tmp_path):
+    study = study_file()
+    result = package.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200)
+    folder = package.save_run(result, tmp_path / "run")
+    found = json.loads(goldless("cost", study, "--run", folder, "--json").out)
+    (row,) = found["rows"]
+    assert (row["source"], row["calls"]) == ("spent", 26)
+
+
+@pytest.fixture
+def suspicious(tmp_path):
+    """Honest answers beside two agents of one empty text and one that copies the prompt."""
+    path = tmp_path / "tickets.jsonl"
+    rows = [
+        {"task": f"t{i}", "agent": agent, "text": text, "prompt": ticket}
+        for i, (ticket, good, _) in enumerate(TICKETS)
+        for agent, text in {"good": good, "boiler1": EMPTY, "boiler2": f"{EMPTY} today", "copycat": ticket}.items()
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+EXPECTED = (
+    "boiler1 gives the same text to 6 of 6 tasks.",
+    "boiler1 and boiler2 give nearly the same responses",
+    "copycat repeats its prompt on 6 of 6 tasks.",
+)
+
+
+def test_the_audit_of_a_study_names_what_is_suspicious(goldless, suspicious):
+    ended = goldless("audit", suspicious, "--json")
+    assert ended.code == 0
+    found = json.loads(ended.out)["findings"]
+    assert [one["kind"] for one in found] == ["same-text", "same-text", "near-identical", "copied-prompt"]
+    assert found[2]["agents"] == ["boiler1", "boiler2"]
+
+
+@pytest.mark.parametrize("verb", [("study", "check"), ("plan",), ("score",)])
+def test_other_verbs_warn_before_anything_is_asked(goldless, suspicious, verb):
+    more = () if verb[0] == "study" else ("--metric", "length")
+    ended = goldless(*verb, suspicious, *more)
+    assert ended.code == 0
+    assert all(line in ended.out + ended.err.replace("\n", " ") for line in EXPECTED if verb[0] != "plan")
+    assert "boiler1 gives the same text" in ended.out + ended.err
+
+
+def test_a_run_folder_is_audited_with_its_scores(goldless, suspicious, tmp_path):
+    run = tmp_path / "run"
+    assert goldless("score", suspicious, "--metric", "length,rouge-l", "--out", run).code == 0
+    document = json.loads((run / "leaderboard.json").read_text())
+    assert {one["kind"] for one in document["findings"]} >= {"same-text", "near-identical"}
+    ended = goldless("audit", run, "--json")
+    assert ended.code == 0
+    kinds = [one["kind"] for one in json.loads(ended.out)["findings"]]
+    assert kinds.count("near-identical") == 1
+    assert "Before you trust this ranking" in (run / "report.html").read_text()
+
+
+def test_a_folder_whose_scores_cannot_be_read_is_an_error(goldless, suspicious, tmp_path):
+    run = tmp_path / "run"
+    goldless("score", suspicious, "--metric", "length", "--out", run)
+    (run / "leaderboard.json").write_text("[1]")
+    ended = goldless("audit", run)
+    assert ended.code == 2
+    assert "leaderboard.json" in ended.err
+
+
+@pytest.mark.parametrize(("calls", "said"), [(0, "0 calls now"), (1, "1 call now"), (2, "2 calls now")])
+def test_one_call_is_a_call(calls, said, capsys):
+    tell_spending([Spending("http:toy", calls, 48, Usage(8, 1), None)])
+    assert capsys.readouterr().err == f"http:toy: {said} (9 tokens, price unknown), 48 from the journal\n"
+
+
+def test_a_review_without_a_single_verdict_does_not_end_with_0(tmp_path):
+    study = tmp_path / "answers.csv"
+    study.write_text("task,agent,text,prompt\nt1,ann,One.,Count\nt1,bob,Two.,Count\n")
+    with LoopbackServer(Behaviour(chat=lambda _: chat_reply("Hm."))) as server:
+        options = ["--reviewers", f"{server.url}#toy", "--exam", "none", "--journal", str(tmp_path / "j.sqlite")]
+        shown = CliRunner().invoke(app, ["review", str(study), *options])
+    assert shown.exit_code == 1
+    assert "no verdict could be read" in shown.output

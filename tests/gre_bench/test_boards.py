@@ -472,3 +472,16 @@ def test_in_the_papers_tables_the_larger_of_a_family_always_scores_higher(effect
         middle = regression(rows)
         assert (slope.value, slope.low, slope.high) == pytest.approx((middle, middle - reach, middle + reach))
         assert slope.low > 0
+
+
+def test_p_counts_all_ways_of_giving_sizes_to_the_members_of_a_family(effect):
+    rows = [("f", 1e9, 1.0), ("f", 1e10, 3.0), ("f", 1e11, 2.0), ("g", 1e9, 5.0), ("g", 1e10, 5.5)]
+    orders = itertools.product(itertools.permutations([1e9, 1e10, 1e11]), itertools.permutations([1e9, 1e10]))
+    slopes = [
+        regression([(f, n, s) for (f, _, s), n in zip(rows, [*sizes, *others], strict=True)])
+        for sizes, others in orders
+    ]
+    agents = [Agent(f"a{i}", None, size, family) for i, (family, size, _) in enumerate(rows)]
+    given = drawn_board(agents, {f"a{i}": BoardScore(score) for i, (*_, score) in enumerate(rows)})
+    expected = np.mean(np.abs(slopes) >= abs(regression(rows)) - 1e-9)
+    assert effect["p_value"](effect["families"](given, "m")) == pytest.approx(expected)

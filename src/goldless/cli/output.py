@@ -89,7 +89,7 @@ class Output:
             from goldless.reports.document import write
             from goldless.runs.store import save_result
 
-            text = found.to_markdown() if hasattr(found, "to_markdown") else "\n".join(_markdown(_tables(found)))
+            text = found.to_markdown() if hasattr(found, "to_markdown") else _markdown(_tables(found))
             spending = getattr(getattr(found, "evaluation", None) or found, "spending", ())
             save_result(source, self.folder, verb=verb, name=name, data=write(found), markdown=text, spending=spending)
 
@@ -155,7 +155,7 @@ class Output:
         elif self.shown_as == "csv":
             echo("\n".join(table.to_csv() for table in tables) if csv is None else csv())
         elif self.shown_as == "markdown":
-            echo(("\n".join(_markdown(tables)) if markdown is None else markdown()) + "\n")
+            echo((_markdown(tables) if markdown is None else markdown()) + "\n")
         elif self.shown_as == "latex":
             echo("\n".join(_latex(tables, signatures)))
         else:
@@ -226,8 +226,8 @@ def _tables(found: Any) -> list[ReportTable]:
     return made
 
 
-def _markdown(tables: Sequence[ReportTable]) -> Iterator[str]:
-    return (table.to_markdown() for table in tables)
+def _markdown(tables: Sequence[ReportTable]) -> str:
+    return "\n".join(table.to_markdown() for table in tables)
 
 
 def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator[str]:
@@ -249,11 +249,8 @@ def tell_import(study: Study) -> None:
     found = import_summary(study)
     samples = len(set(study.samples.values()))
     said = [_counted(found[noun], noun) for noun in ("tasks", "agents", "responses")]
-    said += (
-        ["missing: " + ", ".join(f"{cause} {count:,}" for cause, count in lost.items())]
-        if (lost := found["missing"])
-        else []
-    )
+    if lost := found["missing"]:
+        said.append("missing: " + ", ".join(f"{cause} {count:,}" for cause, count in lost.items()))
     said += [f"several samples of {_counted(samples, 'agents')}"] if samples else []
     say(f"read as {found['format']}: {', '.join(said)}")
     for note in found["notes"]:

@@ -15,7 +15,6 @@ from goldless.cli.command import RESULT_FOLDER, same, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
 from goldless.cli.output import OUTPUT, Output
 from goldless.cli.score import tell_all
-from goldless.errors import UserError
 from goldless.runs.option_forms import (
     LINES,
     NAMES,
@@ -183,23 +182,16 @@ JUDGED = ("reviewers", "scale", "task_description", "families", "convention", "c
 
 def _weights(words: Sequence[str]) -> dict[str, float] | None:
     """Weights by reviewer; None: all equal."""
-    given = split(words)
-    if not given or given == ("equal",):
-        return None
-    found, problems = {}, []
-    for item in given:
+    found = {}
+    for item in split(words) if tuple(words) != ("equal",) else ():
         name, _, text = item.rpartition("=")
         try:
-            weight = float(text)
+            found[name.strip()] = float(text)
         except ValueError:
-            weight = math.nan
-        if name.strip() and math.isfinite(weight):
-            found[name.strip()] = weight
-        else:
-            problems.append(f"--weights must be NAME=WEIGHT, where a weight is a finite number, got {item!r}")
-    if problems:
-        raise UserError("\n".join(problems))
-    return found
+            found[name.strip()] = math.nan
+        if not name.strip() or not math.isfinite(found[name.strip()]):
+            raise ValueError(f"NAME=WEIGHT, where a weight is a finite number, got {item!r}")
+    return found or None
 
 
 WEIGHTS = OptionForm(list[str], parse=_weights)

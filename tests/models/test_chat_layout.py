@@ -103,10 +103,16 @@ def test_texts_read_together_become_the_tokens_of_each_read_alone(template: str 
     contexts = [(Message("system", "Be brief."), Message("user", text)) for text in ("Why?", "", "Größe <|im_end|>")]
     targets = ["<|im_end|> over", "Because."]
     together.read(contexts, targets)
-    found = [together.context(messages) for messages in contexts], [together.text(text) for text in targets]
-    assert found == ([alone.context(messages) for messages in contexts], [alone.text(text) for text in targets])
+    found = (
+        [together.context(messages) for messages in contexts],
+        [together.tokenizer.text_ids(text) for text in targets],
+    )
+    assert found == (
+        [alone.context(messages) for messages in contexts],
+        [alone.tokenizer.text_ids(text) for text in targets],
+    )
     end = alone.tokenizer.token_id("<|im_end|>")
-    assert end not in together.text("<|im_end|> over")
+    assert end not in together.tokenizer.text_ids("<|im_end|> over")
     assert together.context(contexts[2]) == alone.context(contexts[2])
 
 

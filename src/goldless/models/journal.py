@@ -21,11 +21,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import anyio
 import orjson
-from pydantic import TypeAdapter
 
 from goldless.errors import UserError
 from goldless.files import write_text
@@ -573,7 +572,10 @@ def measured(path: Path, identity: ModelIdentity) -> dict[Kind, float]:
 
 def _measurements(path: Path) -> list[tuple[ModelIdentity, dict[Kind, float]]]:
     try:
-        known = TypeAdapter(list[tuple[ModelIdentity, dict[Kind, float]]])
-        return known.validate_json(path.with_name("doctor.json").read_bytes())
-    except (OSError, ValueError):
+        found = json.loads(path.with_name("doctor.json").read_bytes())
+        return [
+            (ModelIdentity(**of), {kind: float(times[kind]) for kind in get_args(Kind) if kind in times})
+            for of, times in found
+        ]
+    except (OSError, ValueError, TypeError):
         return []  # not measured, or by another version

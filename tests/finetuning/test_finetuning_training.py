@@ -13,7 +13,8 @@ import pytest
 
 from goldless.apps.finetune.material import Example, TaskTexts, build_examples
 from goldless.apps.finetune.options import Recipe
-from goldless.models.local_weights import HfModel, HfSpecification
+from goldless.models.local_weights import HfModel
+from goldless.models.local_weights.specification import HfSpecification
 from goldless.scoring import ScoringStage
 from goldless.templates import find_template
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goldless.errors import ModelSpecError
-from goldless.models.local_weights import HfSpecification, parse_specification
+from goldless.models.local_weights.specification import HfSpecification, parse_specification
 
 
 @pytest.fixture

@@ -60,15 +60,26 @@ def overlap(one, other):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_label_covers_another_or_a_point_or_leaves_the_edges(seed):
-    points = [(x, y) for x, y in np.random.default_rng(seed).uniform(20, 280, (25, 2)).tolist()]
+    random = np.random.default_rng(seed)
+    points = [(x, y) for x, y in random.uniform(20, 280, (25, 2)).tolist()]
     names = [f"model-{place}" for place in range(25)]
-    places = [place for place in charts.label_places(points, names, within=WITHIN) if place is not None]
-    assert 15 < len(places) < 25  # one without room has none
-    assert not any(overlap(one, other) for one, other in itertools.combinations(places, 2))
-    for left, top, right, bottom in places:
-        assert not any(overlap((left, top, right, bottom), (x - 6, y - 6, x + 6, y + 6)) for x, y in points)
-        assert min(left, top) >= 0
-        assert (right <= 400, bottom <= 300) == (True, True)
+    places = [place for place in charts.label_places(points, names, lines=[], within=WITHIN) if place is not None]
+    assert places
+    for one, other in itertools.combinations(places, 2):
+        assert not overlap(one, other)
+    for place in places:
+        assert not any(overlap(place, (x - 6, y - 6, x + 6, y + 6)) for x, y in points)
+        assert place[0] >= 0
+        assert place[1] >= 0
+        assert place[2] <= 400
+        assert place[3] <= 300
+
+
+def test_where_there_is_no_room_there_is_no_label():
+    points = [(20 + i * 0.1, 20) for i in range(40)]
+    places = charts.label_places(points, ["a very long name of a model"] * 40, lines=[], within=(0.0, 0.0, 200.0, 60.0))
+    assert None in places
+    assert charts.label_places([], [], lines=[], within=WITHIN) == []
 
 
 def test_a_legend_too_long_for_one_line_is_wrapped():

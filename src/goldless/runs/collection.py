@@ -30,7 +30,7 @@ from goldless.metrics.likelihood import Wording
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
-from goldless.models.local_weights import sharing_word
+from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.runs import opening

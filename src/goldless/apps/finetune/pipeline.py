@@ -44,10 +44,10 @@ from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
-from goldless.models.local_weights import (
+from goldless.models.local_weights import HfModel
+from goldless.models.local_weights.specification import (
     ADAPTER_CONFIG,
     TRAINING_PLAN,
-    HfModel,
     HfSpecification,
     parse_specification,
 )

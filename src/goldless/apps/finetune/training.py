@@ -31,9 +31,9 @@ from goldless.apps.finetune.result import ADAPTER, CHECKPOINTS, TRAINING_FILE, T
 from goldless.errors import CapabilityError, ModelError
 from goldless.files import write_text
 from goldless.models.local_engine import Cancelled
-from goldless.models.local_weights import ADAPTER_CONFIG, ADAPTER_RECORD, ADAPTER_WEIGHTS
 from goldless.models.local_weights.checkpoint import Checkpoint
 from goldless.models.local_weights.engine import explained_memory
+from goldless.models.local_weights.specification import ADAPTER_CONFIG, ADAPTER_RECORD, ADAPTER_WEIGHTS
 
 STATE = "trainer_state.json"
 """Name of the file that transformers' trainer writes last into a checkpoint."""

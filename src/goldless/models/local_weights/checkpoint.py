@@ -26,7 +26,8 @@ from tokenizers import Tokenizer
 from goldless.errors import CapabilityError, GoldlessError, PrerequisiteError
 from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import ModelIdentity, content_hash
-from goldless.models.local_weights import (
+from goldless.models.local_weights.engine import short_of_memory
+from goldless.models.local_weights.specification import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
     HUB_NAME,
@@ -36,7 +37,6 @@ from goldless.models.local_weights import (
     adapter_record,
     is_folder,
 )
-from goldless.models.local_weights.engine import short_of_memory
 from goldless.models.turn_signs import is_control
 
 WEIGHT_FILES = ("*.safetensors", "*.bin", "*.pt", "*.pth", "config.json")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, product
 from typing import Any, Literal
 
 from markupsafe import Markup, escape
@@ -428,18 +429,22 @@ def scatter_plot(
         if point.low is not None and point.high is not None
     }
     names = [fitted(point.label, min(190, width * 0.4), SMALL) if point.named else "" for point in points]
-    places = label_places(spots, names, within=(LEFT + 2, TOP - 8, width - 2, bottom - 1))
+    segments = [*((*one, *other) for _, path in paths for one, other in pairwise(path)), *whiskers.values()]
+    places = label_places(spots, names, lines=segments, within=(LEFT + 2, TOP - 8, width - 2, bottom - 1))
     parts = [] if band is None else [_band(band, up, LEFT, right, upright=False)]
     parts.append(_bottom_axis(across, bottom, TOP, x_axis))
     for y, text in up.ticks():
         parts += [line(LEFT, y, right, y, "grid"), words(text, LEFT - 8, y + 4, class_="tick", anchor="end")]
     parts.append(words(y_axis, LEFT, TOP - 12, class_="axis-title"))
     parts += [element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in p), class_=class_) for class_, p in paths]
-    labels = [
-        words(name, (box[0] + box[2]) / 2, box[3] - SMALL * 0.28, class_=f"point-label {point.tone}", anchor="middle")
-        for point, name, box in zip(points, names, places, strict=True)
-        if box is not None
-    ]
+    labels = []
+    for point, (x, y), name, box in zip(points, spots, names, places, strict=True):
+        if box is not None:
+            nearest = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
+            if math.dist((x, y), nearest) >= LED_FROM:
+                parts.append(line(x, y, *nearest, "lead"))
+            middle, class_ = (box[0] + box[2]) / 2, f"point-label {point.tone}"
+            labels.append(words(name, middle, box[3] - SMALL * 0.28, class_=class_, anchor="middle"))
     for at, (point, spot) in enumerate(zip(points, spots, strict=True)):
         whisker = [line(*whiskers[at], f"whisker thin {point.tone}")] if at in whiskers else []
         parts.append(element("g", hint(point.hint), *whisker, mark(point.shape, *spot, point.tone, size=point.size)))
@@ -455,28 +460,45 @@ NARROWER = 0.93
 """Width of the letters of names, relative to the widths that ``text_width`` assumes."""
 MARK = 6.0
 """Half the size of a point."""
-REACH = 9.0
-"""Distance of a label from its point."""
+REACHES = (9.0, 13.0, 18.0, 26.0, 36.0, 48.0, 62.0)
+"""Distances of a label from its point."""
 DIRECTIONS = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
-"""Where a label may be, in the order in which places are tried: on the right, on the left, above, below, aslant."""
+LED_FROM = 16.0
+"""From this distance on, a leader line connects label and point."""
+PIECE = 5.0
+"""Lines are kept clear in pieces of this length."""
 
 
-def label_places(points: Sequence[tuple[float, float]], names: Sequence[str], *, within: Box) -> list[Box | None]:
-    """A place for each name beside its point, on no other label or point; None: no room, or an empty name."""
-    taken = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in points]
-    found: list[Box | None] = []
+def label_places(
+    points: Sequence[tuple[float, float]], names: Sequence[str], *, lines: Sequence[Box], within: Box
+) -> list[Box | None]:
+    """A place for each name beside its point: on no other label or point and, where possible, on no line.
+
+    Those with the least room come first, each at the cheapest place that is left: near its point, at the right-hand
+    side, across few lines. None: no room, or an empty name.
+    """
+    marks = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in points]
+    dots = []
+    for x1, y1, x2, y2 in lines:
+        count = 1 + int(max(abs(x2 - x1), abs(y2 - y1)) / PIECE)
+        dots += [(x1 + (x2 - x1) * at / count, y1 + (y2 - y1) * at / count) for at in range(count + 1)]
+    offered: list[list[tuple[float, Box]]] = []
     for (x, y), name in zip(points, names, strict=True):
         width, height = text_width(name, SMALL) * NARROWER, SMALL * 1.12
-        free = None
-        for right, down in DIRECTIONS if name else ():
-            left, top = x + right * REACH - (1 - right) / 2 * width, y + down * REACH - (1 - down) / 2 * height
+        free = []
+        for reach, (turn, (right, down)) in product(REACHES, enumerate(DIRECTIONS)) if name else ():
+            aside = reach * (0.75 if right and down else 1.0)
+            left, top = x + right * aside - (1 - right) / 2 * width, y + down * aside - (1 - down) / 2 * height
             box = left, top, left + width, top + height
             inside = left >= within[0] and top >= within[1] and box[2] <= within[2] and box[3] <= within[3]
-            if inside and not any(_overlap(box, other) for other in taken):
-                free = box
-                taken.append(box)
-                break
-        found.append(free)
+            if inside and not any(_overlap(box, other) for other in marks):
+                crossed = sum(left < dot_x < box[2] and top < dot_y < box[3] for dot_x, dot_y in dots)
+                free.append((reach * 0.6 + turn * 0.4 + 4 * crossed, box))
+        offered.append(sorted(free))
+    found: list[Box | None] = [None] * len(points)
+    for at in sorted(range(len(points)), key=lambda at: len(offered[at])):
+        taken = [box for box in found if box is not None]
+        found[at] = next((box for _, box in offered[at] if not any(_overlap(box, one) for one in taken)), None)
     return found
 
 

@@ -21,7 +21,8 @@ import polars as pl
 
 from goldless.apps.finetune.options import Finetuning, Recipe
 from goldless.apps.finetune.pipeline import finetune_study
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options
+from goldless.runs.progress import Progress
 from goldless.studies import Study, study_from_frame
 from random_base import SHAPES, build_base
 

@@ -175,7 +175,7 @@ def audit(study: Any, *, output: Output) -> None:
             tables.append(plain_table(title, graph["links"], first="agent", second="agent", **numbers))
     output.print_tables(
         tables,
-        lambda: {"study": study, "findings": found, "peer_graphs": graphs},
+        lambda: {"study": str(study), "findings": found, "peer_graphs": graphs},
         below=() if found else ("Nothing suspicious was found.",),
     )
 

@@ -133,7 +133,11 @@ def _texts(study: Study, options: ExplainOptions) -> tuple[dict[str, str], str |
         return {agent: response.text for agent, response in responses.items() if response is not None}, None
     table = study.table("rewrites")
     usable = (pl.col("task") == options.task) & (pl.col("text").str.strip_chars() != "")
-    found = {} if table is None else {row["agent"]: row for row in table.filter(usable).iter_rows(named=True)}
+    found = (
+        {}
+        if table is None or table.is_empty()
+        else {row["agent"]: row for row in table.filter(usable).iter_rows(named=True)}
+    )
     missing = [agent for agent in both if agent not in found]
     if missing:
         raise MetricError(

@@ -126,7 +126,8 @@ def _texts(study: Study, task: str, agent: str, peer: str, kind: str) -> tuple[d
         return {name: answered[name] for name in both}, None
     table = study.table("rewrites")
     usable = (pl.col("task") == task) & (pl.col("text").str.strip_chars() != "")
-    found = {} if table is None else {row["agent"]: row for row in table.filter(usable).iter_rows(named=True)}
+    rows = [] if table is None or table.is_empty() else table.filter(usable).to_dicts()
+    found = {row["agent"]: row for row in rows}
     if missing := [name for name in both if name not in found]:
         raise MetricError(
             f"{study.name} has no rewrite of the response of {' and '.join(missing)} to {task}. "

@@ -176,6 +176,12 @@ def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless,
     assert "drawn by hand" in mine.read_text()
 
 
+def test_the_demonstration_refuses_an_edition_of_one_s_own(goldless, collected):
+    ended = goldless("gre", "demo", "--out", collected)
+    assert ended.code == 2
+    assert "is not a demonstration edition" in ended.err
+
+
 def test_what_is_flagged_is_told_in_words_and_a_script_has_no_server(goldless, collected, reviews):
     script = Path(reviews.removeprefix("scripted:"))
     script.write_text(re.sub("</?summary>", "", script.read_text()))

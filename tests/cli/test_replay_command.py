@@ -83,6 +83,15 @@ def test_a_score_that_was_changed_is_named(goldless, run_folder):
     assert "1 of" in ended.err
 
 
+def test_changed_texts_are_told(goldless, run_folder):
+    path = run_folder / "responses.parquet"
+    texts = pl.read_parquet(path)
+    texts.with_columns(pl.col("text") + " and more").write_parquet(path)
+    ended = goldless("replay", run_folder)
+    assert ended.code == 9
+    assert "the texts are not those" in ended.err
+
+
 def test_changed_evidence_is_found(goldless, run_folder):
     (path,) = (run_folder / "logprobs").glob("*.parquet")
     rows = pl.read_parquet(path)

@@ -184,14 +184,6 @@ def test_the_demonstration_refuses_an_edition_of_one_s_own(goldless, collected):
     assert "is not a demonstration edition" in ended.err
 
 
-def test_what_is_flagged_is_told_in_words_and_a_script_has_no_server(goldless, collected, reviews):
-    script = Path(reviews.removeprefix("scripted:"))
-    script.write_text(re.sub("</?summary>", "", script.read_text()))
-    ended = goldless("gre", "review", collected, "--models", f"ours={reviews}")
-    assert ended.code == 0, ended.err
-    assert "2 without any section" in " ".join(ended.out.split())
-    assert "server" not in ended.err
-
 
 def test_an_unwritable_run_is_told_with_the_option_of_this_verb(goldless, configured, monkeypatch):
     folder = configured("2025")

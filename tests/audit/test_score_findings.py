@@ -142,3 +142,14 @@ def test_a_metric_that_follows_length_within_tasks_is_named():
     (finding,) = score_findings(made, [ranking("rouge-l", np.log(sizes))])
     assert finding.kind == "only-length"
     assert "correlate 1.00" in finding.message
+
+
+def test_length_contradicts_no_metric():
+    found = score_findings(
+        study(good="good", empty="empty"),
+        [
+            ranking("length", np.zeros((6, 2)), {"empty": ("good",)}),
+            ranking("mi", np.zeros((6, 2)), {"good": ("empty",)}),
+        ],
+    )
+    assert found == []

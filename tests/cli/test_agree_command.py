@@ -81,3 +81,11 @@ def test_labels_of_agents_that_are_not_in_the_study_are_one_message(goldless, fo
     assert ended.code == 2
     assert ended.err.count("zed") == 1
     assert "agent 'zed' is not in responses.jsonl (4 rows from here on)" in " ".join(ended.err.split())
+
+
+def test_one_rater_is_said_and_ends_well(goldless, folder, scores):
+    path = folder / "labels.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"rater": "p"' in line))
+    ended = goldless("agree", folder, "--scores", scores, "--resamples", 200)
+    assert ended.code == 0
+    assert "none: one rater" in ended.out

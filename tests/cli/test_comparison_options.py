@@ -70,3 +70,36 @@ def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, co
     said = "5 common tasks no difference can be significant at 0.05 (the smallest p is 0.0625); 6 are needed"
     assert any(said in note for note in compared(goldless, contrasts)["notes"])
     assert said in " ".join(goldless("study", "check", contrasts).err.split())
+
+
+def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, contrasts):
+    few = compared(goldless, contrasts)
+    assert all(row["new_peers_low"] is None for row in few["rows"])
+    assert "Intervals are for these peers: for peers like these, 3 are too few." in few["notes"]
+    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    fifth = [{**row, "first": "e"} for row in rows if row["first"] == "d"]
+    back = [{**row, "second": "e"} for row in rows if row["second"] == "d"]
+    between = [
+        {"task": f"t{t}", "first": one, "second": other, "contrast": 0.3}
+        for t in range(8)
+        for one, other in ("de", "ed")
+    ]
+    every = [*rows, *fifth, *back, *between]
+    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in every))
+    (contrasts / "agents.jsonl").write_text("".join(json.dumps({"agent": name}) + "\n" for name in "abcde"))
+    found = compared(goldless, contrasts)
+    assert all(row["new_peers_low"] < row["low"] <= row["high"] < row["new_peers_high"] for row in found["rows"])
+    assert any(note.startswith("With other peers the scores could differ by about ±") for note in found["notes"])
+
+
+def test_missing_scores_have_a_worst_case(goldless, contrasts):
+    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    kept = [row for row in rows if not (row["task"] in {"t0", "t1"} and "d" in {row["first"], row["second"]})]
+    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    found = compared(goldless, contrasts)
+    row = next(row for row in found["rows"] if row["agent"] == "d")
+    assert row["n"] == 6
+    # two of eight tasks at -1 pull the mean of 0.4 to about 0.05
+    assert row["worst_low"] < 0.05 < row["low"] < row["high"] < row["worst_high"]
+    assert any("if missing scores were -1 or 1 (the limits of the metric)" in note for note in found["notes"])
+    assert any("Agents miss other tasks" in note for note in found["notes"])

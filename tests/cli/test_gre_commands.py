@@ -184,7 +184,6 @@ def test_the_demonstration_refuses_an_edition_of_one_s_own(goldless, collected):
     assert "is not a demonstration edition" in ended.err
 
 
-
 def test_an_unwritable_run_is_told_with_the_option_of_this_verb(goldless, configured, monkeypatch):
     folder = configured("2025")
     assert goldless("gre", "run", folder).code == 0

@@ -400,3 +400,22 @@ def test_deletion_keeps_all_four_headings_of_every_recorded_review(reviews):
 @pytest.mark.recorded
 def test_the_papers_mode_on_recorded_reviews_is_the_authors_walk(reviews):
     assert all(delete_as_published(review) == walked(review, changes.SECTIONS) for review in reviews)
+
+
+MARK_OF_A_LINE = re.compile(r"\s*(?:[-*+•‣◦\u2013\u2014]|#{1,6})[ \t]+")
+
+
+def signs(text: str) -> list[str]:
+    """Every character of a text but the white space and one bullet or heading mark before each line."""
+    lines = (
+        MARK_OF_A_LINE.sub("", line, count=1) if MARK_OF_A_LINE.match(line) else line for line in text.splitlines()
+    )
+    return [sign for line in lines for sign in line if not sign.isspace()]
+
+
+@pytest.mark.recorded
+def test_reformatting_keeps_the_words_and_signs_of_every_recorded_review(reviews):
+    for review in reviews:
+        made = reformat(review)
+        assert re.findall(r"\w+", made) == re.findall(r"\w+", review)
+        assert is_part_of(signs(review), list(made))

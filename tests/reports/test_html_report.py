@@ -345,3 +345,8 @@ def test_a_lone_surrogate_in_a_document_is_spelt_out(tmp_path):
     folder = write_folder(tmp_path, {"leaderboard": leaderboard()})
     (folder / "leaderboard.json").write_text(json.dumps(leaderboard() | {"study": "half \ud83d"}))
     assert "half ⟦U+D83D⟧" in page_of(folder).text
+
+
+def test_the_same_results_give_the_same_bytes(whole):
+    first = write_report(whole).read_bytes()
+    assert write_report(whole).read_bytes() == first

@@ -289,3 +289,28 @@ def test_served_by_the_viewer_the_report_links_to_the_evidence_of_a_task(browser
     page.goto(f"{site}/report")
     page.locator(".card[open] a.viewer:visible").first.click()
     page.wait_for_url(f"{site}/tasks/11")
+
+
+def test_a_table_is_sorted_by_keyboard(opened):
+    heading = opened.page.locator(f"{LEADERBOARD} thead th", has_text="agent").get_by_role("button")
+    heading.focus()
+    opened.page.keyboard.press("Enter")
+    assert column(opened.page, LEADERBOARD, 2) == ["ann", "bob", "cy"]
+    opened.page.keyboard.press(" ")
+    assert column(opened.page, LEADERBOARD, 2) == ["cy", "bob", "ann"]
+
+
+def test_every_figure_can_be_saved_and_has_its_data_below(opened):
+    figures = opened.page.locator("figure:visible")
+    assert figures.count() >= 12
+    for figure in figures.all():
+        assert figure.locator("details.data table").count() >= 1
+        for kind in ("SVG", "PNG", "CSV"):
+            assert figure.get_by_role("button", name=f"Download {kind}").first.is_visible()
+
+
+def test_the_keyboard_reaches_the_results_past_the_contents(opened):
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.textContent") == "Skip to the results"
+    opened.page.keyboard.press("Enter")
+    assert opened.page.evaluate("location.hash") == "#content"

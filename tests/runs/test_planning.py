@@ -117,3 +117,13 @@ def test_the_plan_says_what_a_server_that_does_not_share_contexts_computes_more(
     assert 0 < row.shared_tokens < row.tokens
     (note,) = [note for note in planned.notes if "SGLang shares contexts" in note]
     assert f"{row.shared_tokens:,} of the {row.tokens:,} tokens" in note
+
+
+def test_an_unknown_price_is_unknown_and_not_zero():
+    class Nobody(Remote):
+        @property
+        def identity(self):
+            return ModelIdentity("openai", "of-nobody")
+
+    (row,) = goldless.plan(FRAME, metrics="tvd-mi", critic=Nobody(answers={})).together
+    assert row.cost_usd is None

@@ -241,3 +241,11 @@ def test_parquet_texts_that_are_not_utf8_are_a_problem_also_in_recorded_tables(f
     pq.write_table(table, path / "mine.parquet")
     with pytest.raises(StudyError, match=r"mine\.parquet: cannot be read"):
         read_study(path).table("mine")
+
+
+def test_a_file_that_is_not_parquet_is_a_problem(folder, problems, tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"not parquet at all")
+    found = problems(tmp_path / "x.parquet")
+    assert len(found) == 1
+    assert found[0][0] == "x.parquet"
+    assert "cannot be read" in found[0][2]

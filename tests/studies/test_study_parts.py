@@ -57,3 +57,10 @@ def test_a_table_in_a_file_and_in_parts_is_a_problem(parted, problems):
     assert [(file, message) for file, _, message in problems(parted)] == [
         ("logprobs.parquet", "table is already in logprobs. Keep one file per table")
     ]
+
+
+def test_tasks_are_taken_from_parts_where_nothing_else_names_them(tmp_path):
+    in_parts(tmp_path, ROWS, 2)
+    study = read_study(tmp_path)
+    assert study.tasks == ("1", "2")
+    assert [agent.agent for agent in study.agents] == ["3", "4"]

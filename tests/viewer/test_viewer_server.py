@@ -9,7 +9,7 @@ import anyio
 import polars as pl
 import pytest
 from studio_server import asking
-from viewer_runs import HOSTILE, chat, scored_run, word_scorer
+from viewer_runs import HOSTILE, chat, scored_run, word_scorer, written_run
 from yarl import URL
 
 import goldless
@@ -242,3 +242,18 @@ def test_a_port_that_is_taken_is_said_to_be(runs, tmp_path):
 
     with pytest.raises(UserError, match="Choose another port, or 0 for a free one"):
         anyio.run(twice)
+
+
+async def test_an_older_or_broken_run_folder_is_a_page_and_no_error(viewer, runs):
+    written_run(runs / "bare", [("m", "t1", "ann", 1.0)])
+    (runs / "bare" / "tasks.parquet").unlink()
+    (runs / "bare" / "logprobs.parquet").write_bytes(b"no parquet")
+    (runs / "bare" / "review.json").write_text('{"rankings": {"x": 3}, "reviewers": [{"name": "r"}]}')
+    for path in (
+        "runs/bare",
+        "runs/bare/tasks",
+        "runs/bare/tasks/0",
+        "runs/bare/tasks/0/agents/0",
+        "runs/bare/failures",
+    ):
+        await viewer.get(path)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
 import anyio
 import pytest
 from virtual_time import VIRTUAL_TIME
@@ -133,3 +137,39 @@ async def test_a_server_that_always_refuses_is_given_up(serve_here, connect):
     quick = Calling(retries=2, wait_seconds=0.0)
     failure = await connect(server, calling=quick).chat(ASK)
     assert (failure.kind, failure.attempts) == ("rate_limited", 9)
+
+
+async def test_every_call_gets_through_a_storm_of_refusals(serve_here, connect):
+    """Every second answer is 429, whatever the pace: six attempts would lose one call in 64."""
+    server = await serve_here(faults=[])
+    dice = random.Random(7)
+
+    class Storm(list):
+        """Faults that never run out."""
+
+        def __bool__(self) -> bool:
+            return dice.random() < 0.5
+
+        def pop(self, _: int = -1) -> object:
+            return (429, {"Retry-After": "0"}, "slow down")
+
+    server.behaviour.faults = Storm()
+    quick = Calling(wait_seconds=0.0)
+    model = connect(server, calling=quick)
+    replies = []
+
+    async def ask() -> None:
+        replies.append(await model.chat(ASK))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(60):
+            tasks.start_soon(ask)
+    assert sum(isinstance(reply, ChatReply) for reply in replies) == 60
+
+
+async def test_retry_after_as_a_date_is_waited_out(serve_here, connect):
+    then = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=50)
+    server = await serve_here(faults=[(429, {"Retry-After": format_datetime(then, usegmt=True)}, "")])
+    began = anyio.current_time()
+    await connect(server).chat(ASK)
+    assert anyio.current_time() - began >= (then - datetime.now(UTC)).total_seconds()

@@ -627,8 +627,10 @@ def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Ca
     shim, cases = _tool("deepeval", name, "test_case")
     what = "a DeepEval metric with measure or a_measure"
     metric, settings = _object(place, name, what, lambda found: bool({"measure", "a_measure"} & set(dir(found))))
-    measure = getattr(metric, "measure", None) or metric.a_measure
-    taken = inspect.signature(measure).parameters
+
+    def called(measure: Callable[..., Any], case: Any) -> Any:
+        taken = inspect.signature(measure).parameters
+        return _finished(measure(case, **{key: _QUIET[key] for key in _QUIET if key in taken}))
 
     def measured(item: TextItem) -> Any:
         known = _fields(item)
@@ -643,7 +645,10 @@ def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Ca
         with _measuring:
             # what the last response left behind must not pass for this one's
             metric.score = metric.error = None
-            returned = _finished(measure(case, **{key: _QUIET[key] for key in _QUIET if key in taken}))
+            try:
+                returned = called(getattr(metric, "measure", None) or metric.a_measure, case)
+            except NotImplementedError:  # as of a metric that can only be awaited
+                returned = called(metric.a_measure, case)
             if metric.error:
                 raise RuntimeError(str(metric.error))
             return returned if metric.score is None else metric.score

@@ -34,6 +34,10 @@ class Awaited:
     async def a_measure(self, test_case):
         return len(test_case.actual_output.split())
 
+class AwaitedOnly(Awaited):
+    def measure(self, test_case):
+        raise NotImplementedError
+
 class Expecting(Words):
     def measure(self, test_case):
         if test_case.expected_output is None:
@@ -82,7 +86,7 @@ def scores(metric) -> list[ItemScore]:
     return anyio.run(metric.scores, ITEMS)
 
 
-@pytest.mark.parametrize("name", ["words", "Words", "make", "Awaited"])
+@pytest.mark.parametrize("name", ["words", "Words", "make", "Awaited", "AwaitedOnly"])
 def test_a_metric_a_class_and_a_function_that_makes_one_give_the_same(deepeval, name):
     assert scores(deepeval(name)) == [ItemScore(2.0), ItemScore(1.0)]
 

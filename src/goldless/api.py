@@ -104,7 +104,7 @@ def _takes_all(verb: Verb, places: Sequence[str]) -> bool:
 
 
 def is_place(verb: Verb, name: str) -> bool:
-    """Whether an own option may be given by position: an argument of the command, or one that must be given."""
+    """True if an own option may be given by position: an argument of the command, or one that must be given."""
     return declared(verb.own)[name].argument or _must_be_given(verb, name)
 
 

@@ -118,7 +118,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def _alike(word: str, other: str) -> bool:
-    """Whether one begins with the other, or is a likely slip: the first letter is seldom the wrong one."""
+    """True if one begins with the other, or is a likely slip: the first letter is seldom the wrong one."""
     if word.startswith(other) or other.startswith(word):
         return True
     same_start = word[:1].casefold() == other[:1].casefold()

@@ -48,7 +48,7 @@ VERDICTS: Schema = {
     **_texts("label", "read_from"),
     **FAILURE,
 }
-"""Whether the first response is informative about the second, from 0 to 1; in a matched pair ``second_task`` is
+"""True if the first response is informative about the second, from 0 to 1; in a matched pair ``second_task`` is
 ``task``."""
 CONTRASTS: Schema = {**_texts("task", "first", "second"), "contrast": pl.Float64}
 """A matched verdict minus the mean of its shuffled ones, for studies that record this without the verdicts."""
@@ -165,7 +165,7 @@ def failure_counts(*frames: pl.DataFrame) -> Counter[FailureKind]:
 
 
 def is_open(failure: CallFailure | None) -> bool:
-    """Whether a rerun of the same command would ask again."""
+    """True if a rerun of the same command would ask again."""
     return failure is not None and failure.kind in OPEN_KINDS
 
 
@@ -196,7 +196,7 @@ class VerdictEvidence:
     label: str | None = None
     """The label the critic chose, or its most likely one."""
     read_from: Literal["probabilities", "label"] | None = None
-    """Whether the value is the mean over the label probabilities, or that of the one label."""
+    """True if the value is the mean over the label probabilities; False: that of the one label."""
     failure: CallFailure | None = None
 
 

@@ -25,7 +25,7 @@ def this_process() -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine runs, or cannot be asked."""
+    """True if a process of this machine runs, or cannot be asked."""
     if os.name == "nt":
         return True  # asking would end it
     try:

@@ -182,7 +182,7 @@ async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:
 
 
 def _surely_fits(job: ScoringJob) -> bool:
-    """Whether no question of the job can be too long, without tokenising: a token has at least one byte of text."""
+    """True if no question of the job can be too long, without tokenising: a token has at least one byte of text."""
     longest = job.stage.scorer.context_length
     if longest is None:
         return True

@@ -170,11 +170,11 @@ class CallMetric:
     call: Callable[[Any], Any]
     """Takes a response, a TextItem, or a list of all."""
     takes_all: bool = False
-    """Whether it is called once with all responses and returns a list."""
+    """True if it is called once with all responses and returns a list."""
     read: Callable[[Any], ItemScore] = number_score
     """Reads the score from what was returned for a response."""
     asynchronous: bool = False
-    """Whether the calls return awaitables that may run concurrently."""
+    """True if the calls return awaitables that may run concurrently."""
     timeout_seconds: float | None = None
     unit: str = "score"
 
@@ -263,7 +263,7 @@ def _finished(value: Any) -> Any:
 
 
 def _is_asynchronous(function: Callable[..., Any]) -> bool:
-    """Whether calling it returns an awaitable: an async function, or an object with an async ``__call__``."""
+    """True if calling it returns an awaitable: an async function, or an object with an async ``__call__``."""
     call = getattr(type(function), "__call__", None)  # noqa: B004 - the call itself is looked at
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 

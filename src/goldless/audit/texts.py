@@ -89,7 +89,7 @@ def text_findings(study: Study) -> list[Finding]:
 
 
 def repeats_prompts(study: Study) -> bool:
-    """Whether an agent's responses are its prompts again."""
+    """True if an agent's responses are its prompts again."""
     return bool(study.n_responses) and any(_repeated_prompts(_sampled(study)))
 
 

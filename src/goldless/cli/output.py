@@ -49,7 +49,7 @@ class Output:
 
     @property
     def with_details(self) -> bool:
-        """Whether signatures and numeric details are printed: where asked for, and where a run is kept."""
+        """True if signatures and numeric details are printed: where asked for, and where a run is kept."""
         return self.verbose or self.folder is not None
 
     def run(self, verb: Any, study: Study | None, own: Any, options: Options) -> Any:

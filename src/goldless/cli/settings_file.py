@@ -219,7 +219,7 @@ class Settings:
 
 
 def in_terminal() -> bool:
-    """Whether somebody can read a question and answer it."""
+    """True if somebody can read a question and answer it."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -48,7 +48,7 @@ class Format:
     """Of what is exported and a path; its keywords are the exporter's options."""
     exports: Callable[[Any], bool] = _is_run
     is_file: Callable[[Any], bool] | None = None
-    """Whether one file is written of this object, or a folder; None: the suffix tells."""
+    """True if one file is written of this object; False: a folder; None: the suffix tells."""
 
 
 BUILT_IN: Mapping[str, Exporter] = {
@@ -134,7 +134,7 @@ def exported_thing(source: Any, exporter: str) -> Any:
 
 
 def writes_file(exporter: Exporter, thing: Any) -> bool:
-    """Whether the exporter writes one file of this object, or a folder."""
+    """True if the exporter writes one file of this object; False: a folder."""
     decides = getattr(exporter, "is_file", None)
     return bool(exporter.suffix) if decides is None else bool(decides(thing))
 

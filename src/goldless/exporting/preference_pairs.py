@@ -25,7 +25,7 @@ Pair = dict[str, Any]
 
 
 def has_pairs(thing: Any) -> bool:
-    """Whether it is a run, or a study with judgements."""
+    """True for a run, and for a study with judgements."""
     return isinstance(thing, ScoredRun) or (isinstance(thing, Study) and "judgements" in thing.recorded)
 
 

@@ -53,7 +53,7 @@ class Scale:
     role: Literal["reviewer", "critic", "debater"] = "reviewer"
     """The role of the model that is asked."""
     pairwise: bool = True
-    """Whether two responses are compared, or one is rated."""
+    """True if two responses are compared; False if one is rated."""
     lowest: float = 0.0
     highest: float = 1.0
     labels: Mapping[str, float]

@@ -342,7 +342,7 @@ class Agreement:
     convention: Convention
     level: float
     complete: bool
-    """Whether no calls are left for another run of the same command."""
+    """True if no calls are left for another run of the same command."""
     criteria: tuple[CriterionAgreement, ...]
     """One per criterion of the labels, or only the requested one."""
     evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)

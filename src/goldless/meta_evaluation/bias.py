@@ -93,7 +93,7 @@ class BiasRow(Estimate):
 
     @property
     def shown(self) -> bool | None:
-        """Whether the interval excludes the neutral value.
+        """True if the interval excludes the neutral value.
 
         None: there is no interval or no neutral value, or there are fewer than ten tasks, too few to trust it.
         """
@@ -157,7 +157,7 @@ class BiasReport:
     unavailable: tuple[Unavailable, ...]
     notes: tuple[str, ...]
     complete: bool
-    """Whether no calls are left for another run of the same command."""
+    """True if no calls are left for another run of the same command."""
     signature: str
     review_signature: str | None = None
     """Of the reviewers' judgements; None: there are none."""

@@ -93,7 +93,7 @@ class Ceiling:
     raters: tuple[RaterAgreement, ...]
     """Empty if there are more than 50 raters, or if names are not those of people."""
     named: bool
-    """Whether the raters' names are those of people; if not, ratings were assigned to names at random."""
+    """True if the raters' names are those of people; if not, ratings were assigned to names at random."""
     note: str | None = None
     within: Mapping[str, Estimate] = field(default_factory=dict)
     """Of ratings and of preferences: mean over tasks of alpha within each, without the largest and smallest label."""
@@ -238,7 +238,7 @@ def _against_others(voices: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _sorted_by_name(voices: pl.DataFrame) -> bool:
-    """Whether every response's ratings ascend, or every one's descend, with the raters' names."""
+    """True if every response's ratings ascend, or every one's descend, with the raters' names."""
     step = pl.col("value").diff().over("unit", order_by="rater")
     unlike = voices.select(step.alias("step")).filter(pl.col("step").abs() > ROUNDING)["step"]
     return len(unlike) >= SURELY_SORTED and bool((unlike > 0).all() or (unlike < 0).all())

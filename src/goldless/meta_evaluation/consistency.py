@@ -86,11 +86,11 @@ class Consistency:
     """The signature of each score, by metric and scorer."""
     notes: tuple[str, ...]
     complete: bool = True
-    """Whether no calls are left for another run."""
+    """True if no calls are left for another run."""
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
 
     def findings(self) -> Iterator[Said]:
-        """Whether two scorers are shown to rank the agents alike: the whole interval of Spearman's is ALIKE or more."""
+        """True if two scorers are shown to rank the agents alike: the whole interval of Spearman's is ALIKE or more."""
         for row in self.rows:
             if row.coefficient != "spearman":
                 continue

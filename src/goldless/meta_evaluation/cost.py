@@ -96,9 +96,9 @@ class Cost:
     growth: str = ""
     """How calls grow, in words."""
     fixed: bool = False
-    """Whether the cost does not depend on the number of tasks, as with a budget of calls."""
+    """True if the cost does not depend on the number of tasks, as with a budget of calls."""
     even: bool = False
-    """Whether tokens are assumed equal on every task, so that an interval over tasks would be meaningless."""
+    """True if tokens are assumed equal on every task, so that an interval over tasks would be meaningless."""
     pace: CallPace | None = None
     """The model's calls in the journal."""
     scaled: ScaledCost | None = None

@@ -533,7 +533,7 @@ def p_of_passing(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -
 
 
 def rate(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -> tuple[Rating, str]:
-    """Whether an effect is what a sound metric shows, and why.
+    """True if an effect is what a sound metric shows, and why.
 
     A degradation passes if the whole interval is below 0, and fails if the metric is shown not to fall by more than the
     margin. A manipulation passes if the metric is shown not to rise by more than the margin, and otherwise fails if the

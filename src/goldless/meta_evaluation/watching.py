@@ -153,7 +153,7 @@ class Occasion:
     """Scores of the system by response; empty: none were given."""
     stream_hash: str | None = None
     restart: bool = False
-    """Whether the comparison starts anew here."""
+    """True if the comparison starts anew here."""
 
 
 def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:

@@ -222,7 +222,7 @@ class Wording:
 
     @property
     def worked(self) -> bool | str:
-        """Whether worked examples are shown first, or the column in which they have the same value."""
+        """True or False for worked examples shown first, or the column in which they have the same value."""
         _, examples, shown = str(self.template).partition(EXAMPLES)
         return shown.partition("-same-")[2] or bool(examples)
 

@@ -31,7 +31,7 @@ class CanaryReport:
     """The results of the canary checks."""
 
     tokens_counted: bool
-    """Whether the values are finite, at or below zero, and one per target token."""
+    """True if the values are finite, at or below zero, and one per target token."""
     copied_nats: float
     """Mean log p of a text given the same text."""
     shuffled_nats: float

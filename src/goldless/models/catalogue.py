@@ -38,7 +38,7 @@ class Service(Provider):
     keys: tuple[str, ...]  # the variables that may hold the key; the first that is set is used
     key_header: str = "Authorization: Bearer "
     own: bool = False
-    """Whether it is a server of the user's: it may need no key, and its address is part of a model's identity."""
+    """True if it is a server of the user's: it may need no key, and its address is part of a model's identity."""
     format: Literal["openai", "anthropic", "gemini"] = "openai"  # the wire format of chat calls
     listed: bool = True  # whether ``/v1/models`` lists what can be called
     seed: str = "seed"
@@ -228,7 +228,7 @@ def check_scorer(given: Any) -> None:
 
 
 def is_server(spec: str) -> bool:
-    """Whether a specification names a model that runs elsewhere or in a separate process."""
+    """True if a specification names a model that runs elsewhere or in a separate process."""
     provider = find_provider(spec)
     return provider is not None and not provider.local
 
@@ -240,12 +240,12 @@ def unopened_identity(spec: str) -> ModelIdentity | None:
 
 
 def is_local(identity: ModelIdentity) -> bool:
-    """Whether a model runs on this machine; False for an unknown provider."""
+    """True if a model runs on this machine; False for an unknown provider."""
     return getattr(PROVIDERS.get(identity.provider), "local", False)
 
 
 def is_small(identity: ModelIdentity) -> bool:
-    """Whether a model is too small to judge."""
+    """True if a model is too small to judge."""
     return getattr(PROVIDERS.get(identity.provider), "small", False)
 
 

@@ -56,7 +56,7 @@ class ChatLayout:
     end: str
     """End-of-sequence token."""
     add_begin: bool
-    """Whether a sequence without template starts with the beginning-of-sequence token."""
+    """True if a sequence without template starts with the beginning-of-sequence token."""
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ class ChatLayout:
         return None if texts is None else (*texts, *[""] * ended)
 
     def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer merges the end of the context with the start of the target when given both as one text.
+        """True if the tokenizer merges the end of the context with the start of the target when given both as one text.
 
         If so, the model was trained on the merged token and never saw the boundary where its log-probabilities would be
         read.

@@ -256,7 +256,7 @@ class Architecture:
     norm_epsilon: float
     rope_base: float
     rope_half_split: bool
-    """Whether the file's query and key rows are already in half-split order."""
+    """True if the file's query and key rows are already in half-split order."""
     vocabulary: int
 
 

@@ -31,7 +31,7 @@ Tokens = tuple[int, ...]
 Pair = tuple[Tokens, Tokens]
 """Token ids of a context and of the target that follows it."""
 Stop = Callable[[], bool]
-"""Whether the caller wants to stop; asked between steps."""
+"""True if the caller wants to stop; asked between steps."""
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class LocalEngine(ABC):
         """
         self.shares = shares
         self.reads_last = False
-        """Whether the last token of a target is computed, too: it is predicted and never read."""
+        """True if the last token of a target is computed, too: it is predicted and never read."""
         self._call_tokens = call_tokens
         self._call_positions = call_positions
         self._lock = threading.Lock()

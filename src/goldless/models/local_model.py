@@ -50,7 +50,7 @@ class LoadedModel:
     engine: LocalEngine | None
     """None after the model was closed."""
     together: bool = False
-    """Whether the requests of many tasks are computed faster in one call than task by task."""
+    """True if the requests of many tasks are computed faster in one call than task by task."""
 
 
 class LocalModel(ABC):

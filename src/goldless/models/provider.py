@@ -39,17 +39,17 @@ class Provider:
     make: Callable[[str, Use, Say], Model]
     """Opens a model from the text after the prefix. Nothing is loaded or sent before the model's ``prepare``."""
     local: bool
-    """Whether it computes on this machine and is therefore free; False: it runs elsewhere or in a separate process."""
+    """True if it computes on this machine and is therefore free; False: it runs elsewhere or in a separate process."""
     bare: bool = False
-    """Whether the prefix alone names the model, as in ``embedded``."""
+    """True if the prefix alone names the model, as in ``embedded``."""
     small: bool = False
-    """Whether its models are too small to judge."""
+    """True if its models are too small to judge."""
     price_id: str | None = None
     """Its id in the price table of genai-prices; None: it has no public prices."""
     unopened: Callable[[str], ModelIdentity] | None = None
     """The identity after the prefix, as far as known without a key. None: only an opened model knows."""
     choice: bool = True
-    """Whether its models may return probabilities of what they write."""
+    """True if its models may return probabilities of what they write."""
     batch_share: float | None = None
     """The price of a call in a batch as a share of the usual price; None: it takes no batches."""
     names: str = ""
@@ -57,4 +57,4 @@ class Provider:
     check_scorer: Callable[[str], None] | None = None
     """Raises CapabilityError for a model after the prefix that cannot score, without a key. None: any may."""
     reopened_by_name: bool = False
-    """Whether the name in an identity opens the same model, and is safe to take from a file, unlike an address."""
+    """True if the name in an identity opens the same model, and is safe to take from a file, unlike an address."""

@@ -115,7 +115,7 @@ class RequestLength:
 
     tokens: int
     exact: bool
-    """Whether the model counted it; otherwise it is an estimate, on the safe side for papers."""
+    """True if the model counted it; otherwise it is an estimate, on the safe side for papers."""
 
     def __str__(self) -> str:
         return f"{self.tokens:,} tokens" if self.exact else f"about {self.tokens:,} tokens (estimated)"

@@ -46,7 +46,7 @@ def without_turn_signs(text: str) -> str:
 
 
 def is_control(token: str, template: str, *, special: bool) -> bool:
-    """Whether only a chat template may write this added token of a tokenizer, never a text of people or models.
+    """True if only a chat template may write this added token of a tokenizer, never a text of people or models.
 
     Besides special tokens these are the ones in the template (Gemma's turns, Qwen's ``<think>``), and whatever else has
     the form of a sign: a known one, or any word in brackets (``[USER]``, ``<tool_sep>``). White space and HTML tags are

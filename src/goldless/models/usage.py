@@ -104,7 +104,7 @@ class Charge(NamedTuple):
     usage: Usage
     cost_usd: float | None  # None: price unknown
     estimated: bool
-    """Whether this is the most it can be, because the server does not say what it charged, or nothing credible."""
+    """True if this is the most it can be, because the server does not say what it charged, or nothing credible."""
 
 
 class Ledger:

@@ -94,7 +94,7 @@ class Stopped:
 
     @property
     def decided(self) -> bool:
-        """Whether the question has an answer."""
+        """True if the question has an answer."""
         return self.reason == "decided"
 
     @property

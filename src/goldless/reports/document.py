@@ -238,7 +238,7 @@ class Unreadable:
     file: str
     reason: str
     is_object: bool = False
-    """Whether it is a JSON object, but with fields that this version does not expect."""
+    """True if it is a JSON object, but with fields that this version does not expect."""
 
     def __str__(self) -> str:
         """A sentence without its full stop."""

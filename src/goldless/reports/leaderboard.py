@@ -188,7 +188,7 @@ class Leaderboard(Tabled):
 
     @property
     def counts_pairs(self) -> bool:
-        """Whether asked, used and missing count pairs of responses; else they count responses.
+        """True if asked, used and missing count pairs of responses; else they count responses.
 
         A signature says what single responses are compared with. Custom metrics do not say so: for them, responses are
         counted if scores were used and no pair has one.
@@ -409,7 +409,7 @@ class Leaderboards:
     open: int = 0
     """Number missing for a temporary cause; 0 if no model was called."""
     complete: bool = True
-    """Whether everything requested was collected, so that running the command again would change nothing."""
+    """True if everything requested was collected, so that running the command again would change nothing."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Missing evidence by cause."""
     tasks_without_peers: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ class Column:
 
     @property
     def left(self) -> bool:
-        """Whether it is a text column, left-aligned."""
+        """True if it is a text column, left-aligned."""
         return self.kind in {"text", "name", "plot"}
 
     def text(self, row: Mapping[str, Any]) -> str:

@@ -168,7 +168,7 @@ class ReviewReport:
     failures: Mapping[str, int] = field(default_factory=dict)
     """Missing judgements and exam answers by cause."""
     complete: bool = True
-    """Whether everything requested was collected, so that running the command again would change nothing."""
+    """True if everything requested was collected, so that running the command again would change nothing."""
     notes: tuple[str, ...] = ()
     KEYS = (
         *("study", "fingerprint", "scale", "exams", "convention", "signature", "reviewers", "nobody_passed:nobody"),

@@ -124,7 +124,7 @@ class RunFolder:
 
     @property
     def has_results(self) -> bool:
-        """Whether there is a file with results, readable or not."""
+        """True if there is a file with results, readable or not."""
         return any((self.path / f"{name}.json").is_file() for name in RESULTS)
 
     @cached_property

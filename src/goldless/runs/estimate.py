@@ -216,7 +216,7 @@ class Counter:
 
     @property
     def writes(self) -> bool:
-        """Whether its calls write texts that are scored later."""
+        """True if its calls write texts that are scored later."""
         return self.part.name == SYNOPSIS_WRITER or self.part.name.startswith("rewriter")
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:

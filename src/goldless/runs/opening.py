@@ -103,7 +103,7 @@ class OpenModel:
 
     @property
     def local(self) -> bool:
-        """Whether it computes on this machine, or on a fleet of such, one request at a time in each process."""
+        """True if it computes on this machine, or on a fleet of such, one request at a time in each process."""
         return is_local(self.identity)
 
     @property

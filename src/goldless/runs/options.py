@@ -432,12 +432,12 @@ class Options:
 
     @property
     def overlapping(self) -> bool:
-        """Whether the human exam's pairs are tested on as well."""
+        """True if the human exam's pairs are tested on as well."""
         return self.overlap or self.convention != "default"
 
     @property
     def judges_own_family(self) -> bool:
-        """Whether a reviewer judges agents of its own family."""
+        """True if a reviewer judges agents of its own family."""
         return self.own_family or self.convention != "default"
 
     def usual_thresholds(self, candidates: int) -> dict[str, Threshold]:

@@ -141,7 +141,7 @@ class Need:
     """What each metric needs."""
 
     def any(self, *flags: str) -> bool:
-        """Whether a metric needs all of these, such as ``control`` and ``marginals``."""
+        """True if a metric needs all of these, such as ``control`` and ``marginals``."""
         return any(all(getattr(one, flag) for flag in flags) for one in self.wanted)
 
 
@@ -159,7 +159,7 @@ class RunPlan:
     until: Until | None
     """The question that decides how many tasks are asked; None: all are."""
     reviews: bool = False
-    """Whether it is the plan of a review, whose only evidence is that of reviewers."""
+    """True if it is the plan of a review, whose only evidence is that of reviewers."""
     people: People = People()  # noqa: RUF009 - it is frozen
     """What a review is held against."""
     metrics: tuple[Metric, ...] = ()
@@ -173,7 +173,7 @@ class RunPlan:
     preprocessors: tuple[Preprocessor, ...] = ()
     """Rewrites recorded in the study."""
     rewriting: bool = False
-    """Whether a rewriter has to write more."""
+    """True if a rewriter has to write more."""
     synopses: tuple[str, ...] = ()
     """Synopses that a model has to write."""
 
@@ -218,12 +218,12 @@ class RunPlan:
 
     @property
     def asks_models(self) -> bool:
-        """Whether any model is needed."""
+        """True if any model is needed."""
         return not self.options.recorded and (self.reviews or any(metric.needs.model for metric in self.metrics))
 
     @property
     def needs_peers(self) -> bool:
-        """Whether responses are compared with each other, beyond what is recorded."""
+        """True if responses are compared with each other, beyond what is recorded."""
         called = not self.options.recorded
         return any((called and metric.needs.compares) or metric.needs.peers for metric in self.metrics)
 

@@ -83,7 +83,7 @@ class Replay:
 
     study: str
     texts_as_noted: bool
-    """Whether the texts are those that the run noted the hash of."""
+    """True if the texts are those that the run noted the hash of."""
     parts: tuple[ReplayedPart, ...]
     KEYS = ("study", "outcome", "texts_as_noted", "values", "parts")
 

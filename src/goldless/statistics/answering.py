@@ -52,7 +52,7 @@ class Versus:
         return [] if decided else [self.first, self.second]
 
     def matters(self, beats: BoolArray, first: int, second: int) -> bool:  # noqa: ARG002 - as of every question
-        """Whether a comparison is part of the answer, or of what is missing to it."""
+        """True if a comparison is part of the answer, or of what is missing to it."""
         return True
 
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:

@@ -48,7 +48,7 @@ class ChangeEvidence:
     ranked: int
     """Values that had earlier ones to be ranked among."""
     alarm: bool
-    """Whether the evidence reached 1 / alpha on this or an earlier occasion."""
+    """True if the evidence reached 1 / alpha on this or an earlier occasion."""
 
 
 def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: int = 0) -> list[ChangeEvidence]:

@@ -48,7 +48,7 @@ ALIASES = {
 
 
 def is_empty(value: Any) -> bool:
-    """Whether the cell is empty: null, NaN or the empty text.
+    """True if the cell is empty: null, NaN or the empty text.
 
     CSV cannot distinguish null from the empty text, so the other formats do not either.
     """
@@ -202,7 +202,7 @@ class Checking:
 
     @property
     def broken(self) -> bool:
-        """Whether a row may have been lost, so that other tables cannot be checked against this one."""
+        """True if a row may have been lost, so that other tables cannot be checked against this one."""
         return self._problems.total - self._before > self.duplicates
 
     def cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:

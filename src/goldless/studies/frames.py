@@ -121,7 +121,7 @@ class Listed:
 
 
 def is_task_column(column: str) -> bool:
-    """Whether the column describes the task rather than the response, in a table that has both."""
+    """True if the column describes the task rather than the response, in a table that has both."""
     return column in {"prompt", "reference"} or (column.startswith(SYNOPSIS) and column != SYNOPSIS)
 
 
@@ -242,9 +242,9 @@ class Responses:
     samples: Mapping[str, str]
     """The agent of each sample, by the sample's name."""
     whole: bool
-    """Whether every row was read, so that labels can be checked against them."""
+    """True if every row was read, so that labels can be checked against them."""
     chats: bool = False
-    """Whether texts were given as chats."""
+    """True if texts were given as chats."""
 
 
 NO_RESPONSES = Responses(pl.DataFrame(schema=dict.fromkeys(REQUIRED, pl.String)), {}, whole=False)

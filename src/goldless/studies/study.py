@@ -74,7 +74,7 @@ class Study:
         self.recorded_tables = recorded_tables
         """Recorded evidence and unknown tables, by name."""
         self.part_of_whole = part_of_whole
-        """Whether recorded tables may have other tasks and agents."""
+        """True if recorded tables may have other tasks and agents."""
         self.origin = origin
         """How it was read; None if it is not from files."""
 

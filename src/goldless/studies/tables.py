@@ -300,7 +300,7 @@ def _text_lines(stream: IO[bytes], offset: int, file: str, problems: Problems) -
 
 
 def _is_utf8(line: bytes, offset: int, number: int, file: str, problems: Problems) -> bool:
-    """Whether a line is UTF-8; if not, it is reported."""
+    """True if a line is UTF-8; if not, it is reported."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
@@ -343,12 +343,12 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether this is a Parquet table, in one file or in parts."""
+    """True if this is a Parquet table, in one file or in parts."""
     return path.suffix.lower() == ".parquet" or path.is_dir()
 
 
 def is_table(path: Path) -> bool:
-    """Whether this is a file with a table extension, or a folder of table parts."""
+    """True if this is a file with a table extension, or a folder of table parts."""
     if path.name.startswith("."):
         return False
     return any(path.glob(PARTS)) if path.is_dir() else path.suffix.lower() in FORMATS and path.is_file()

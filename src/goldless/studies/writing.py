@@ -34,7 +34,7 @@ class Exporter(Protocol):
         """Extension of its files, such as ".xlsx"; empty for a folder."""
 
     def exports(self, thing: Any) -> bool:
-        """Whether it can write this object: a ``Study``, a leaderboard or another result."""
+        """True if it can write this object: a ``Study``, a leaderboard or another result."""
 
     def write(self, thing: Any, path: Path) -> None:
         """Write the object to a free path; on an error, nothing may be left there.

@@ -65,7 +65,7 @@ class Crew:
         self._free: asyncio.Queue[int] = asyncio.Queue()
         """Workers that have loaded the models and have no call."""
         self._placed = False
-        """Whether there was ever room for a worker."""
+        """True if there was ever room for a worker."""
         self._numbers = 0
         self._growing: asyncio.Task[None] | None = None
         self._broken: GoldlessError | None = None
@@ -294,7 +294,7 @@ async def _result(reference: Any, seconds: float | None) -> Any:
 
 
 def belongs_on_fleet(given: Any) -> bool:
-    """Whether a model computes where it is opened; a server is called from here, whoever computes for it."""
+    """True if a model computes where it is opened; a server is called from here, whoever computes for it."""
     if isinstance(given, str):
         provider = find_provider(given)
         return provider is not None and provider.local

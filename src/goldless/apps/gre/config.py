@@ -145,7 +145,7 @@ class EditionConfig(ConfigPart):
     """All settings of an edition."""
 
     demonstration: bool = False
-    """Whether its papers and reviews are invented, so that its numbers are not results."""
+    """True if its papers and reviews are invented, so that its numbers are not results."""
     collect: CollectConfig | None = None
     models: Mapping[str, ModelConfig] = field(default_factory=dict)
     """By the agent's name."""

@@ -153,7 +153,7 @@ class Edition:
 
 
 def is_edition(folder: Path) -> bool:
-    """Whether a folder has the config of an edition."""
+    """True if a folder has the config of an edition."""
     return (folder / CONFIG).is_file()
 
 

@@ -203,7 +203,7 @@ class _Api:
 
 
 def _is_final(reply: requests.Response) -> bool:
-    """Whether a reply may be kept, as it is not likely to change. Takes the token out of it."""
+    """True if a reply may be kept, as it is not likely to change. Takes the token out of it."""
     for redirect in reply.history:  # requests-cache takes the token out of the last request only
         redirect.request.headers.pop("Authorization", None)
     if reply.status_code != 200:
@@ -212,7 +212,7 @@ def _is_final(reply: requests.Response) -> bool:
 
 
 def _is_answer(reply: requests.Response) -> bool:
-    """Whether a reply is what was asked for, and not the page or message of a proxy."""
+    """True if a reply is what was asked for, and not the page or message of a proxy."""
     kind = _asked(reply)
     if kind == "pdf":
         return b"%PDF-" in reply.content[:1024] or reply.content.lstrip()[:1] not in {b"<", b"{"}
@@ -253,7 +253,7 @@ class _Note:
 
     @property
     def outcome(self) -> Reason | None:
-        """Whether the submission was taken back or never reviewed.
+        """True if the submission was taken back or never reviewed.
 
         On API v2 the name of the venue it now belongs to decides: a withdrawal that was undone leaves its invitation
         behind. On API v1 a note moves to another invitation, and its venue is often empty.
@@ -265,7 +265,7 @@ class _Note:
         return next((name for name, pattern in OUTCOMES.items() if any(map(pattern.search, said))), None)
 
     def is_review(self, review_name: str) -> bool:
-        """Whether it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
+        """True if it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
         if self.api == 2:
             return any(one.endswith(f"/-/{review_name}") for one in self.invitations)
         return any(one.lower().endswith(REVIEWS_V1) for one in self.invitations)

@@ -17,17 +17,17 @@ REFERENCE = "reference"
 
 
 def is_reference(agent: str) -> bool:
-    """Whether an agent is a reference, which is not ranked."""
+    """True if an agent is a reference, which is not ranked."""
     return re.fullmatch(rf"{REFERENCE}\d+", agent) is not None
 
 
 def is_person(agent: str) -> bool:
-    """Whether an agent is a person: the baseline, or a reference."""
+    """True if an agent is a person: the baseline, or a reference."""
     return agent == HUMAN or is_reference(agent)
 
 
 def reads_as_person(name: str) -> bool:
-    """Whether a name would suggest a person, so that no model may have it."""
+    """True if a name would suggest a person, so that no model may have it."""
     return re.fullmatch(rf"\s*(?:{HUMAN}|{REFERENCE})\d*\s*", name, re.IGNORECASE) is not None
 
 

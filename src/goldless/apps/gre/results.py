@@ -438,7 +438,7 @@ class ScoreHold:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Whether scores hold under hidden instructions."""
+    """True if scores hold under hidden instructions."""
 
     metric: str
     papers: int
@@ -513,7 +513,7 @@ class EditionResult:
     """None: no model has written reviews."""
     preregistered: Registered | None = None
     injected: Holding | None = None
-    """Whether scores hold under hidden instructions; None: no paper has any."""
+    """True if scores hold under hidden instructions; None: no paper has any."""
     submissions: Submissions | None = None
     standing: Standing | None = None
     """How firm the ranking of the edition's own results is; None: they are not there."""

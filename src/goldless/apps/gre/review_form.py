@@ -96,12 +96,12 @@ def sections_and_extra(content: Mapping[str, Any]) -> tuple[dict[str, str], dict
 
 
 def says_something(sections: Mapping[str, str]) -> bool:
-    """Whether there is a letter or digit in any section: a review of dashes is empty."""
+    """True if there is a letter or digit in any section: a review of dashes is empty."""
     return any(letter.isalnum() for text in sections.values() for letter in text)
 
 
 def reads_as_text(value: Any) -> bool:
-    """Whether a value is more than a rating or a choice, by itself: more than few words, and no point of a scale."""
+    """True if a value is more than a rating or a choice, by itself: more than few words, and no point of a scale."""
     return isinstance(value, str) and len(value.split()) > FEW_WORDS and not _SCALE_POINT.fullmatch(value)
 
 

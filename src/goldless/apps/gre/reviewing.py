@@ -90,7 +90,7 @@ class GeneratedReview:
 
     @property
     def is_open(self) -> bool:
-        """Whether another run would request it again."""
+        """True if another run would request it again."""
         return self.failure in OPEN_KINDS
 
 

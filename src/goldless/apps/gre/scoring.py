@@ -149,7 +149,7 @@ async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Eva
 
 
 def _would_lose(folder: Path, result: EditionResult, evaluation: Evaluation) -> bool:
-    """Whether the run folder has results that would be lost if these were written into it.
+    """True if the run folder has results that would be lost if these were written into it.
 
     They are there again where every leaderboard of before comes with the same signature, on all papers as on clean
     ones; a file of leaderboards that cannot be read is kept as well.

@@ -115,7 +115,7 @@ class Tokens:
         return tuple(f"Bearer {token}".encode() for token in found)
 
     def admit(self, authorization: str) -> bool:
-        """Whether an Authorization header has one of them; compared in constant time."""
+        """True if an Authorization header has one of them; compared in constant time."""
         brought = authorization.encode(errors="surrogateescape")
         return sum(hmac.compare_digest(brought, accepted) for accepted in self._accepted) > 0  # all are compared
 

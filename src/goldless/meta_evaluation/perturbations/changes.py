@@ -149,7 +149,7 @@ def delete_as_published(text: str, *, sections: Sequence[str] = SECTIONS) -> str
 
 
 def _every_second(units: Sequence[Unit]) -> list[tuple[Unit, bool]]:
-    """Whether each stays: headings, and of the sentences of a section the first, third and so on."""
+    """True if each stays: headings, and of the sentences of a section the first, third and so on."""
     found, place = [], 0
     for unit in units:
         place = 0 if unit.heading else place + 1

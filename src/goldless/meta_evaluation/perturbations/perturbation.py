@@ -80,11 +80,11 @@ class Perturbation:
     apply: Apply
     """Changes the responses of a setting one by one; ``of_text`` makes it from a function of the text."""
     needs_writer: bool = False
-    """Whether it needs a chat model."""
+    """True if it needs a chat model."""
     scope: Literal["candidate", "everybody"] = "candidate"
     """``everybody``: all responses are changed alike, including those that the candidate is compared with."""
     by_default: bool = True
-    """Whether it is applied if none is named; otherwise it has to be requested."""
+    """True if it is applied if none is named; otherwise it has to be requested."""
     forms: tuple[Perturbation, ...] = ()
     """Other forms of it, named ``NAME[WORD]``."""
 
@@ -158,7 +158,7 @@ class PerturbedText:
     text: str | None
     """None: missing, ``failure`` says why."""
     unchanged: bool
-    """Whether the perturbation did not change the text, ignoring white space."""
+    """True if the perturbation did not change the text, ignoring white space."""
     failure: CallFailure | None = None
 
     @property

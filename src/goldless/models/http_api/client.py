@@ -117,16 +117,16 @@ class AttemptError(GoldlessError):
 
     @property
     def is_answer(self) -> bool:
-        """Whether this is the server's final word: a rejection or an unusable reply, not an outage."""
+        """True if this is the server's final word: a rejection or an unusable reply, not an outage."""
         return self.kind in {"rejected", "bad_reply"}
 
     @property
     def is_outage(self) -> bool:
-        """Whether the server is down, or not yet up, rather than failing at this call."""
+        """True if the server is down, or not yet up, rather than failing at this call."""
         return self.retryable and (self.kind == "connection" or self.status in _OUTAGE_STATUSES)
 
     def names(self, parameter: str) -> bool:
-        """Whether the server rejects this parameter by name."""
+        """True if the server rejects this parameter by name."""
         return self.param == parameter or re.search(rf"\b{parameter}\b", self.message, re.IGNORECASE) is not None
 
 

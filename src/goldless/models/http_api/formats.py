@@ -68,7 +68,7 @@ class ServerParameters:
 
     @property
     def thinks(self) -> bool:
-        """Whether the model may think before it writes, within the same limit; so do those with one of these names."""
+        """True if the model may think before it writes, within the same limit; so do those with one of these names."""
         named = self.limits[0] in {"max_completion_tokens", "maxOutputTokens"}
         return named or bool(self.effort or self.thinking or self.seen_thinking)
 

@@ -217,7 +217,7 @@ class WeightFormat(NamedTuple):
 
     package: str
     on_cpu: bool
-    """Whether it works without a CUDA device."""
+    """True if it works without a CUDA device."""
     description: str
     config: Callable[[torch.dtype], Any]
     """The quantisation config of transformers, for a compute precision."""

@@ -73,7 +73,7 @@ class TorchEngine(LocalEngine):
             # a model with several kinds of layers has a dictionary for each
             ropes = [rope, *(part for part in rope.values() if isinstance(part, dict))]
             self.rotates_by_length = any((r.get("rope_type") or r.get("type")) in ROTATED_BY_LENGTH for r in ropes)
-            """Whether the same beginning is computed differently in a long text than in a short one."""
+            """True if the same beginning is computed differently in a long text than in a short one."""
             position_bytes = None if self.rotates_by_length else self._shared_position_bytes()
         tokens, positions = CPU_TOKENS, CPU_POSITIONS
         if self.device.type == "cuda":
@@ -94,7 +94,7 @@ class TorchEngine(LocalEngine):
 
     @property
     def has_apart_head(self) -> bool:
-        """Whether the head can run on some positions alone."""
+        """True if the head can run on some positions alone."""
         return self._rule is not None
 
     def score(self, requests: Sequence[Pair], *, cancelled: Stop = lambda: False) -> list[FloatArray]:
@@ -177,7 +177,7 @@ class TorchEngine(LocalEngine):
         return found
 
     def differ(self, logprobs: Sequence[float], requests: Sequence[Pair]) -> bool:
-        """Whether log p of the requests' targets are others than those of each request computed alone."""
+        """True if log p of the requests' targets are others than those of each request computed alone."""
         alone: list[float] = []
         with torch.inference_mode():
             for context, target in requests:
@@ -248,7 +248,7 @@ def tensor_bytes(tensor: Any) -> int:
 
 
 def short_of_memory(error: BaseException) -> bool:
-    """Whether this is an out-of-memory error, of a GPU or of torch on the CPU."""
+    """True if this is an out-of-memory error, of a GPU or of torch on the CPU."""
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: " in str(error)
 
 

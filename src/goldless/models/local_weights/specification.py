@@ -121,7 +121,7 @@ def adapter_record(folder: Path | None) -> dict[str, Any]:
 
 
 def is_folder(written: str) -> bool:
-    """Whether this is a folder; False for what is not even a valid path."""
+    """True if this is a folder; False for what is not even a valid path."""
     return os.path.isdir(os.path.expanduser(written))  # noqa: PTH111, PTH112 - pathlib's raise
 
 

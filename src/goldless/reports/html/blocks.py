@@ -156,7 +156,7 @@ class Section:
     title: str
     blocks: tuple[Block, ...]
     appendix: bool = False
-    """Whether it is folded, after all others."""
+    """True if it is folded, after all others."""
 
 
 SectionMaker = Callable[["RunFolder"], Section | None]

@@ -381,7 +381,7 @@ class Point:
     tone: str = "blue"
     hint: str = ""
     named: bool = True
-    """Whether to label it if there is room."""
+    """True if to label it if there is room."""
     size: float = 4.5
 
 
@@ -531,7 +531,7 @@ class HeatCell:
     """Shown if there is not."""
     hint: str = ""
     sure: bool = True
-    """Whether the text is emphasised."""
+    """True if the text is emphasised."""
     behind: str | None = None
     """The texts behind it, as the page's script reads them."""
 

@@ -44,7 +44,7 @@ def label(name: object, longest: int = LONGEST_LABEL) -> str:
 
 
 def is_shortened(name: object) -> bool:
-    """Whether a label shows less than the name."""
+    """True if a label shows less than the name."""
     return len(visible(name)) > LONGEST_LABEL
 
 
@@ -84,7 +84,7 @@ def fitted(name: object, width: float, size: float = 12.5) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number that fits a float."""
+    """True if it is a finite number that fits a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:

@@ -32,7 +32,7 @@ Shown = Mapping[str, Mapping[str, list[int]]]
 
 
 def has_texts(run: RunFolder) -> bool:
-    """Whether the folder has texts and scores of single responses."""
+    """True if the folder has texts and scores of single responses."""
     return run.all_scores is not None and bool(run.files("responses"))
 
 

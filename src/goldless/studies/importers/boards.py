@@ -130,7 +130,7 @@ class ArenaHard(LogImporter):
     task_columns = ("category",)
 
     def is_ours(self, path: Path) -> bool:
-        """Whether a file is in its format; questions of other tools may have the same keys, but no category."""
+        """True if a file is in its format; questions of other tools may have the same keys, but no category."""
         return super().is_ours(path) and bool(first_keys(path) & {"ans_id", "games", "category"})
 
     def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:

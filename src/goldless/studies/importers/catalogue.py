@@ -36,7 +36,7 @@ class Importer(Protocol):
         """What it reads, in a few words, such as "logs of inspect"."""
 
     def recognises(self, path: Path) -> bool:
-        """Whether the file or folder is in its format; must be cheap, by name and first bytes."""
+        """True if the file or folder is in its format; must be cheap, by name and first bytes."""
 
     def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any] | Log:
         """Read a ``Log``, or the tables of the study with the names and columns of goldless's own tables.

@@ -236,7 +236,7 @@ def prompt_of(given: Any) -> str | None:
 
 
 def is_judged(name: str, score: Any) -> bool:
-    """Whether a model gave the score: a model grader of Inspect keeps its transcript in the metadata."""
+    """True if a model gave the score: a model grader of Inspect keeps its transcript in the metadata."""
     return "model_graded" in name or "grading" in (score.metadata or {})
 
 

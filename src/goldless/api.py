@@ -33,7 +33,7 @@ VERBS = {
 }
 """Functions and their verbs."""
 REWARDING = ("metrics", "scorer", "templates", "control_tasks", "seed", "budget_usd", "price", "journal", *CALLING)
-"""How a scorer is asked for rewards."""
+"""Options for asking a scorer for rewards."""
 
 
 def __getattr__(name: str) -> Any:
@@ -77,7 +77,7 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
 
 
 def _signature(verb: Verb, places: Sequence[str], names: Mapping[Any, Mapping[str, str]]) -> inspect.Signature:
-    """What ``help`` and notebooks show: places, then every option under its own name, with its default."""
+    """Signature that ``help`` and notebooks show: places, then every option under its own name, with its default."""
     keys = {
         key: defaults(model).get(field, MISSING)
         for model, known in names.items()

@@ -23,7 +23,7 @@ def _texts(*names: str) -> Schema:
 
 
 FAILURE: Schema = _texts("failure", "failure_message")
-"""Why a value is missing: kind and message; both null if it is present."""
+"""The reason why a value is missing: kind and message; both null if it is present."""
 TOKENS = "logprobs_nats"
 """The column of per-token values: kept on disk and read only to show tokens."""
 LOGPROBS: Schema = {
@@ -126,7 +126,7 @@ class Evidence:
     synopses: pl.DataFrame = field(default_factory=lambda: empty(SYNOPSES))
     judgements: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
     described: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What signatures say about a table: its source and settings."""
+    """The description of a table in signatures: its source and settings."""
     with_tokens: Callable[[], pl.LazyFrame] | None = None
     """The log-probabilities with their per-token values, read from disk on demand; None: there are none."""
 
@@ -227,7 +227,7 @@ class JudgementEvidence:
 
 @dataclass(frozen=True, slots=True)
 class GenerationEvidence:
-    """What a model wrote for a task."""
+    """The text that a model wrote for a task."""
 
     writer: str
     """The writer's short name."""
@@ -235,9 +235,9 @@ class GenerationEvidence:
     reply: str | None = None
     """The text as the model wrote it, even if unusable; None: no reply."""
     failure: CallFailure | None = None
-    """Why the text is missing."""
+    """The reason why the text is missing."""
     finish: str | None = None
-    """How the reply ended: ``stop``, or ``length`` where it was cut at its limit."""
+    """The way the reply ended: ``stop``, or ``length`` where it was cut at its limit."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     """Tokens charged when the call was made; None: no reply, or not reported."""

@@ -21,11 +21,11 @@ from goldless.errors import UserError
 from goldless.processes import has_ended, this_process
 
 POLARS_FAILED = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""What polars raises where a table is damaged; a panic of its is no ``Exception``."""
+"""Errors that polars raises where a table is damaged; a panic of its is no ``Exception``."""
 
 LEFTOVER = re.compile(r"\..+\.([0-9a-f]{8}-\d+)(\.\w+)?")
 OLD_SECONDS = 24 * 3600
-"""What processes of other machines left aside is removed after this time."""
+"""Leftovers of processes on other machines are removed after this time."""
 FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -96,7 +96,7 @@ def _told(folder: Path) -> Iterator[None]:
 
 
 def cannot_write(place: Path | str, error: Exception) -> UserError:
-    """What to say where writing to a place failed."""
+    """The error to raise where writing to a place failed."""
     code = error.errno if isinstance(error, OSError) else None
     if code is None and (said := re.search(r"os error (\d+)", str(error))):  # as Rust words it
         code = int(said[1])

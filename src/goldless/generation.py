@@ -17,18 +17,18 @@ ESTIMATE_MARGIN = 0.05
 """Share of a context left free when material is cut by estimated tokens."""
 
 Cut = Literal["missing", "keep"]
-"""What happens to a reply that reached its limit: ``missing``, or kept up to the limit."""
+"""The treatment of a reply that reached its limit: ``missing``, or kept up to the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationStage:
-    """How tasks are sent to a writer: the system prompt, then the task's unchanged prompt."""
+    """The way tasks are sent to a writer: the system prompt, then the task's unchanged prompt."""
 
     writer: Writer
     system: str
     _: KW_ONLY
     what: str = "text"
-    """What is written, for messages."""
+    """A name for what is written, for messages."""
     max_tokens: int = MOST_TOKENS
     temperature: float = 0.0
     seed: int | None = None

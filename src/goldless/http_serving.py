@@ -90,7 +90,7 @@ def is_local(request: web.Request) -> bool:
 
 
 def foreign_request(request: web.Request) -> str:
-    """Why a page for this machine alone must not be given: another host name, or a page of another site that loads it.
+    """The reason to refuse a page for this machine alone: another host name, or a page of another site that loads it.
 
     Empty: it may be given.
     """

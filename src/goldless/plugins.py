@@ -44,7 +44,7 @@ class Plugin:
     value: Any = None
     """The object it adds; None if it could not be loaded."""
     failure: str | None = None
-    """Why it cannot be used; None: it can."""
+    """The reason why it cannot be used; None: it can."""
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the agents were given to do (w in the papers)."""
+    """The work that the agents were given (w in the papers)."""
 
     task: str
     """Its name, unique in the study."""
@@ -103,7 +103,7 @@ FailureKind = Literal[
     "no_control",
     "not_recorded",
 ]
-"""Why a call returned nothing usable.
+"""The reason why a call returned nothing usable.
 
 ``rejected``: the server does not accept this request (bad request, no such model, bad key).
 ``refused``: the model declined to answer. ``bad_reply``: the server's reply cannot be used.
@@ -148,7 +148,7 @@ class ItemScore:
     score: float | None
     """Higher is better. None: missing."""
     problem: str | None = None
-    """Why it is missing, if the metric says so."""
+    """The reason why it is missing, if the metric says so."""
 
 
 class ItemMetric(Protocol):

@@ -110,7 +110,7 @@ class ScoringStage:
         return await self.encoded(self.asked(task, question, texts))
 
     def asked(self, task: Task, question: Question, texts: Texts) -> Asked | CallFailure:
-        """What the scorer is shown, or why it cannot be."""
+        """The messages and the text that the scorer is shown, or why it cannot be."""
         target = texts[question.target_key]
         given = None if question.given is None else texts[question.given]
         for text in (target, given):

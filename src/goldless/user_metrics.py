@@ -210,7 +210,7 @@ class CallMetric:
         )
 
     async def _outcomes(self, given: Sequence[Any]) -> list[Any]:
-        """What each call returned or raised, in order."""
+        """The value that each call returned or the error it raised, in order."""
         found: dict[int, Any] = {}
         late, done, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
 
@@ -295,7 +295,7 @@ def _prints_to_standard_error() -> Iterator[None]:
 
 @functools.cache
 def _made(found: Callable[[], Any], name: str, advice: str) -> Any:
-    """What the class or function returns when called without arguments; once, for it may load a model."""
+    """The result of calling the class or function without arguments; once, for it may load a model."""
     try:
         return found()
     except Exception as error:

@@ -10,7 +10,7 @@ class Finding:
     """Something a reader of the ranking should know."""
 
     kind: str
-    """Which check found it, such as ``same-text``."""
+    """The check that found it, such as ``same-text``."""
     agents: tuple[str, ...]
     """The agents it concerns."""
     message: str

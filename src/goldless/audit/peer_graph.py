@@ -26,7 +26,7 @@ LEAST_AGENTS = 4
 CLEAR = 3.0
 """Standard errors that a link or the difference of a block must exceed."""
 ROUNDING = 1e-9
-"""What is left over is rounding below this share of the largest mean: where all tasks agree there is no other error."""
+"""A remainder below this share of the largest mean is rounding: where all tasks agree there is no other error."""
 MORE = 1.5
 """Each two agents of a block share this many times what any of them shares with others (AlpacaEval's models: 1.1)."""
 OUTSIDE = 0.1
@@ -61,7 +61,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class PeerGraph:
-    """What agents predict of each other under one metric."""
+    """The agents that predict each other under one metric."""
 
     agents: tuple[str, ...]
     links: tuple[PeerLink, ...]
@@ -145,7 +145,7 @@ def _both_directions(pairs: pl.DataFrame, agents: Sequence[str]) -> tuple[FloatA
 
 
 def _levels(means: FloatArray, known: BoolArray) -> FloatArray:
-    """What one level for each agent explains of a symmetric table, by least squares over the pairs that are known."""
+    """The part of a symmetric table that one level for each agent explains, by least squares over the known pairs."""
     size = len(means)
     first, second = np.nonzero(np.triu(known, 1))
     design = np.zeros((len(first), size))

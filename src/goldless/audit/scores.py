@@ -1,4 +1,4 @@
-"""What scores show beside the texts: metrics that contradict each other, or that say no more than length."""
+"""Findings from scores beside the texts: metrics that contradict each other, or that say no more than length."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AuditedRanking:
 
 
 def score_findings(study: Study, rankings: Sequence[AuditedRanking]) -> list[Finding]:
-    """What the metrics of one run show beside each other."""
+    """Findings from the metrics of one run, compared with each other."""
     compared = [ranking for ranking in rankings if ranking.metric != "length"]
     agents = [agent.agent for agent in study.agents]
     return [*_beyond_the_prompt(agents, compared), *_contradictions(compared), *_only_length(study, compared)]

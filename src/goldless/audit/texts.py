@@ -1,4 +1,4 @@
-"""What the texts alone show: repeated texts, near-identical agents, copied prompts, other languages, refusals.
+"""Findings from the texts alone: repeated texts, near-identical agents, copied prompts, other languages, refusals.
 
 No model is asked. Of large studies evenly spaced tasks are read, always the same ones.
 """
@@ -68,7 +68,7 @@ class _Sample:
 
 
 def study_warnings(study: Study) -> Iterator[str]:
-    """What to know about a study before it is scored: too few tasks, and what its texts show."""
+    """Warnings about a study before it is scored: too few tasks, and what its texts show."""
     shared = sum(len(responses) > 1 for _, responses in study) if study.n_responses else len(study.tasks)
     if len(study.agents) > 1 and (few := too_few_tasks(shared)):
         yield few
@@ -76,7 +76,7 @@ def study_warnings(study: Study) -> Iterator[str]:
 
 
 def text_findings(study: Study) -> list[Finding]:
-    """What the texts of a study show, most serious first; empty: nothing was found."""
+    """Findings from the texts of a study, most serious first; empty: nothing was found."""
     if not study.n_responses:
         return []
     sample = _sampled(study)
@@ -128,7 +128,7 @@ def _sampled(study: Study) -> _Sample:
 
 
 def _shingle_matrix(words: Sequence[Sequence[str]], run: int = 3) -> sparse.csr_array:
-    """Which text has which run of words; a text shorter than a run is one run."""
+    """A matrix of the texts and their runs of words; a text shorter than a run is one run."""
     numbers: dict[tuple[str, ...], int] = {}
     rows, columns = [], []
     for row, found in enumerate(words):
@@ -141,7 +141,7 @@ def _shingle_matrix(words: Sequence[Sequence[str]], run: int = 3) -> sparse.csr_
 
 
 def _shared(shingles: sparse.csr_array) -> Iterator[tuple[int, FloatArray]]:
-    """How much each two of the rows share, in blocks of rows with the number of their first."""
+    """The share that each two of the rows have in common, in blocks of rows with the number of their first."""
     sizes: FloatArray = shingles.sum(axis=1)
     step = max(1, ELEMENTS_AT_ONCE // max(1, shingles.shape[0]))
     for begin in range(0, shingles.shape[0], step):

@@ -38,9 +38,9 @@ STUDY = Option(
     argument=True,
 )
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
-"""What the help shows for a type, where the option itself does not say it."""
+"""The placeholder that the help shows for a type, where the option itself names none."""
 MOST_OPTIONS = 13
-"""How many options a help shows beside --help."""
+"""The number of options that a help shows beside --help."""
 COMMON = ("folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
 """Options that a help shows, if the verb has them, beside those that come first and its own."""
 IN_PROCESS = "--in-process"
@@ -68,7 +68,7 @@ class Command(TyperCommand):
 
     shows_all = False
     used: Set = {}  # noqa: RUF012 - replaced, never changed
-    """What the project's file sets for it."""
+    """The options that the project's file sets for it."""
 
     @property
     def verb(self) -> Verb:
@@ -176,7 +176,7 @@ class NoOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How the files of a study are read."""
+    """Options for reading the files of a study."""
 
     importer: str | None = option(
         None,
@@ -249,7 +249,7 @@ class Verb:
     first: Sequence[str] = ()
     """Options that matter, shown before all others."""
     out: str = ""
-    """What ``--out`` writes."""
+    """Help for ``--out``: what it writes."""
     kept_as: str = ""
     """The result's name in that folder, beside others of the study."""
     keeps_evidence: bool = False

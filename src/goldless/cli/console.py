@@ -212,7 +212,7 @@ class ProgressBars:
             wait = LINE_SECONDS
 
     def _more(self, progress: Progress) -> Iterator[str]:
-        """What is said beside the counts, failed calls first."""
+        """Remarks beside the counts, failed calls first."""
         from goldless.reports.report_table import seconds_text
 
         if progress.failed:

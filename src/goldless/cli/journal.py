@@ -294,7 +294,7 @@ def _kept() -> Iterator[dict[str, Any]]:
 
 
 def _replies(journal: Path) -> str:
-    """How many replies a journal has, and what they cost."""
+    """The number of replies in a journal, and their cost."""
     if not journal.is_file():
         return "none yet"
     try:

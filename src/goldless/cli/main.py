@@ -295,7 +295,7 @@ def _end(error: BaseException, signals: Signals) -> int:
 
 
 def _misunderstood(error: Any, path: str) -> str:
-    """What is wrong with a command line, in our words."""
+    """The mistake in a command line, in our words."""
     if hasattr(error, "possibilities"):
         known = [name for one in error.ctx.command.params for name in (*one.opts, *one.secondary_opts)]
         longer = [name for name in known if name.startswith(error.option_name)]
@@ -313,7 +313,7 @@ def _misunderstood(error: Any, path: str) -> str:
 
 
 def _unwritten(error: OSError) -> str:
-    """What to say where writing failed; what is not printed yet is dropped, so that it does not fail again."""
+    """The message where writing failed; what is not printed yet is dropped, so that it does not fail again."""
     from goldless.files import cannot_write
 
     if error.filename is not None:

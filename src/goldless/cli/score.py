@@ -168,7 +168,7 @@ def print_stopped(stopped: Stopped) -> None:
 
 
 def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[str]:
-    """What to run next: where a score comes from, and whether the metric can be trusted here."""
+    """Commands to run next: where a score comes from, and whether the metric can be trusted here."""
     metrics = [outcome.metric for outcome in evaluation.outcomes.values()]
     if not metrics or not evaluation.complete:
         return

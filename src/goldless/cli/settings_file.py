@@ -46,7 +46,7 @@ Set = dict[str, tuple[Any, Keys]]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a file sets, and where."""
+    """The settings in a file, and their places."""
 
     path: Path | None = None
     entries: Mapping[Keys, Any] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Settings:
     # --- trust -------------------------------------------------------------------------------------------------------
 
     def _dangers(self, keys: Keys, value: Any, outside_of: Path | None = None) -> Iterator[str]:
-        """Why a setting needs trust, with file and line; ``outside_of``: the folder that a path must be in."""
+        """Reasons why a setting needs trust, with file and line; ``outside_of``: the folder that a path must be in."""
         words = [str(one) for one in (value if isinstance(value, list) else [value])]
         reasons = [reason for sign, reason in NEED_TRUST.items() if any(re.search(sign, word) for word in words)]
         if outside_of is not None:

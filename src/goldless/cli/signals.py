@@ -1,4 +1,4 @@
-"""How Ctrl-C, SIGTERM and SIGHUP end a command: the first in good order, every further one at once.
+"""Handling of Ctrl-C, SIGTERM and SIGHUP: the first ends a command in good order, every further one at once.
 
 Python hands a signal to the main thread, which may be busy elsewhere or in the middle of ending. So another thread
 reads from a pipe which signals came, and ends the process on the second one, whatever the main thread does.
@@ -63,7 +63,7 @@ class Signals:
         self.first: signal.Signals | None = None
         """The signal that ended the command, if one did."""
         self.task: asyncio.Task[object] | None = None
-        """What a signal cancels; None: it raises KeyboardInterrupt in the main thread."""
+        """The task that a signal cancels; None: it raises KeyboardInterrupt in the main thread."""
         self._pipe: tuple[int, int] | None = None
         self._before = {one: signal.getsignal(one) for one in SIGNALS}
         self._unraisable = sys.unraisablehook

@@ -122,18 +122,18 @@ REPEATS = 4
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was found."""
+    """The findings about a model."""
 
     model: str
     identity: dict[str, Any]
     capabilities: dict[str, bool]
     reasons: dict[str, str]
-    """What a server answered to the probes of what it cannot do."""
+    """The server's answers to the probes of what it cannot do."""
     warning: str | None
-    """Why its scores differ from those of the same model elsewhere."""
+    """The reason why its scores differ from those of the same model elsewhere."""
     canaries: CanaryReport | None
     complaint: str | None
-    """Why its log-probabilities cannot be used."""
+    """The reason why its log-probabilities cannot be used."""
     scored_tokens_per_second: float | None
     written_tokens_per_second: float | None
     seconds_per_call: dict[str, float]

@@ -29,7 +29,7 @@ KEYS = {
     "judgements": ("reviewer", "format", "task", "first", "second", "agent"),
     "verdicts": ("critic", "prompt", "task", "first", "second", "second_task"),
 }
-"""What identifies a row of evidence: the judge, the way it was asked, and what about."""
+"""Columns that identify a row of evidence: the judge, the way it was asked, and what about."""
 AGENTS = {"judgements": ("first", "second", "agent"), "verdicts": ("first", "second")}
 
 

@@ -45,7 +45,7 @@ class Gate:
 
     verdict: Verdict
     reason: str
-    """Why, in a sentence."""
+    """The reason for the verdict, in a sentence."""
     baseline: str
     candidate: str
     metric: str

@@ -110,7 +110,7 @@ def find_exporter(name: str) -> Exporter:
 
 
 def exported_thing(source: Any, exporter: str) -> Any:
-    """What the exporter writes of a source: the scores of a run folder, or a study."""
+    """The object that the exporter writes of a source: the scores of a run folder, or a study."""
     chosen = find_exporter(exporter)
     if not isinstance(source, str | os.PathLike):
         if not chosen.exports(source):

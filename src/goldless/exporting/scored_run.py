@@ -37,7 +37,7 @@ class ScoredRun(RunFolder):
 
     @property
     def made_at(self) -> str:
-        """When the scores were made, in ISO 8601; empty if the folder does not say."""
+        """The time when the scores were made, in ISO 8601; empty if the folder does not say."""
         made = self.made_by.made
         return next((made[verb].at for verb in ("score", "review") if verb in made), "")
 

@@ -95,7 +95,7 @@ class Panel:
                         self._names.setdefault(key, f"{name}: {key[1]}" if taken else name)
 
     def _lacking(self, key: Key) -> str:
-        """Why a sample has no peers."""
+        """The reason why a sample has no peers."""
         if any(sample == key[0] for sample, _ in self._answers):
             return f"sample {key[0]} has another prompt in the logs of the peers"
         return f"no log of another model has a response to sample {key[0]}"

@@ -165,7 +165,7 @@ def issue(
 def check(
     licence: Licence, *, identity: ModelIdentity, scale: str, prompt_hash: str, task_kind: str, today: dt.date
 ) -> list[str]:
-    """Why the licence is not valid for this reviewer, prompt and kind of task; empty if it is."""
+    """Reasons why the licence is not valid for this reviewer, prompt and kind of task; empty if it is."""
     reasons = []
     if today > licence.expires:
         reasons.append(f"it expired on {licence.expires}, and today is {today}")

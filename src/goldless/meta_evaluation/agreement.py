@@ -51,7 +51,7 @@ from goldless.statistics.rank_correlation import (
 from goldless.studies import Study
 
 Over = Literal["tasks", "responses", "agents"]
-"""What a correlation is over: the responses of each task, averaged over tasks; all responses; the agents' means."""
+"""The scope of a correlation: the responses of each task, averaged over tasks; all responses; the agents' means."""
 OVER: dict[Over, str] = {"tasks": "tasks", "responses": "all", "agents": "agents"}
 COEFFICIENTS: dict[Coefficient, tuple[str, str]] = {
     "spearman": ("spearman", "Spearman"),
@@ -335,7 +335,7 @@ def _ends(name: str, found: Estimate | None) -> dict[str, Cell]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Agreement:
-    """How far metrics, reviewers and external scores agree with people."""
+    """Agreement of metrics, reviewers and external scores with people."""
 
     study: str
     fingerprint: str
@@ -384,7 +384,7 @@ async def agree(
     measurement: Measured = "auto",
     own_family: bool = False,
 ) -> Agreement:
-    """How far metrics, recorded reviewers and external scores agree with people, and people with each other.
+    """Agreement of metrics, recorded reviewers and external scores with people, and of people with each other.
 
     ``options.metrics`` may be empty if reviewers or scores are given. ``scores``: files with the columns metric
     (optional), task, agent, score, or scores by metric and (task, agent). ``margin``: the margin of votes by which

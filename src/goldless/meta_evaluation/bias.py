@@ -65,7 +65,7 @@ class BiasRow(Estimate):
     judge: str
     kind: JudgeKind
     measure: str
-    """What the value is, in words."""
+    """The meaning of the value, in words."""
     neutral: float | None
     """The value of a judge without this bias; None: not known, for example because better responses may be longer."""
     asked: int
@@ -107,7 +107,7 @@ COLUMNS = tuple(key.partition(":")[0] for key in BiasRow.KEYS if key != "pair")
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """What could not be measured, and why."""
+    """A bias that could not be measured, and why."""
 
     bias: Bias
     reason: str
@@ -120,12 +120,12 @@ Found = Iterator[BiasRow | Unavailable]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of what was requested from a judge is present."""
+    """The share of what was requested from a judge that is present."""
 
     judge: str
     kind: JudgeKind
     of: str
-    """What is counted: judgements, or responses scored."""
+    """The things counted: judgements, or responses scored."""
     asked: int
     used: int
     KEYS = ("*", "missing")
@@ -439,7 +439,7 @@ class _Search:
         self.labels = None if self.people is None else self.people.select(*PAIR, said="vote")
 
     def coverage(self) -> Iterator[Coverage]:
-        """How many of the judgements and scores are present, whatever the convention."""
+        """Numbers of judgements and scores that are present, whatever the convention."""
         if self.table is not None:
             for row, name in enumerate(self.table.reviewers):
                 asked, used = int(self.table.asked[row].sum()), int(np.sum(~np.isnan(self.table.value[row])))
@@ -458,7 +458,7 @@ class _Search:
             yield f"the weights of {', '.join(self.weights)} were not used: {self.reason}"
 
     def settings(self) -> dict[str, str]:
-        """What the signature says."""
+        """The settings in the signature."""
         options, labels = self.options, self.said.labels
         asked: dict[str, str] = {}
         if self.table is not None:
@@ -649,7 +649,7 @@ class _Search:
             yield BiasRow(**asdict(share), **said, judge="mean of all", asked=sum(row.asked for row, _ in gaps))
 
     def families(self) -> Found:
-        """How each reviewer judges its own family's responses, compared with other reviewers and people."""
+        """Each reviewer's view of its own family's responses, compared with other reviewers and people."""
         bias: Bias = "family preference"
         if self.table is None:
             yield Unavailable(bias, self.reason)

@@ -80,7 +80,7 @@ class CalibratedAgent:
     """Tasks with labels."""
     unlabelled: int
     labels_worth: float
-    """How many labelled tasks would give the same variance without proxies."""
+    """Number of labelled tasks that would give the same variance without proxies."""
     label_mean: float
     """Mean of the labels alone, of the tasks drawn at random."""
     missing: int
@@ -150,7 +150,7 @@ class NextLabel:
     chance: float
     """Its chance to be drawn, needed to use its labels."""
     expected_change: float | None
-    """How far its labels are expected to move the undecided differences; None: drawn at random, before any label."""
+    """Expected effect of its labels on the undecided differences; None: drawn at random, before any label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class Calibration:
     shares: tuple[JudgeShare, ...] = ()
     next_labels: tuple[NextLabel, ...] = ()
     rule: str | None = None
-    """How the next labels were chosen; None: none were requested."""
+    """The way the next labels were chosen; None: none were requested."""
     notes: tuple[str, ...] = ()
     signature: str = ""
     evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
@@ -554,7 +554,7 @@ def judge_shares(data: LabelledData) -> list[JudgeShare]:
 
 
 def _notes(data: LabelledData, *, without: Sequence[str]) -> list[str]:
-    """What to know about the labels and proxies of an estimate; ``without``: agents that have no labels."""
+    """Notes on the labels and proxies of an estimate; ``without``: agents that have no labels."""
     notes = [RANDOM]
     if without:
         notes.append(f"Without labels, and so left out: {', '.join(without)}.")

@@ -77,7 +77,7 @@ class RaterAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """How far raters agree with each other."""
+    """Agreement of raters with each other."""
 
     source: Literal["ratings", "preferences"] | None
     n_raters: int

@@ -78,7 +78,7 @@ class ScorerAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """How far scorers agree about agents."""
+    """Agreement of scorers about agents."""
 
     rows: tuple[ScorerAgreement, ...]
     level: float
@@ -192,7 +192,7 @@ OF_THE_SCORER = {"scorer", "noise", "positions", "layout", "kernel", "dialect", 
 
 
 def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
-    """What beside the scorer differs between signatures of the same metric."""
+    """Differences beside the scorer between signatures of the same metric."""
     notes: list[str] = []
     for first, second in itertools.combinations(compared, 2):
         if first.metric != second.metric or first.scorer == second.scorer:

@@ -94,7 +94,7 @@ class Cost:
     """Calls without a reply to keep: probes and failed attempts, which do not grow with the tasks."""
     unkept_tokens: int = 0
     growth: str = ""
-    """How calls grow, in words."""
+    """Growth of the calls, in words."""
     fixed: bool = False
     """True if the cost does not depend on the number of tasks, as with a budget of calls."""
     even: bool = False
@@ -157,7 +157,7 @@ class CostReport:
     rows: tuple[Cost, ...]
     notes: tuple[str, ...]
     reviewers: tuple[ReviewerCost, ...] = ()
-    """What the reviewers' judgements cost."""
+    """Cost of the reviewers' judgements."""
     KEYS = ("study", "n_tasks", "n_agents", "tasks", "level", "rows", "notes", "total", "reviewers")
 
     @property
@@ -361,7 +361,7 @@ async def _planned(study: Study, options: Options) -> tuple[list[Cost], list[str
 
 
 def _growth(part: str, options: Options, metric: str) -> str:
-    """How the calls of a part grow with tasks and agents, in words."""
+    """Growth of a part's calls with tasks and agents, in words."""
     scale = metric.removeprefix("review[").removesuffix("]")
     if metric != scale and part != "synopsis writer":
         order = "in both orders" if options.orders == "both" else "once"

@@ -84,7 +84,7 @@ class CrashResult:
     missing: int
     """Samples without one of the two scores."""
     note: str | None = None
-    """What there is to know about ``smd``."""
+    """A remark on ``smd``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class CrashTest:
     responses_there_are: int
     """Number of eligible responses."""
     problems: Mapping[str, int]
-    """Why texts, evidence or scores are missing, with counts."""
+    """Reasons why texts, evidence or scores are missing, with counts."""
     metrics: Mapping[str, CrashCard]
     """By name, in order."""
     source: Study | None = field(default=None, metadata=HERE_ONLY)

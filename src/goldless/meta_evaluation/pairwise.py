@@ -29,7 +29,7 @@ def toward(vote: str) -> pl.Expr:
 
 
 def people_votes(labels: PairLabels) -> pl.DataFrame:
-    """What people say of each labelled pair."""
+    """People's votes on each labelled pair."""
     return _votes("people", "people", labels, (labels.sign + 1) / 2)
 
 

@@ -199,7 +199,7 @@ def _check(study: Study, folder: Path, every: Sequence[Perturbation], chosen: Se
 
 @dataclass(frozen=True, slots=True)
 class DrillRow:
-    """How well one metric, with one model, tells honest from deceptive responses."""
+    """Success of one metric, with one model, in telling honest from deceptive responses."""
 
     metric: str
     model: str | None

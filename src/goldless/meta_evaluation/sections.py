@@ -22,7 +22,7 @@ from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import Estimate
 
 Look = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""What an ``IntervalRow`` of a row has besides its name, value and ends."""
+"""The fields of a row's ``IntervalRow`` besides its name, value and ends."""
 
 
 def _drawn(
@@ -87,7 +87,7 @@ def agreement_section(run: RunFolder) -> Iterator[Block]:
 
 
 def _ceiling(found: Estimate | None) -> tuple[Band | None, tuple[blocks.Inline, ...]]:
-    """How well people agree with each other, as a band, and its sentence for the caption."""
+    """Agreement of people with each other, as a band, and its sentence for the caption."""
     if found is None or found.value is None:
         return None, ()
     said = (" Grey is the ", term("ceiling", "human ceiling"), ": how far one person agrees with the others.")
@@ -127,7 +127,7 @@ GROUPS = {"fall": "Content removed: the score must fall", "not rise": "Superfici
 
 @section("crash-test", "Crash test of the metrics")
 def crash_section(run: RunFolder) -> Iterator[Block]:
-    """How each metric reacts to degraded or superficially changed responses."""
+    """Reaction of each metric to degraded or superficially changed responses."""
     test: CrashTest | None = run.others.get("crash_test")
     if test is None:
         return
@@ -181,7 +181,7 @@ def _crash_figure(metric: str, test: CrashTest) -> Block:
 
 @section("bias", "Bias of judges")
 def bias_section(run: RunFolder) -> Iterator[Block]:
-    """What judges favour: position, length, markup, their own family."""
+    """Preferences of judges: position, length, markup, their own family."""
     found: BiasReport | None = run.others.get("bias")
     if found is None:
         return
@@ -239,7 +239,7 @@ def _bias_figure(table: ReportTable, found: BiasReport) -> Block:
 
 @section("cost", "Cost")
 def cost_section(run: RunFolder) -> Iterator[Block]:
-    """What metrics and reviewers cost."""
+    """Cost of metrics and reviewers."""
     found: CostReport | None = run.others.get("cost")
     if found is not None:
         yield from map(result_table, found.tables())

@@ -28,7 +28,7 @@ class Feature:
     more: str
     """The word for a response with more of it."""
     scale: str
-    """What the values are, for the correlation."""
+    """The meaning of the values, for the correlation."""
     values: pl.DataFrame
     """task and agent as numbers, and the value x of every response."""
 

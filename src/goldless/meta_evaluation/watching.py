@@ -37,7 +37,7 @@ from goldless.studies.checking import Cells, all_at_once
 from goldless.studies.tables import ALLOWED, is_table
 
 FIRST_REPEATS = 4
-"""How often the anchors are asked on the first occasion."""
+"""Number of times the anchors are asked on the first occasion."""
 GUARD = 2
 """Occasions within which the anchors must follow for an alarm of the stream to be the judge's."""
 KEPT = ("rewrites", "synopses")
@@ -77,7 +77,7 @@ class WatchedProcess:
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """What is known after the last occasion."""
+    """The findings after the last occasion."""
 
     folder: str
     anchors: str
@@ -123,13 +123,13 @@ class WatchReport:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is watched, the same on every occasion."""
+    """The subject of a watch, the same on every occasion."""
 
     anchors: str
     """Name of the study of anchors."""
     fingerprint: str
     judge: Mapping[str, str]
-    """How the anchors are asked: the model as given, the metric or scale, the wording."""
+    """The way the anchors are asked: the model as given, the metric or scale, the wording."""
     alpha: float
     seed: int
     id: str
@@ -157,7 +157,7 @@ class Occasion:
 
 
 def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
-    """What is in the folder; None and nothing if it is new."""
+    """The contents of the folder; None and nothing if it is new."""
     if not (folder / WATCH).is_file():
         return None, []
     try:
@@ -306,7 +306,7 @@ async def watch(
 
 
 def watched(folder: Path | str, *, guard: int = GUARD) -> WatchReport:
-    """What is known from the occasions so far; asks nothing."""
+    """The findings from the occasions so far; asks nothing."""
     known, occasions = read_watch(Path(folder))
     if known is None:
         raise UserError(f"{folder} is not a watch. Start one with goldless watch {folder} --anchors STUDY")
@@ -317,7 +317,7 @@ def watched(folder: Path | str, *, guard: int = GUARD) -> WatchReport:
 
 
 def _judge(options: Options) -> dict[str, str]:
-    """How the anchors are asked, as the folder keeps it. Refuses what cannot be watched, before any call."""
+    """The way the anchors are asked, as the folder keeps it. Refuses what cannot be watched, before any call."""
     if options.recorded:
         raise UserError("--recorded asks no model, so there is nothing to watch")
     wording: dict[str, str] = {"verdicts": options.verdicts}
@@ -461,7 +461,7 @@ def _who(rows: Sequence[WatchedProcess], number: int, guard: int) -> tuple[str |
 
 
 def _from_people(anchors: Study, occasions: Sequence[Occasion]) -> str | None:
-    """How far ratings are from people's, at first and now; None: the anchors have no ratings of the same items."""
+    """Distance of ratings from people's, at first and now; None: the anchors have no ratings of the same items."""
     labels: dict[str, list[float]] = {}
     for rating in anchors.ratings():
         labels.setdefault(f"{rating.task} / {rating.agent}", []).append(rating.score)
@@ -475,7 +475,7 @@ def _from_people(anchors: Study, occasions: Sequence[Occasion]) -> str | None:
 
 
 def _moved(occasions: Sequence[Occasion]) -> str | None:
-    """What a judge without noise shows at once: a value that was always the same is another one now."""
+    """The change a judge without noise shows at once: a value that was always the same is another one now."""
     *before, last = occasions
     same = {
         item: set(values)

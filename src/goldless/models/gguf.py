@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 ByteArray = npt.NDArray[np.uint8]
 Kernel = Literal["float32", "blocks"]
-"""How matrix products run: on weights expanded to float32, or on the file's own 4-bit blocks in float32 arithmetic."""
+"""The way matrix products run: on weights expanded to float32, or on the file's 4-bit blocks in float32 arithmetic."""
 Past = list[FloatArray]
 """Keys and values of a path, layer by layer: [key-value heads, tokens, head size]."""
 

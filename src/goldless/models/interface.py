@@ -71,7 +71,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model can do."""
+    """The abilities of a model."""
 
     scoring: bool = False
     """Returns log-probabilities of a given text."""
@@ -90,13 +90,13 @@ class Capabilities:
 
 
 class AnyModel(Protocol):
-    """What scorers and chat models have in common."""
+    """The common part of scorers and chat models."""
 
     @property
     def identity(self) -> ModelIdentity: ...
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do; may be known only after ``prepare``."""
+        """The abilities of the model; may be known only after ``prepare``."""
 
     async def prepare(self) -> None:
         """Load, connect or probe. Raises a UserError if the model cannot be used."""
@@ -145,7 +145,7 @@ class Scorer(AnyModel, Protocol):
 
     @property
     def positions(self) -> str:
-        """Which positions are summed, for the signature: ``target`` or ``target+end`` (with the end-of-turn token)."""
+        """The summed positions, for the signature: ``target`` or ``target+end`` (with the end-of-turn token)."""
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request for log p(target as the assistant's turn | messages)."""
@@ -188,7 +188,7 @@ class ChatReply:
 
 
 def unusable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> CallFailure | None:
-    """Why the text is missing: the call failed, it was cut, or it is empty; None if it is usable."""
+    """The reason why the text is missing: the call failed, it was cut, or it is empty; None if it is usable."""
     found = usable(reply, what, most_tokens)
     return None if isinstance(found, str) else found
 
@@ -244,7 +244,7 @@ OPTIONAL: Mapping[str, Any] = {
     # charge_to(ledger): let it pay for calls that the model makes besides those it is asked for, such as probes
     "charge_to": lambda _: None,
 }
-"""What a model may have and need not, and what one without it answers through ``WrappedModel``."""
+"""Members a model may have and need not, and what one without them answers through ``WrappedModel``."""
 
 
 class WrappedModel:

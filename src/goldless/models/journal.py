@@ -83,7 +83,7 @@ LEASE_SECONDS, RENEWAL_SECONDS = 120.0, 20.0
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0  # between two looks at a call that another process is making
 WRITERS_SECONDS = 60  # time to wait for other writing processes
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
+"""Errors that reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
 
 
 Call = tuple[str, ScoreRequest | ChatRequest, TokenLogprobs | ChatReply | CallFailure, Charge | None]
@@ -425,7 +425,7 @@ class ModelTotal:
     """Of the calls, those booked at the most they can cost."""
     first: float
     last: float
-    """When the first and the last reply came, in seconds since 1970."""
+    """Times of the first and the last reply, in seconds since 1970."""
 
 
 def check_journal(path: Path) -> Soundness:
@@ -566,7 +566,7 @@ def keep_measured(path: Path, identity: ModelIdentity, seconds: Mapping[Kind, fl
 
 
 def measured(path: Path, identity: ModelIdentity) -> dict[Kind, float]:
-    """What single calls to a model took when they were measured; empty: they were not."""
+    """Seconds that single calls to a model took when they were measured; empty: they were not."""
     return next((seconds for of, seconds in _measurements(path) if _same(of, identity)), {})
 
 

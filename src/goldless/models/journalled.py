@@ -180,7 +180,7 @@ class JournalledModel(WrappedModel):
                 deliver({key: reply})
 
     async def _chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """What the model says; a failure if the journal cannot keep it, such as a text that is not Unicode, or NaN."""
+        """The model's reply; a failure if the journal cannot keep it, such as a text that is not Unicode, or NaN."""
         try:
             reply = await self._model.chat(request)
             if isinstance(reply, ChatReply):

@@ -83,7 +83,7 @@ def build_tree(
 
 
 def common_length(a: Tokens, b: Tokens, start: int = 0) -> int:
-    """How many tokens two sequences share at their beginning, of which ``start`` are known to be equal."""
+    """Number of tokens two sequences share at their beginning, of which ``start`` are known to be equal."""
     limit = min(len(a), len(b))
     while start < limit and a[start] == b[start]:
         start += 1

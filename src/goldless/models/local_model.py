@@ -39,7 +39,7 @@ DECIMALS = 6
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """What a backend returns after loading."""
+    """The result of loading a model, as a backend returns it."""
 
     identity: ModelIdentity
     layout: ChatLayout
@@ -63,7 +63,7 @@ class LocalModel(ABC):
         self._contexts = KeptIds()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process is sent: everything it knows, but no engine, so that it can encode and must load."""
+        """The state for another process: everything it knows, but no engine, so that it can encode and must load."""
         known = None if self._loaded is None else replace(self._loaded, engine=None)
         own = ("_closing", "_loading", "_contexts")
         return {**{name: value for name, value in vars(self).items() if name not in own}, "_loaded": known}
@@ -78,7 +78,7 @@ class LocalModel(ABC):
 
     @property
     def loaded(self) -> LoadedModel:
-        """What is known after ``prepare``."""
+        """The loaded model, known after ``prepare``."""
         if self._loaded is None:
             raise CapabilityError("the model is not loaded. Call prepare() first")
         return self._loaded

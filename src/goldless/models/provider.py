@@ -25,9 +25,9 @@ class Form:
     """One way to name a model."""
 
     form: str
-    """How it is written."""
+    """The way it is written."""
     purpose: str
-    """What it is, in one line."""
+    """A description in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

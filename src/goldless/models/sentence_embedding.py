@@ -56,7 +56,7 @@ KEPT = 1 << 16
 AROUND = 8
 """More tokens than any model adds around a text."""
 LONG = "cut into pieces at word ends"
-"""What happens to a sentence beyond the limit: nothing is left out."""
+"""Treatment of a sentence beyond the limit: nothing is left out."""
 
 
 class SentenceEmbedder:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 UNFINISHED = "\ufffd"
-"""What a decoder writes for an incomplete character whose other bytes are in the next token."""
+"""The character a decoder writes for an incomplete one whose other bytes are in the next token."""
 MOST_KEPT = 2_000_000
 """Maximum token ids kept, about 100 MB."""
 LETTERS_A_TOKEN = 3

@@ -1,4 +1,4 @@
-"""What calls cost, and the budget they must stay within."""
+"""The cost of calls, and the budget they must stay within."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What is set aside for one call before it is sent."""
+    """The usage and cost set aside for one call before it is sent."""
 
     shown: Usage  # the most that it can be charged for, by its request
     most: Usage  # the same with what the server is known to add
@@ -99,7 +99,7 @@ class Aside:
 
 
 class Charge(NamedTuple):
-    """What one call is booked at."""
+    """The usage and cost booked for one call."""
 
     usage: Usage
     cost_usd: float | None  # None: price unknown

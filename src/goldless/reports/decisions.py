@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def outlook_of(one: Comparison, usd_per_task: float | None = None) -> str:
-    """What an undecided comparison would take."""
+    """The effort that an undecided comparison would take."""
     return outlook(one.n, one.more_tasks, one.more_tasks_high, usd_per_task, skewed=one.skewed)
 
 
@@ -89,7 +89,7 @@ class Stopped:
     comparisons: tuple[Comparison, ...]
     """Those that are part of the answer, or of what is missing to it."""
     usd_per_task: float | None
-    """What a task of this run costs; None: unknown or free."""
+    """The cost of a task of this run; None: unknown or free."""
     KEYS = ("*", "decided", "summary:sentence")
 
     @property

@@ -233,7 +233,7 @@ def _schema_of(hint: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why an existing file could not be read as a result."""
+    """The reason why an existing file could not be read as a result."""
 
     file: str
     reason: str

@@ -9,7 +9,7 @@ from typing import Literal
 
 MOST_NAMED = 3
 REVIEW = "review: "
-"""How the name of a review's ranking begins."""
+"""The beginning of the name of a review's ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ DIRECTIONS: dict[Comparative, str] = {
 
 
 def comparative(metric: str) -> Comparative:
-    """What a response with a higher score is called."""
+    """The word for a response with a higher score."""
     base = re.split(r"[\[+]", metric, maxsplit=1)[0]
     if base == "length":
         return "longer"
@@ -60,7 +60,7 @@ def comparative(metric: str) -> Comparative:
 
 
 def direction(metric: str) -> str:
-    """What a higher score means, for the heading of a table or axis."""
+    """The meaning of a higher score, for the heading of a table or axis."""
     return DIRECTIONS[comparative(metric)]
 
 

@@ -51,7 +51,7 @@ class PairMeans:
 
 
 class Tabled:
-    """What has one table."""
+    """A result with one table."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class Leaderboard(Tabled):
     influence: tuple[Influence, ...] = ()
     """The tasks that move an agent's score most."""
     peer_graph: PeerGraph | None = None
-    """Which agents predict which; None: too few agents, or the metric does not score pairs."""
+    """The agents that predict each other; None: too few agents, or the metric does not score pairs."""
     matrix: PairMeans = PairMeans()
     KEYS = (
         *("metric", "unit", "level", "rows", "comparisons", "signature", "notes"),
@@ -241,7 +241,7 @@ def make_leaderboard(
 
 
 def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: bool) -> Iterator[str]:
-    """What a reader of the table must know; ``limited``: whether missing scores were bounded by the metric's limits."""
+    """Notes a table's reader must know; ``limited``: whether missing scores were bounded by the metric's limits."""
     few = [c for c in found.comparisons if c.n < fewest_tasks()]
     if few and len(few) == len(found.comparisons):
         said = too_few_tasks(max(c.n for c in few)) or ""
@@ -277,7 +277,7 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
 
 
 def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
-    """What is decided, by which metrics; and whether the leader writes most."""
+    """Sentences on what is decided, by which metrics; and whether the leader writes most."""
     scored = {name: rows for name, board in boards.items() if (rows := _scored(board))}
     measures = {name: rows for name, rows in scored.items() if comparative(name) == "better"} or scored
     by_answer: dict[Said, list[str]] = {}
@@ -296,7 +296,7 @@ def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
 
 
 def of_one(metric: str, board: Leaderboard) -> Said:
-    """Who leads under one metric, with its interval, and whether that is decided."""
+    """The leader under one metric, with its interval, and whether that is decided."""
     scored = _scored(board)
     if not scored:
         return Name(metric), ": no agent could be scored."
@@ -313,7 +313,7 @@ def of_one(metric: str, board: Leaderboard) -> Said:
 
 
 def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
-    """Who is first, as far as the comparisons decide it."""
+    """The agent that is first, as far as the comparisons decide it."""
     lead = scored[0]
     beaten = {*(lead.better_than or ())} - {lead.agent}
     level = [row for row in scored if row.agent not in beaten]
@@ -399,7 +399,7 @@ class Leaderboards:
     canaries: CanaryReport | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the results depend on besides evidence, for a replay."""
+    """Options that the results depend on besides evidence, for a replay."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Text of the critic's prompts, by name."""
     templates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -414,7 +414,7 @@ class Leaderboards:
     """Missing evidence by cause."""
     tasks_without_peers: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
-    """What the audit found in texts and scores."""
+    """Findings of the audit in texts and scores."""
     stopped: Stopped | None = field(default=None, metadata=IF_ANY)
     """Where it stopped, and what is decided; None: it was not to stop early."""
     metrics: Mapping[str, RaterScores | Leaderboard] = field(default_factory=dict)

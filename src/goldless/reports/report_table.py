@@ -334,4 +334,4 @@ NUMBERS: dict[Kind, Callable[[float], str]] = {
     "fraction": "{:.0f}".format,
     "figure": "{:.0f}".format,
 }
-"""How numbers of these kinds are written; others with thousands separators."""
+"""The formats of numbers of these kinds; others have thousands separators."""

@@ -26,7 +26,7 @@ MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
 
 @dataclass(frozen=True, slots=True)
 class PanelAgreement:
-    """How well a reviewer or a panel agrees with people."""
+    """Agreement of a reviewer or a panel with people."""
 
     accuracy: float | None = None
     """On pairs with a human preference; None: no pair is left."""
@@ -85,7 +85,7 @@ class ReviewerResult:
     asked: int = 0
     used: int = 0
     first_shown: Estimate | None = field(default=None, metadata=IF_ANY)
-    """How far it prefers the response shown first, one half: not at all; None: it rates single responses."""
+    """Its preference for the response shown first, one half: no preference; None: it rates single responses."""
     agreement: PanelAgreement | None = field(default=None, metadata=INLINE)
     """None: no labels, or no judgements."""
     KEYS = ("name", "model", "traits", "passed", "why", "weight", "asked", "used", "missing", "*")
@@ -133,7 +133,7 @@ class ReviewSettings:
     """By reviewer, where it has its own."""
     orders: str = "both"
     readings: Mapping[str, str] = field(default_factory=dict)
-    """How verdicts were read, by reviewer."""
+    """The way verdicts were read, by reviewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -150,7 +150,7 @@ class ReviewReport:
     signature: str = ""
     reviewers: tuple[ReviewerResult, ...] = ()
     nobody: str | None = None
-    """Why there is no panel, with the reviewers closest to passing; None if there is one."""
+    """The reason why there is no panel, with the reviewers closest to passing; None if there is one."""
     panel: ReviewPanel = ReviewPanel()
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
     """By name; the first one is the ranking. Empty: no panel."""
@@ -162,7 +162,7 @@ class ReviewReport:
     """Labelled pairs: all, decided, tied, tested on."""
     settings: ReviewSettings = ReviewSettings()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the results depend on besides evidence, for a replay."""
+    """Options that the results depend on besides evidence, for a replay."""
     sweep: tuple[SweepCell, ...] = field(default=(), metadata=IF_ANY)
     """The panel at other limits and weights, if requested."""
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class ReviewReport:
     # --- in words ----------------------------------------------------------------------------------------------------
 
     def findings(self) -> list[Said]:
-        """Who leads, whom it beats, and who voted."""
+        """The leader, the agents it beats, and who voted."""
         passed = sum(row.passed for row in self.reviewers)
         who = f"{passed} of {len(self.reviewers)} reviewer{'s' * (len(self.reviewers) != 1)} can vote"
         name, board = next(iter(self.boards.items()), ("", None))
@@ -339,7 +339,7 @@ class ReviewReport:
         return self._table("The panel's agreement with people by limit and weights", columns, rows)
 
     def _position_table(self) -> ReportTable:
-        """How far reviewers prefer the response shown first; empty where each pair was asked about in both orders."""
+        """Reviewers' preference for the response shown first; empty where each pair was asked about in both orders."""
         columns = (
             Column("reviewer", "reviewer", "name"),
             Column("value", "prefers the first", "number", "missing", 3),
@@ -382,7 +382,7 @@ def _ranking_table(name: str, board: Leaderboard) -> ReportTable:
 
 
 def _worth(worth: PanelWorth) -> str:
-    """How many independent votes the panel is worth, and why."""
+    """The number of independent votes the panel is worth, and why."""
     many, best = len(worth.reviewers), worth.best
     if many == 1:
         return "one reviewer is one vote"
@@ -404,7 +404,7 @@ def _worth(worth: PanelWorth) -> str:
 
 
 def _order_notes(worth: PanelWorth) -> Iterator[str]:
-    """How far the order of reviewers can be trusted."""
+    """Notes on how far the order of reviewers can be trusted."""
     if worth.claimed is not None:
         claims = f"the model behind this order (Dawid-Skene) claims to be right on {worth.claimed:.3f} of the pairs"
         if worth.right is None:

@@ -106,7 +106,7 @@ class RunFolder:
 
     @property
     def made_by(self) -> MadeBy:
-        """How the results were made."""
+        """The record of how the results were made."""
         return self._found("made_by", MadeBy) or MadeBy()
 
     def required(self, name: str) -> Any:
@@ -139,7 +139,7 @@ class RunFolder:
         return {name: result for name, result in self.results.items() if name in OTHERS}
 
     def _told(self, name: str) -> str:
-        """What the record, or the first result that has it, says under a name; empty: none does."""
+        """The text that the record, or the first result that has it, gives for a name; empty: none does."""
         told = (getattr(one, name, "") for one in (self.made_by, *self.results.values()))
         return next((said for said in told if said), "")
 

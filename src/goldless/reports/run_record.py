@@ -1,4 +1,4 @@
-"""What a run records of itself: how its results were made and what they cost, and how far it is."""
+"""The record that a run keeps of itself: how its results were made and what they cost, and how far it is."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Spending:
     """Of the calls, the ones with a reply to keep, unlike probes; None: not recorded."""
     kept_usage: Usage | None = None
     result_usd: float | None = None
-    """What all replies cost, whichever process made their calls; None: not known of each."""
+    """The cost of all replies, whichever process made their calls; None: not known of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """When one verb wrote its results, and what they cost."""
+    """The time when one verb wrote its results, and their cost."""
 
     at: str = ""
     spending: tuple[Spending, ...] = ()
@@ -51,7 +51,7 @@ class MadeBy:
     made: Mapping[str, Made] = field(default_factory=dict)
     """By verb."""
     spending: tuple[Spending, ...] = ()
-    """What all verbs spent."""
+    """The spending of all verbs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ DEFAULT_METRIC = "gem-s[prompt]+control"
 NO_REFERENCE = "no_reference"
 """The cause where a row has nothing to predict."""
 GATHERING_SECONDS = 0.01
-"""How long completions that are asked for one by one are waited for, to be scored together."""
+"""Time to wait for completions that are asked for one by one, to be scored together."""
 
 
 class Background:
@@ -96,7 +96,7 @@ class Reward:
         if missing not in {"none", "group-mean"}:
             raise UserError(f"missing must be none or group-mean, got {missing!r}")
         self.__name__ = "goldless"
-        """What trainers log it as."""
+        """The name under which trainers log it."""
         self.metric = _metric(options)
         check_options(options)
         self.reference = reference
@@ -374,7 +374,7 @@ def _group_means(rows: Sequence[Row], found: Sequence[float | str]) -> dict[str,
 
 
 def _gains(scored: Sequence[pl.DataFrame]) -> tuple[dict[Key, dict[str, float]], dict[Key, str]]:
-    """How much likelier each text is given a completion, by task and completion; or why one of them is missing.
+    """Gain in log p of each text given a completion, by task and completion; or why one of them is missing.
 
     A mean over fewer texts is another quantity.
     """

@@ -60,7 +60,7 @@ ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts",
 
 @asynccontextmanager
 async def collecting(plan: RunPlan) -> AsyncIterator[Collection]:
-    """What collects the evidence of a plan, with each model opened once and checked before any call."""
+    """The collection of a plan's evidence, with each model opened once and checked before any call."""
     options, canaries, noise = plan.options, dict[str, CanaryReport](), None
     if not plan.asks_models:
         yield Collection(plan)
@@ -107,7 +107,7 @@ def _check_role(plan: RunPlan, part: str, model: OpenModel) -> None:
 
 
 def critic_stage(plan: RunPlan, critic: OpenModel) -> CriticStage:
-    """How a critic is asked."""
+    """The way a critic is asked."""
     return CriticStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), plan.options.verdicts)
 
 
@@ -157,7 +157,7 @@ class Collection:
         return replace(found, judgements=pl.concat(ratings)) if ratings else found
 
     def _described(self, found: Evidence) -> dict[str, dict[str, str]]:
-        """What signatures say of the evidence."""
+        """The description of the evidence in signatures."""
         plan, described = self.plan, {}
         jurors = [part for part in plan.jurors if part != SCORER]
         for table, parts in (("logprobs", [SCORER]), ("jurors", jurors)):
@@ -235,7 +235,7 @@ class Collection:
     async def _each(
         self, stage: str, model: OpenModel, jobs: Sequence[Job], write: Callable[[Job], Awaitable[str | CallFailure]]
     ) -> list[str | CallFailure]:
-        """What a model writes for each job, in their order."""
+        """The texts a model writes for the jobs, in their order."""
         done: dict[int, str | CallFailure] = {}
         failed = 0
 
@@ -380,7 +380,7 @@ class Collection:
         return list(scoring.paired_questions(peers_of, both_directions=both, marginals=marginals))
 
     def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
-        """What task control asks of responses to other tasks, under this task's synopsis and responses."""
+        """Questions of task control about responses to other tasks, under this task's synopsis and responses."""
         if not need.any("control"):
             return []
         pairs = self._pairs(task, agents, both=need.any("control", "both_directions"), marginals=False)

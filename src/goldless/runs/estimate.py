@@ -90,7 +90,7 @@ class PlannedCalls:
 
 @dataclass(frozen=True, slots=True)
 class NeededTasks:
-    """What one kind of question needs."""
+    """The tasks that one kind of question needs."""
 
     question: str
     tests: int
@@ -156,7 +156,7 @@ class Plan:
     together: tuple[PlannedCalls, ...]
     """All metrics in one run, each call once."""
     notes: tuple[str, ...]
-    """What was estimated, and how, in sentences."""
+    """The quantities estimated, and how, in sentences."""
     power: Power | None = None
     """The tasks that ``--detect`` needs, if requested."""
 
@@ -255,7 +255,7 @@ class Counter:
         return NOT_ASKED if text is None else ChatReply(text)
 
     def row(self, metric: str | None, share: float) -> PlannedCalls:
-        """What was counted; ``share``: the factor to scale it by."""
+        """The counts; ``share``: the factor to scale it by."""
         scores, local = self.part.use == "scoring", self.real is not None
         texts = not scores and self.part.name != "critic"
         share = 1.0 if texts else share
@@ -375,7 +375,7 @@ def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
 
 
 def _notes(work: RunPlan, models: Sequence[Counter], together: Sequence[PlannedCalls]) -> Iterator[str]:
-    """What was estimated, and how, in sentences."""
+    """The quantities estimated, and how, in sentences."""
     tasks = work.study.n_tasks_with_peers
     if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
         yield few
@@ -413,7 +413,7 @@ async def _power(study: Study, options: Options, detect: float, together: Sequen
     """The tasks that ``--detect`` needs with the agents of a study, and what they take."""
 
     def per_task(values: Sequence[float | None]) -> float | None:
-        """What a task that is not yet in the journal takes; None: unknown, or nothing is asked."""
+        """The amount that a task not yet in the journal takes; None: unknown, or nothing is asked."""
         tasks = study.n_tasks_with_peers
         left = [row.calls - (row.known or 0) for row in together]
         if None in values or not all(left) or not tasks or not values:

@@ -377,7 +377,7 @@ def _by_peer(scores: Scores, study: Study) -> FloatArray | None:
 
 
 def _missing(found: MetricScores, study: Study, values: FloatArray, by_peer: FloatArray | None) -> Missing | None:
-    """What missing scores are taken to be in the worst case: the metric's limits, or the range of its scores."""
+    """Worst-case values of missing scores: the metric's limits, or the range of its scores."""
     used = score_table(found.responses, study, pl.col("used") / pl.col("asked"))
     share = np.where(np.isnan(values), 0.0, np.nan_to_num(used))
     scored = ~np.isnan(values).all(axis=1)
@@ -389,7 +389,7 @@ def _missing(found: MetricScores, study: Study, values: FloatArray, by_peer: Flo
 
 
 def audit_scores(agents: Study, outcomes: Mapping[str, MetricOutcome]) -> list[Finding]:
-    """What the scores show beside the texts: blocks of peers, contradictions, length in disguise."""
+    """Findings from the scores, beside the texts: blocks of peers, contradictions, length in disguise."""
     rankings, alarms = [], []
     for name, one in outcomes.items():
         beaten = {row.agent: row.better_than or () for row in one.rows}

@@ -1,4 +1,4 @@
-"""How an option is declared: once, for the command line, for Python and for its check."""
+"""Declaration of an option: once, for the command line, for Python and for its check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class OptionForm:
-    """What values an option has: as words of a command line, as a Python argument, and which are allowed."""
+    """The values of an option: as words of a command line, as a Python argument, and which are allowed."""
 
     typed: Any
     """Type of the words; a list where the option may be repeated."""
@@ -39,7 +39,7 @@ class OptionForm:
     must_be: str = ""
     allows: Callable[[Any], bool] = lambda _: True
     advice: Callable[[Any], str] = lambda _: ""
-    """What to try instead of a value that is not allowed."""
+    """Advice on what to try instead of a value that is not allowed."""
 
     def words(self, given: Any) -> Any:
         """Words of a command line as what ``parse`` takes."""

@@ -1,4 +1,4 @@
-"""How to evaluate and review: every option of a run, declared once.
+"""Options to evaluate and review: every option of a run, declared once.
 
 A field gives the option's flags, help text, name in Python and allowed values. Importing this is light: the command
 line reads it before anything else is needed.
@@ -39,7 +39,7 @@ STOPPING = "Stopping early"
 DETECTION = "Tasks needed"
 MODELS = "Models and money"
 CALLING = ("timeout_seconds", "max_retries", "max_in_flight")
-"""How servers are called, for verbs that take no other option of MODELS."""
+"""The options for calling servers, for verbs that take no other option of MODELS."""
 SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
 """The groups that evaluating takes."""
 REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, STOPPING, MODELS)
@@ -64,7 +64,7 @@ TRAITS: Mapping[ExamName, tuple[str, ...]] = {
     "peers": (PEERS,),
     "auto+peers": (*AUTOMATIC, PEERS),
 }
-"""What each exam measures."""
+"""The traits that each exam measures."""
 DEFAULT_METRICS = "default"
 """The name that stands for the metrics of choice for a study."""
 IN_NAMES: Mapping[str, Mapping[str, str]] = {
@@ -79,7 +79,7 @@ AUTO_EXAM_THRESHOLD = 0.55
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """How to evaluate or review."""
+    """The options to evaluate or review."""
 
     metrics: Sequence[str | Callable[..., object]] = option(
         (DEFAULT_METRICS,),
@@ -352,7 +352,7 @@ class Options:
         return {name: getattr(self, name) for name in names}
 
     def of_results(self) -> dict[str, Any]:
-        """What results depend on besides evidence, as plain data; what is as usual is left out."""
+        """The options that results depend on, besides evidence, as plain data; what is as usual is left out."""
         usual, found = defaults(Options), declared(Options)
         names = [name for name, one in found.items() if one.group != MODELS and name not in ASKED_OF_MODELS]
         values = {name: getattr(self, name) for name in names if getattr(self, name) != usual[name]}
@@ -422,7 +422,7 @@ class Options:
 
     @property
     def traits(self) -> tuple[str, ...]:
-        """What the exams measure, each once."""
+        """The traits that the exams measure, each once."""
         return tuple(dict.fromkeys(trait for exam in self.exams for trait in TRAITS[exam]))
 
     @property
@@ -458,7 +458,7 @@ class Options:
 
     @property
     def usual_weighting(self) -> Weighting:
-        """How votes are weighed, as named or as usual: PRE's logit, Auto-PRE's mean of traits, else equal."""
+        """The way votes are weighed, as named or as usual: PRE's logit, Auto-PRE's mean of traits, else equal."""
         if self.weighting is not None:
             return self.weighting
         if self.weighing_traits == ("human exam",):

@@ -206,7 +206,7 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
 
 
 def _given(collection: Collection, evidence: Evidence) -> Given:
-    """What the metrics are given."""
+    """The input of the metrics."""
     plan, models = collection.plan, collection.models
     study, options = plan.study, plan.options
     families = dict(options.juror_families)

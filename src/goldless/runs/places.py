@@ -20,7 +20,7 @@ class Workers(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many requests to hand in at a time."""
+        """Number of requests to hand in at a time."""
 
     def model(self, given: Any, use: Any) -> Any:
         """A model, by its specification or as it is, that the workers compute; None: it is no model for them."""

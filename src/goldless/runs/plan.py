@@ -48,7 +48,7 @@ SCORER = "scorer"
 """The part of the model that gives log-probabilities."""
 SYNOPSIS_WRITER = "synopsis writer"
 GROWTH = 1.2
-"""How many times the tasks so far there are after one more round: looking is free, and so are few rounds."""
+"""Factor by which one more round increases the tasks: looking is free, and so are few rounds."""
 LONGEST_PROMPT = 6_000
 """Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
 Texts = Mapping[tuple[str, str], str | CallFailure]
@@ -93,7 +93,7 @@ class WorkedExamples:
 
     study: Study
     number: int
-    """How many are shown; fewer where the agent answered fewer other tasks."""
+    """Number shown; fewer where the agent answered fewer other tasks."""
     seed: int
     same: str | None = None
     """The column of the tasks table in which they have the same value."""
@@ -131,14 +131,14 @@ class WorkedExamples:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What all metrics together need in one way of asking."""
+    """The needs of all metrics together in one way of asking."""
 
     template: Template
     preprocessor: Preprocessor | None
     examples: WorkedExamples | None
     """The worked examples that are shown first."""
     wanted: list[LogprobNeed] = field(default_factory=list)
-    """What each metric needs."""
+    """The needs of each metric."""
 
     def any(self, *flags: str) -> bool:
         """True if a metric needs all of these, such as ``control`` and ``marginals``."""
@@ -147,7 +147,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What metrics or a review need from a study, decided before any model is opened."""
+    """The plan of what metrics or a review need from a study, decided before any model is opened."""
 
     study: Study
     agents: Study
@@ -161,7 +161,7 @@ class RunPlan:
     reviews: bool = False
     """True if it is the plan of a review, whose only evidence is that of reviewers."""
     people: People = People()  # noqa: RUF009 - it is frozen
-    """What a review is held against."""
+    """The human labels that a review is held against."""
     metrics: tuple[Metric, ...] = ()
     peers: tuple[str, ...] | None = None
     """Agents used as peers; None: all."""
@@ -243,7 +243,7 @@ class RunPlan:
         return found + (review_parts(options) if self.scales or self.reviews else [])
 
     def by_scorer(self, rewritten: Sequence[Preprocessor]) -> dict[str, dict[Wording, Need]]:
-        """What each scorer and juror is asked, by the name of its part; a juror nothing about its own family."""
+        """The questions to each scorer and juror, by the name of its part; a juror nothing about its own family."""
         options, wanted = self.options, dict[Wording, Need]()
         for metric in self.likelihood:
             one = _asked(metric)
@@ -646,7 +646,7 @@ class Rounds:
         return cls(plan.until, ranked, answered, peers_of, study.samples)
 
     def pairings(self) -> Iterator[dict[tuple[str, str], tuple[str, ...]]]:
-        """What is scored in each round, until a look at it says to stop."""
+        """The peers to score with in each round, by task and agent, until a look at the scores says to stop."""
         first = least_tasks(self.until.alpha / self.until.question.tests(len(self.agents)), self.until.at_least)
         while self.stopped is None:
             more = max(first, math.ceil(self.tasks * GROWTH)) - self.tasks
@@ -670,7 +670,7 @@ class Rounds:
 
     @property
     def answer(self) -> str:
-        """What is known so far."""
+        """The answer known so far."""
         return f"{self.tasks} of {len(self.answered)} tasks: {self.until.answer(self.agents, self.comparisons)}"
 
     def scored(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -699,6 +699,6 @@ class Rounds:
 
 
 def usd_per_task(spending: Sequence[Spending], tasks: int) -> float | None:
-    """What one task costs by the calls made now, those from the journal at the same price; None: unknown or free."""
+    """Cost of one task by the calls made now, those from the journal at the same price; None: unknown or free."""
     known = [(s.cost_usd / s.calls) * (s.calls + s.reused) for s in spending if s.cost_usd and s.calls]
     return sum(known) / tasks if known and tasks else None

@@ -1,4 +1,4 @@
-"""How far a run is, how fast it goes and what it knows so far; also in a small file of its folder, for watchers."""
+"""Progress of a run, its speed and its findings so far; also in a small file of its folder, for watchers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN = 1.0
 """Between two writes of the file."""
 LONGEST_WRITE_SECONDS = 1.5
-"""How long the last record waits for one that is being written."""
+"""The longest that the last record waits for one that is being written."""
 LOOK_BACK_SECONDS = 60.0
 """The time over which a rate is taken: replies from the journal come in a burst that says nothing about the rest."""
 LEAST_SECONDS = 2.0
@@ -45,7 +45,7 @@ def nobody(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a stage is."""
+    """Progress of a stage."""
 
     stage: str
     done: int
@@ -61,7 +61,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How fast a stage goes, with all its workers."""
+    """Speed of a stage, with all its workers."""
 
     per_second: float
     tokens_per_second: float

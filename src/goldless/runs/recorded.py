@@ -122,7 +122,7 @@ def find_table(study: Study, name: str) -> RecordedTable | None:
 # --- every kind ----------------------------------------------------------------------------------------------------
 
 Rule = tuple[pl.Expr, str]
-"""What is wrong with a row, and the sentence that says so, a format of its cells."""
+"""The test for a fault in a row, and the sentence that says so, a format of its cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Kind:
 
     @property
     def place(self) -> str:
-        """How messages name a row, a format of its cells."""
+        """The name of a row in messages, a format of its cells."""
         return "{target} on {task}" if "target" in self.columns else "{first} and {second} on {task}"
 
 

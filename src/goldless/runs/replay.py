@@ -67,7 +67,7 @@ class ReplayedPart:
     """Values compared."""
     differences: tuple[Difference, ...] = ()
     left_out: str | None = None
-    """Why it was not replayed."""
+    """The reason why it was not replayed."""
     KEYS = ("name", "outcome", "values", "left_out", "differences")
 
     @property

@@ -137,7 +137,7 @@ def _trait(trait: str, plan: RunPlan, evidence: ReviewEvidence, notes: list[str]
 
 
 def _self_confidence(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) -> dict[str, Trait]:
-    """How sure each reviewer was: by the probability of its label if any has one, else by the level it named.
+    """Confidence of each reviewer: by the probability of its label if any has one, else by the level it named.
 
     Without those whose answers cannot be read, unless calls failed.
     """
@@ -235,7 +235,7 @@ class Votes:
 
     @cached_property
     def panel(self) -> PanelVerdicts | PanelScores | None:
-        """What the panel says; None: there are no votes."""
+        """The panel's verdicts or scores; None: there are no votes."""
         options = self.plan.options
         if not self.weights or self.table is None:
             return None
@@ -416,7 +416,7 @@ def review_result(
 def _reviewers(
     votes: Votes, identities: Mapping[str, ModelIdentity], agreements: Mapping[str, PanelAgreement]
 ) -> tuple[ReviewerResult, ...]:
-    """How each candidate did, and how far it prefers the response shown first: one half is no bias.
+    """Results of each candidate, and its preference for the response shown first: one half is no bias.
 
     Each agent is shown first about as often as second, so quality cancels out.
     """
@@ -519,7 +519,7 @@ def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdent
 
 
 def sweep(plan: RunPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
-    """What the panel's agreement with people would be, for each limit of ``--sweep`` and each way to weigh votes."""
+    """Agreement that the panel would have with people, for each limit of ``--sweep`` and each way to weigh votes."""
     options = plan.options
     if not options.sweep:
         return ()

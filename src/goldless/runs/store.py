@@ -167,7 +167,7 @@ def report_of(folder: Path) -> Path:
 
 
 def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:
-    """What the results in a run folder cost, a row per verb and model. Raises UserError if it is not a run folder."""
+    """Cost of the results in a run folder, a row per verb and model. Raises UserError if it is not a run folder."""
     noted = _made_by(folder)
     if noted is None:
         raise UserError(f"{folder} is not a run folder (it has no {MADE_BY}). Give a folder written with --out")

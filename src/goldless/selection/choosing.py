@@ -20,7 +20,7 @@ from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Bound, Toleranc
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a choice is decided."""
+    """The rule by which a choice is decided."""
 
     alpha: float = 0.05
     """Probability of a wrong choice on a task that is called decided."""

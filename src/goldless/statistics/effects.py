@@ -50,7 +50,7 @@ class GroupComparison:
     method: Method | None
     """The method of the interval; None: there is none."""
     notes: tuple[str, ...] = ()
-    """Why a number is missing."""
+    """Reasons why a number is missing."""
 
 
 def pooled_smd(

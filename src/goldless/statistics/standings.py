@@ -76,7 +76,7 @@ class LeaderboardRow:
     better_than: tuple[str, ...] | None = None
     """Agents it beats on common tasks, corrected for multiple comparisons; None: not tested."""
     note: str | None = None
-    """Why there is no interval."""
+    """The reason why there is no interval."""
     between_prompts: float | None = None
     """Standard deviation of the score between prompts; None if there was only one."""
     new_peers_low: float | None = None

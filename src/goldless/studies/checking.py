@@ -80,7 +80,7 @@ class Problems:
         self.total = 0
         """Number of problems found."""
         self.advice: dict[str, str] = {}
-        """What to do about the problems of a file, said once below them."""
+        """Advice on the problems of a file, said once below them."""
         self._kinds: dict[tuple[str, str], list[Problem]] = {}
         self._more: Counter[tuple[str, str]] = Counter()
 
@@ -149,11 +149,11 @@ class Names(dict[str, int]):
 
 
 Cells = Literal["name", "text", "number", "optional_name", "optional_text", "optional_number"]
-"""What the cells of a column are."""
+"""The kind of a column's cells."""
 
 
 def read_cell(value: Any, cells: Cells) -> Any:
-    """What a cell holds: a name (a whole number as text), a text or a finite number; None if it does not."""
+    """The value in a cell: a name (a whole number as text), a text or a finite number; None if it does not hold one."""
     if cells.endswith("number"):
         try:
             number = float(value) if type(value) in {int, float, str} else math.nan
@@ -206,7 +206,7 @@ class Checking:
         return self._problems.total - self._before > self.duplicates
 
     def cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:
-        """What the cell holds; None if it is empty and may be, or with a problem."""
+        """The value in the cell; None if it is empty and may be, or with a problem."""
         value = row.get(column)
         if cells.startswith("optional") and is_empty(value):
             return None

@@ -104,7 +104,7 @@ class Listed:
     """The file that lists all of them; empty while new names are accepted."""
 
     def check(self, frame: pl.DataFrame, columns: Sequence[str], check: Checking) -> pl.Expr:
-        """Which rows have known names; others are reported once per name, or added while the list is open."""
+        """The rows with known names; others are reported once per name, or added while the list is open."""
         if not self.file:
             by_row = pl.concat_list(columns).explode() if len(columns) > 1 else pl.col(columns[0])
             used = frame.select(by_row.alias(self.what)).to_series().drop_nulls().unique(maintain_order=True)

@@ -31,13 +31,13 @@ BLOCK = 1000
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How a study was read from files."""
+    """The way a study was read from files."""
 
     importer: str
     """The format; ``study`` is goldless's own."""
     files: int
     notes: tuple[str, ...] = ()
-    """What the user should know about the reading."""
+    """Notes for the user about the reading."""
 
 
 class Study:
@@ -76,7 +76,7 @@ class Study:
         self.part_of_whole = part_of_whole
         """True if recorded tables may have other tasks and agents."""
         self.origin = origin
-        """How it was read; None if it is not from files."""
+        """The way it was read; None if it is not from files."""
 
     def _with(self, **changes: Any) -> Study:
         fields = ("task_table", "agents", "response_table", "label_table", "recorded_tables", "part_of_whole")

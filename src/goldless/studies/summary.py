@@ -1,4 +1,4 @@
-"""What was read from files: counts, what is missing and why, and what else was in them."""
+"""A summary of what was read from files: counts, what is missing and why, and what else was in them."""
 
 from __future__ import annotations
 

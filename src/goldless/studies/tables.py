@@ -218,7 +218,7 @@ def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
 
 
 def _python_json(line: bytes) -> Any:
-    """What is on a line with numbers that only Python writes; None if there are none, or it is not JSON either."""
+    """The value on a line with numbers that only Python writes; None if there are none, or it is not JSON either."""
     with suppress(ValueError):
         return json.loads(line) if b"NaN" in line or b"Infinity" in line else None
 

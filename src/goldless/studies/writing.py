@@ -27,7 +27,7 @@ class Exporter(Protocol):
 
     @property
     def description(self) -> str:
-        """What it writes, in a few words."""
+        """A short description of what it writes."""
 
     @property
     def suffix(self) -> str:

@@ -11,4 +11,4 @@ ADDS = {
         ),
     },
 }
-"""What the app adds to goldless, by group and name."""
+"""Parts that the app adds to goldless, by group and name."""

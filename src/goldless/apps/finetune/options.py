@@ -17,7 +17,7 @@ RANK = OptionForm(int, must_be="from 1 to 4096", allows=lambda given: 1 <= given
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a LoRA adapter is trained."""
+    """Settings for training a LoRA adapter."""
 
     epochs: int = option(3, "Passes over all examples.", group="Training", at_least=1)
     rank: int = option(16, "Rank of the adapter (LoRA r).", form=RANK)
@@ -35,7 +35,7 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """What to fine-tune, on what, and where to write it."""
+    """The model to fine-tune, the texts to train on, and the folder to write to."""
 
     base: str = option(REQUIRED, "Model to train: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", "hf:NAME", group=METRICS)
     folder: Path = option(  # noqa: RUF009 - as for all options

@@ -34,7 +34,7 @@ KEY = ("synopsis", "task", "target", "given")
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """What is trained, on what, and how."""
+    """The base model, its training texts, and the way it is trained."""
 
     base: ModelIdentity
     """Only with the settings that affect training."""
@@ -77,7 +77,7 @@ class Change:
     low: float | None
     high: float | None
     note: str | None = None
-    """Why there is no interval."""
+    """The reason for a missing interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def compare_held_out(
     resamples: int = 10_000,
     level: float = 0.95,
 ) -> tuple[HeldOutRow, ...]:
-    """What the training changed, row by row. A text that either model could not predict is missing in both."""
+    """Changes by the training, row by row. A text that either model could not predict is missing in both."""
     tokens = pl.col("tokens").fill_null(0)
     both = before.select(*KEY, tokens, before="sum_logprob_nats").join(
         after.select(*KEY, after="sum_logprob_nats"), on=KEY, how="left", nulls_equal=True, maintain_order="left"
@@ -191,7 +191,7 @@ def _columns(name: str, decimals: int, level: float) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was used and what was left out."""
+    """Numbers of tasks, texts and examples that were used or left out."""
 
     tasks_trained: int
     tasks_held_out: int
@@ -229,7 +229,7 @@ class Counts:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader of the result must know, each in a sentence."""
+        """Warnings that a reader of the result must know, each in a sentence."""
         larger = "also occur word for word in training; they make the change look larger"
         said = {
             f"tasks with fewer than 3 usable responses, left out: {self.tasks_too_few}": self.tasks_too_few,
@@ -250,7 +250,7 @@ class Canaries:
     adapter: CanaryReport | None
     """None: failed; it must not be used as a scorer."""
     refused: str | None
-    """Why it failed."""
+    """The reason why it failed."""
 
     @property
     def notes(self) -> tuple[str, ...]:

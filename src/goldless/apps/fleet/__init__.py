@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 ADDS = {"goldless.places": {"ray": "goldless.apps.fleet.crew:RAY"}}
-"""What the app adds to goldless, by group and name: a place where models compute."""
+"""Parts that the app adds to goldless, by group and name: a place where models compute."""

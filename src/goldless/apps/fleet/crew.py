@@ -57,7 +57,7 @@ class Crew:
         self.place, self._say = place, say
         self.models: list[ModelToLoad] = []
         self.loaded: Sequence[Loaded] = ()
-        """What every worker has loaded."""
+        """The models that every worker has loaded."""
         self._slots: dict[int, asyncio.Task[None]] = {}
         """The hiring of each worker that the crew has, or is to have."""
         self._actors: dict[int, Any] = {}

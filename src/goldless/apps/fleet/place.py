@@ -36,7 +36,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[str], float], float]] = {
     "gpus": ("a number of at least 0", float, 0),
     "timeout": ("a number of seconds of at least 1", float, 1),
 }
-"""What each option must be, how it is read, and its least value."""
+"""Allowed values of each option in words, its parser, and its least value."""
 
 
 def parse_place(written: str) -> RayPlace:

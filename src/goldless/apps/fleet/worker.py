@@ -46,7 +46,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What a worker reports once it has loaded its models."""
+    """The report of a worker that has loaded its models."""
 
     machine: str
     version: str
@@ -61,7 +61,7 @@ class Done:
     replies: Sequence[Reply] = ()
     warned: tuple[str, ...] = ()
     error: UserError | None = None
-    """What is wrong with the run as a whole."""
+    """An error of the run as a whole."""
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ def _plain(error: UserError) -> UserError:
 
 
 def unlike(known: Sequence[Loaded], ready: Ready) -> str | None:
-    """Why a worker cannot work with others that loaded these models; None: it computes the same numbers."""
+    """The reason why a worker cannot work with others that loaded these models; None: it computes the same numbers."""
     if ready.version != __version__:
         return (
             f"{ready.machine} has goldless {ready.version}, and here it is {__version__}. Install the same version on "

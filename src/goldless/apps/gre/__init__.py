@@ -12,4 +12,4 @@ ADDS = {
     },
     "goldless.sections": {"edition": "goldless.apps.gre.results:edition_section"},
 }
-"""What the app adds to goldless, by group and name: a verb's panel, line and module; the place of a section."""
+"""Parts that the app adds to goldless, by group and name: a verb's panel, line and module; the place of a section."""

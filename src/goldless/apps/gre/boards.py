@@ -88,7 +88,7 @@ class Board:
         return None if found is None or found.score is None else found
 
     def told(self, metric: str) -> str:
-        """What identifies its scores under a metric: the signature, or a name with a hash."""
+        """The identifier of its scores under a metric: the signature, or a name with a hash."""
         if metric in self.signatures:
             return self.signatures[metric]
         if self.name in PUBLISHED:
@@ -219,7 +219,7 @@ class AgentCorrelation:
 
 @dataclass(frozen=True, slots=True)
 class BoardAgreement:
-    """How well two boards agree under one metric, or a board and a benchmark."""
+    """Agreement of two boards under one metric, or of a board and a benchmark."""
 
     metric: str
     n: int
@@ -386,7 +386,7 @@ def _changes(first: Board, second: Board, metric: str) -> Iterator[AgentChange]:
 
 
 def _notes(boards: Mapping[str, Board], common: Mapping[str, int]) -> Iterator[str]:
-    """What is not compared, and what differs between the boards; what is true of several metrics is said once."""
+    """Parts not compared, and differences between the boards; what is true of several metrics is said once."""
     few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
     if few:
         yield f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."

@@ -38,7 +38,7 @@ class ConfigPart:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectConfig(ConfigPart):
-    """Which papers."""
+    """The papers to collect."""
 
     venue: str | None = option(None, "OpenReview venue, such as ICLR.cc/2024/Conference.", "ID", group=PAPERS)
     from_folder: str | None = option(
@@ -96,7 +96,7 @@ class ModelConfig(ConfigPart):
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewConfig(ConfigPart):
-    """How models write reviews."""
+    """Settings for models that write reviews."""
 
     max_tokens: int = option(
         4096, "Maximum tokens of a review; a longer one is cut off and counts as missing.", group=ASKED, at_least=1
@@ -110,12 +110,12 @@ class ReviewConfig(ConfigPart):
         "--truncate/--no-truncate",
     )
     cut: Literal["missing", "keep"] = "missing"
-    """How to treat a review that reached ``max_tokens``."""
+    """Treatment of a review that reached ``max_tokens``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreConfig(ConfigPart):
-    """How reviews are scored."""
+    """Settings for scoring reviews."""
 
     metrics: tuple[str, ...] = same("metrics", METRICS, shown=", ".join(METRICS))
     scorer: str = same("scorer", "embedded", shown="embedded")

@@ -238,7 +238,7 @@ def noted_draw(study: Study) -> Mapping[str, Any] | None:
 
 
 def marked_papers(study: Study, column: str) -> dict[str, str]:
-    """What papers have in a column, in the study's order.
+    """Values of the papers in a column, in the study's order.
 
     ``ANCHOR``: the earlier edition of each anchor; ``INJECTED``: the paper of each second version.
     """

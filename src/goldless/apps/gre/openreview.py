@@ -51,7 +51,7 @@ SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
 LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
 """Names of submissions in API v1 that are no longer under review."""
 REVIEWS_V1 = ("/official_review", "/official/review")
-"""How invitations to review end on API v1, through the years."""
+"""Endings of invitations to review on API v1, through the years."""
 OUTCOMES: Mapping[Reason, re.Pattern[str]] = {
     "withdrawn": re.compile(r"withdrawn", re.IGNORECASE),
     "desk_rejected": re.compile(r"desk[ _-]?reject", re.IGNORECASE),

@@ -78,7 +78,7 @@ def _is_long_enough(text: str) -> bool:
 
 
 def garble(text: str) -> str:
-    """Why the text is not readable, with what was measured; empty if it is readable or too short to judge."""
+    """The reason why the text is unreadable, with the measured value; empty if it is readable or too short to judge."""
     for what, value, low, high in _measures(text) if _is_long_enough(text) else ():
         if not low <= value <= high:
             return f"{what}: {value:.2f} (readable: {low:g} to {high:g})"
@@ -94,7 +94,7 @@ def unreadable_share(text: str) -> float:
 
 
 def _measures(text: str) -> Iterator[tuple[str, float, float, float]]:
-    """What is measured, its value, and the bounds of readable text, in the order of what they depend on."""
+    """Each measure, its value, and the bounds of readable text, in the order of what they depend on."""
     yield "share of unreadable characters", unreadable_share(text), 0, MOST_UNREADABLE
     characters = [character for character in text if not character.isspace()]
     letters = [character for character in characters if character.isalpha()]

@@ -32,7 +32,7 @@ def reads_as_person(name: str) -> bool:
 
 
 Reason = str
-"""Why a paper is left out.
+"""The reason why a paper is left out.
 
 ``withdrawn``, ``desk_rejected``. ``few_reviews``: fewer reviews with text than requested. ``no_abstract``.
 ``no_paper``: there is no file of it. ``encrypted_pdf``, ``broken_pdf``. ``scanned_pdf``: pages without text.
@@ -61,7 +61,7 @@ class HumanReview:
     sections: Mapping[str, str]
     """Texts by title, in the order they were written in."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What else was noted, such as rating and confidence."""
+    """Other values that were noted, such as rating and confidence."""
     rewrite: tuple[str, str] | None = None
     """Its rewriter and rewritten text, where there is one."""
 

@@ -26,7 +26,7 @@ from goldless.templates import FIELDS, find_template
 
 FILE = "preregistration.json"
 PAPERS = "papers.jsonl"
-"""What a reviewer is given: names and texts of all papers, second versions among them."""
+"""The file that a reviewer is given: names and texts of all papers, second versions among them."""
 STATISTICS = frozenset({"level", "seed", "resamples"})
 PREPROCESSING = frozenset({"rewriter", "rewrite_max_tokens", "synopsis_writer"})
 
@@ -58,7 +58,7 @@ class Registered:
 
 
 def registered_parts(edition: Edition) -> dict[str, Any]:
-    """What is registered, by part, as plain data."""
+    """The contents to register, by part, as plain data."""
     whole, config = edition.whole_study(), edition.config
     hidden, score = marked_papers(whole, INJECTED), asdict(config.score)
     own = [task for task in whole.tasks if task not in hidden]

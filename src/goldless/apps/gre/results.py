@@ -63,7 +63,7 @@ DEMONSTRATION = (
 # --- the contamination clock -----------------------------------------------------------------------------------------
 
 Scope = Literal["own", "common", "all"]
-"""Which papers: those clean for the agent, those clean for all agents with a cutoff, or all papers."""
+"""The papers of a score: those clean for the agent, those clean for all agents with a cutoff, or all papers."""
 DIFFER = "so compare the differences from the human baseline, which use the same papers, not the scores."
 NOTES: Mapping[Scope, str] = {
     "own": f"Each agent is scored on the papers that are clean for it. The papers differ between agents, {DIFFER}",
@@ -295,7 +295,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How firm the ranking is."""
+    """Firmness of the ranking."""
 
     scorers: Mapping[str, str]
     """The scorer of each run, the edition's own first."""
@@ -516,7 +516,7 @@ class EditionResult:
     """True if scores hold under hidden instructions; None: no paper has any."""
     submissions: Submissions | None = None
     standing: Standing | None = None
-    """How firm the ranking of the edition's own results is; None: they are not there."""
+    """Firmness of the ranking of the edition's own results; None: they are not there."""
     boards: Mapping[str, Any] = field(default_factory=dict, metadata=HERE_ONLY)
     """Leaderboards by metric: of the evaluation, or of the run folder that the rest was read from."""
 

@@ -74,7 +74,7 @@ _LABEL = r"(?:excellent|good|fair|poor|(?:(?:strong|weak|clear|borderline)(?:ly)
 _SCALE_POINT = re.compile(
     rf"\s*(?:\({_POINT}\)|\(?{_POINT}\)?\s*(?:[:=]|[-\u2013\u2014]\s)|{_LABEL}:).*\s*", re.IGNORECASE
 )
-"""How a rating reads: ``8: accept, good paper``, ``(3) Good`` or ``Weak accept: I tend to …``, in one line."""
+"""The form of a rating: ``8: accept, good paper``, ``(3) Good`` or ``Weak accept: I tend to …``, in one line."""
 _YES_OR_NO = re.compile(r"\s*(yes|no)[.!]?\s*", re.IGNORECASE)
 FEW_WORDS = 5
 """A text of an unknown field with no more words than this is taken for a choice."""

@@ -39,7 +39,7 @@ from goldless.studies.writing import check_target
 GENERATIONS = "generations"
 """The study's table of how each review was made."""
 SUBMITTED = "submission "
-"""How the writer of a submission begins in that table."""
+"""The beginning of a submission's writer in that table."""
 FLAGS = {"no_tags": "without any section", "cut_reply": "cut off at the length limit"}
 """Deviations from the requested format, in plain words."""
 Pair = tuple[str, str]
@@ -57,7 +57,7 @@ class GeneratedReview:
     """The reply; None: there is none."""
     finish: str | None = None
     failure: str | None = None
-    """Why the review is missing; None: it is there."""
+    """The reason why the review is missing; None: it is there."""
     failure_message: str | None = None
     flags: tuple[str, ...] = ()
     """Deviations from the requested format."""
@@ -112,7 +112,7 @@ class WrittenReviews:
     missing: Mapping[str, int]
     """Papers without a review by it, by cause, the most frequent first."""
     flags: Mapping[str, int]
-    """What was noticed in its replies, with counts."""
+    """Deviations noticed in its replies, with counts."""
     shortened: int
     """Papers that were cut off for it."""
     parameters: float | None = None
@@ -263,7 +263,7 @@ async def review_edition(
 
 @dataclass(frozen=True, slots=True)
 class ReviewRequest:
-    """Which models write reviews, and how."""
+    """The models that write reviews, and their settings."""
 
     models: Mapping[str, ModelConfig]
     """By the agent's name."""
@@ -308,7 +308,7 @@ class ReviewRequest:
 
 
 def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
-    """Why models cannot have these names in the study: people have them."""
+    """Reasons why models cannot have these names in the study: people have them."""
     people = {agent.agent for agent in study.agents if agent.group in {HUMAN, REFERENCE}}
     for name in names:
         if reads_as_person(name) or name in people:
@@ -441,7 +441,7 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
 
 
 def _rests_on(study: Study, replaced: set[Pair]) -> Iterator[str]:
-    """Why reviews cannot be replaced: labels or evidence are about them."""
+    """Reasons why reviews cannot be replaced: labels or evidence are about them."""
     agents = ", ".join(sorted({agent for _, agent in replaced}))
     columns = [(task, agent) for task in ("task", "second_task") for agent in ("first", "second", *AGENTS)]
     for table in ("labels", *study.recorded) if replaced else ():

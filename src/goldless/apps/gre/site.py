@@ -38,7 +38,7 @@ from goldless.reports.report_table import Column, ReportTable
 
 NAME = "GRE-bench"
 GENERATOR = '<meta name="generator" content="goldless gre site">'
-"""What a page of a site can be told by."""
+"""The tag that marks a page of a site."""
 FOOTER = (
     "Made by goldless gre site from the evidence of the editions alone: scores, intervals and ranks were recomputed "
     "without a model. The same evidence gives the same bytes."

@@ -16,4 +16,4 @@ ADDS = {
         ),
     },
 }
-"""What the app adds to goldless, by group and name."""
+"""Parts that the app adds to goldless, by group and name."""

@@ -52,7 +52,7 @@ class Juror:
     scale: Scale
     weight: float
     task_description: str = ""
-    """What is judged and by which criteria, as in its exam; empty: the scale's neutral wording."""
+    """A description of what is judged and of the criteria, as in its exam; empty: the scale's neutral wording."""
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < math.inf:
@@ -61,7 +61,7 @@ class Juror:
             )
 
     def stage(self, model: Model) -> ReviewStage:
-        """How questions are sent to it, through this model. Raises if the model cannot answer on its scale."""
+        """The stage that sends questions to it, through this model. Raises if the model cannot answer on its scale."""
         return ReviewStage(model, self.scale, reviewer=self.name, task_description=self.task_description)
 
 
@@ -103,7 +103,7 @@ class JuryVerdict:
 
 @dataclass(frozen=True, slots=True)
 class JuryWorth:
-    """How many independent votes a jury is worth, by what its licences say of shared errors."""
+    """The number of independent votes a jury is worth, by what its licences say of shared errors."""
 
     jurors: int
     effective_votes: float | None
@@ -130,7 +130,7 @@ class JuryWorth:
 
 
 def jury_worth(licences: Sequence[Licence]) -> JuryWorth:
-    """What jurors with these licences are worth together, with equal votes."""
+    """The worth of jurors with these licences together, with equal votes."""
     found = [
         (one.shared.get(other.reviewer) or other.shared.get(one.reviewer))
         if one.study_hash == other.study_hash

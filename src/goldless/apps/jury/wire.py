@@ -146,7 +146,7 @@ def read_body(form: type[Form], body: bytes | str, *, accepted: str, param: str 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a jury must decide, and the form of its reply."""
+    """The question and answers a jury must decide on, and the form of its reply."""
 
     question: str | None
     answers: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Who may see and change what, and what a browser may do with the answer.
+"""Access rights, and what a browser may do with the answer.
 
 Pages are for browsers of this machine. The studio is for one that was opened with its token; anything that writes is
 for its own pages only.

@@ -61,7 +61,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class LabelSession:
-    """Who labels which study, by what and in which order; it seeds the order and the sides."""
+    """The rater, study, criterion and order of a labelling session; it seeds the order and the sides."""
 
     rater: str
     run: str = ""

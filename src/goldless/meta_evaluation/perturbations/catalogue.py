@@ -354,7 +354,7 @@ MODEL_FREE: tuple[str, ...] = tuple(each.name for each in OURS if each.by_defaul
 
 
 def _wrong(value: Any) -> str | None:
-    """What is wrong with what a package registers as a perturbation."""
+    """The fault in what a package registers as a perturbation; None: there is none."""
     if not isinstance(value, Perturbation):
         return f"a perturbation must be a Perturbation, got {type(value).__name__}"
     if set(value.name) & set("[],~") or not value.name.strip():

@@ -29,7 +29,7 @@ Must = Literal["fall", "not rise"]
 LEAST_TOKENS = 1024
 MOST_TOKENS = 4096
 TEXTS: Any = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
-"""What is said to writers, and put into responses, by perturbation."""
+"""Instructions to writers, and words put into responses, by perturbation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +106,17 @@ class Perturbation:
 
 
 def of_text(change: Callable[[str], str]) -> Apply:
-    """How a function of the text alone is applied."""
+    """The way to apply a function of the text alone."""
     return lambda _: lambda response: change(response.text)
 
 
 def of_response(change: Callable[[Setting, Response], Made | Awaitable[Made]]) -> Apply:
-    """How a function of the setting and one response is applied."""
+    """The way to apply a function of the setting and one response."""
     return lambda setting: lambda response: change(setting, response)
 
 
 def rewritten(instruction: str, what: str, *, language: str = "") -> Apply:
-    """How a writer's new version of the text is made; ``language``: instead of {language}, where no form names one."""
+    """The way to have a writer rewrite the text; ``language``: instead of {language}, where no form names one."""
     return of_response(
         lambda setting, response: written(
             setting.writer, instruction.replace("{language}", setting.form or language), response.text, what=what
@@ -141,7 +141,7 @@ async def written(
 
 
 def absent(message: str, kind: Literal["not_recorded", "no_synopsis"] = "not_recorded") -> CallFailure:
-    """Why a text could not be made, where nobody was asked."""
+    """The reason why a text could not be made, where nobody was asked."""
     return CallFailure(kind, message, attempts=0)
 
 

@@ -73,7 +73,7 @@ class ApiKey:
         return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
 
     def withhold(self, text: str) -> str:
-        """What a model wrote, without the key."""
+        """The text of a model, without the key."""
         return text if len(self._value) < LEAST_SECRET_CHARACTERS else text.replace(self._value, REDACTED)
 
 
@@ -92,9 +92,9 @@ _TOO_LONG = re.compile(
     r"|context size has been exceeded|tokens \+ `?max_new_tokens`? must be <=",
     re.IGNORECASE,
 )
-"""How servers word it: OpenAI, vLLM, SGLang, Anthropic, Bedrock, llama.cpp, Gemini, TGI."""
+"""The wording of servers: OpenAI, vLLM, SGLang, Anthropic, Bedrock, llama.cpp, Gemini, TGI."""
 _BAD_KEY = re.compile(r"api key (?:not valid|not found|expired)|API_KEY_INVALID|pass a valid api key", re.IGNORECASE)
-"""How Gemini rejects a key, with status 400."""
+"""Gemini's wording when it rejects a key, with status 400."""
 
 
 @dataclass(eq=False)
@@ -203,7 +203,7 @@ _LIMITS = [
     for form in ("x-ratelimit-{1}{0}", "anthropic-ratelimit{0}-{1}")
     for of in ("-requests", "-tokens", "-input-tokens", "-output-tokens", "")
 ]
-"""What is left and when it is full again: OpenAI and gateways like it, OpenRouter and Together; Anthropic."""
+"""Headers of the rest of a limit and its reset: OpenAI and gateways like it, OpenRouter and Together; Anthropic."""
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 """``6m0s``, ``12ms``, ``36s``."""
 
@@ -248,13 +248,13 @@ def seconds_until(value: Any) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """How a server is called: time, repetition and number of calls, for whoever sets them."""
+    """The way a server is called: time, repetition and number of calls, for whoever sets them."""
 
     timeout_seconds: float = 600.0
     """Timeout of one attempt; while a call waits in the server's queue, it starts again with every reply."""
     retries: int = 5  # attempts after the first
     patience_seconds: float = 120.0
-    """How long a server that is down is waited for, such as one that restarts, however many attempts that takes."""
+    """Time to wait for a server that is down, such as one that restarts, however many attempts that takes."""
     concurrency: int | None = None
     """Concurrent calls, used from the start; None: start with a few and adapt to the server."""
     max_in_flight: int = 1024  # maximum concurrent calls when adapting to the server

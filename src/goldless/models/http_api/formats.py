@@ -44,7 +44,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a model wrote, in whatever format it was received."""
+    """The output of a model, in whatever format it was received."""
 
     text: str  # without its thinking
     cut: bool  # whether it ends at the limit of tokens
@@ -55,7 +55,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class ServerParameters:
-    """Which optional parameters a server accepts, learnt from its rejections, and how the model is to think."""
+    """The optional parameters a server accepts, learnt from its rejections, and how the model is to think."""
 
     limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")  # names of the token limit; the first is used
     temperature: bool = True
@@ -102,14 +102,14 @@ class ServerParameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How chat calls are written and read."""
+    """The way chat calls are written and read."""
 
     route: str  # of a call, ``{model}`` to be filled in
     listing: str  # the route that lists models
     body: Callable[[Service, str, ChatRequest, ServerParameters], dict[str, Any]]
     """The call as JSON, at a provider and for a model."""
     read: Callable[[Any], Written]
-    """What a reply says. Raises AttemptError for a refusal, anything for a reply that cannot be used."""
+    """The contents of a reply. Raises AttemptError for a refusal, anything for a reply that cannot be used."""
     charged: tuple[str, Sequence[str], Sequence[str]]
     """Where a reply counts its tokens, and the names of the counts of input and output."""
     wording: ServerParameters = ServerParameters()  # the parameters to try first
@@ -140,7 +140,7 @@ def _sampling(
     logprobs: str = "logprobs",
     top: str = "top_logprobs",
 ) -> dict[str, Any]:
-    """How a reply is to be written, with the names that a format has for it."""
+    """Settings for the writing of a reply, with the names that a format has for them."""
     limit = request.max_tokens + wording.thinking_tokens
     if request.choices and not wording.thinks:  # a choice needs no more than its longest answer
         limit = min(request.max_tokens, max(map(len, request.choices)) + 8)

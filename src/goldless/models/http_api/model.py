@@ -378,7 +378,7 @@ class HttpModel:
             return self._record(failure)
 
     def _reply(self, data: Any, request: ChatRequest) -> ChatReply | CallFailure:
-        """What a reply says, with written tokens and the choice, if requested and available, and without the key."""
+        """Contents of a reply, with written tokens and the choice, if requested and available, and without the key."""
         usage, withhold = self._format.usage(data), self._client.key.withhold
         try:
             with reading():

@@ -128,7 +128,7 @@ def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
 
 
 def _layout(tokenizer: Any, name: str) -> tuple[ChatLayout, str]:
-    """How the tokenizer lays out messages, and a hash of all that determines token ids: vocabulary, rules, template."""
+    """The tokenizer's layout of messages, and a hash of all that determines token ids: vocabulary, rules, template."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise CapabilityError(

@@ -51,7 +51,7 @@ class TorchEngine(LocalEngine):
         self.dtype = model.dtype
         """The precision it computes in."""
         self.noise_nats = NOISE_NATS.get(model.dtype, COARSE_NOISE_NATS)
-        """How far a log p may change when tokens are computed in another batch: wrong sharing changes it more."""
+        """Largest change of a log p when tokens are computed in another batch: wrong sharing changes it more."""
         self.config = model.config.get_text_config()
         """The settings of the model's text part."""
         self.packed: Any = None
@@ -187,7 +187,7 @@ class TorchEngine(LocalEngine):
     # --- trying the model ----------------------------------------------------------------------------------------
 
     def _find_rule(self) -> Callable[[Any], Any] | None:
-        """What the model does to its head's output, or None if body and head separately do not give its logits."""
+        """The model's rule for its head's output, or None if body and head separately do not give its logits."""
         if self.body is None or self._head is None:
             return None
         ids = torch.tensor([self.probe], device=self.device)
@@ -227,7 +227,7 @@ class TorchEngine(LocalEngine):
 
 
 def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
-    """What models do to the output of their heads, those named in their config first."""
+    """Rules that models apply to the output of their heads, those named in the config first."""
     cap = getattr(config, "final_logit_softcapping", None)
     if cap:
         yield lambda logits: torch.tanh(logits / cap) * cap

@@ -323,7 +323,7 @@ AttentionInterface.register(NAME, tree_attention)
 
 
 def dense_mask(pack: Pack, window: int = NO_WINDOW) -> Any:
-    """Which position sees which, as booleans: [1, 1, length, length]."""
+    """The positions that each position sees, as booleans: [1, 1, length, length]."""
     ends, positions = _padded(pack)
     index = np.arange(pack.length)
     seen = (index[None, :] <= index[:, None]) & (index[:, None] < ends[None, :])
@@ -389,7 +389,7 @@ class BlockMasks:
 
 
 def _blocks(ends: IntArray, positions: IntArray, window: int) -> tuple[BoolArray, BoolArray]:
-    """Which blocks must be computed under the mask, and which are fully visible: [query blocks, key blocks] each."""
+    """The blocks to compute under the mask, and those that are fully visible: [query blocks, key blocks] each."""
     first = np.arange(0, ends.size, BLOCK)
     earlier = first[None, :] < first[:, None]
     some = earlier & (ends.max(1)[None, :] > first[:, None])

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from goldless.errors import CapabilityError, ModelSpecError
 
 Weights = Literal["4bit", "8bit", "nf4", "int4", "int8", "llm-int8"]
-"""How many bits a weight is kept in, or exactly how: ``4bit`` and ``8bit`` use what is installed."""
+"""Number of bits a weight is kept in, or the exact method: ``4bit`` and ``8bit`` use what is installed."""
 Precision = Literal["float32", "bfloat16", "float16"]
 """The compute precision."""
 Sharing = Literal["auto", "packed", "cached"]

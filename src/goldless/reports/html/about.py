@@ -50,7 +50,7 @@ def verdict_blocks(run: RunFolder) -> Iterator[Block]:
 
 
 def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
-    """Who leads, as far as that is decided; who judged; and the first sentence about each other result."""
+    """The leader, as far as that is decided; who judged; and the first sentence about each other result."""
     review, until = run.review, None if run.leaderboard is None else run.leaderboard.stopped
     if until is not None:
         yield Name(until.by), f": {until.sentence}"
@@ -72,7 +72,7 @@ def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
 
 
 def _missing(run: RunFolder) -> Iterator[Inline]:
-    """What is missing in all, for the end of the lead."""
+    """A sentence on what is missing in all, for the end of the lead."""
     boards = run.standings.values()
     missing = sum(row.missing for board in boards for row in board.rows)
     asked = sum(row.asked for board in boards for row in board.rows)
@@ -91,7 +91,7 @@ def _missing(run: RunFolder) -> Iterator[Inline]:
 
 
 RANKINGS = {"bradley-terry": "bradley-terry", "mean": "mean of ratings", "win rate": "win rate"}
-"""What the glossary calls a ranking."""
+"""The glossary's names for the rankings."""
 
 
 @section("review", "Who judged")
@@ -175,7 +175,7 @@ AGENTS = (
 
 @section("asked", "How this was run, and signatures", appendix=True)
 def asked_section(run: RunFolder) -> Iterator[Block]:
-    """How the run was made; every report has this section."""
+    """The way the run was made; every report has this section."""
     board = run.leaderboard or Leaderboards()
     spending = [
         cells(row, verb=verb, tokens=row.usage.input_tokens + row.usage.output_tokens)

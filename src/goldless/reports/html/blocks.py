@@ -1,4 +1,4 @@
-"""What a page is made of: paragraphs, tables, figures, folds, each a function that gives escaped HTML."""
+"""The parts of a page: paragraphs, tables, figures, folds, each a function that gives escaped HTML."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def _cell(column: Column, row: Row) -> tuple[str, str | None, bool]:
 
 @functools.cache
 def lexicon() -> dict[str, dict[str, str]]:
-    """What readers can look up: ``terms`` and their ``names``, the parts of a ``signature``, ``causes`` of failures."""
+    """A lexicon for readers: ``terms`` and their ``names``, the parts of a ``signature``, ``causes`` of failures."""
     return tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
 
 

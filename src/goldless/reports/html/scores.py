@@ -438,7 +438,7 @@ def _people(run: RunFolder, metric: str, board: Leaderboard) -> Estimate | None:
 
 @section("raters", "Raters")
 def raters_section(run: RunFolder) -> Iterator[Block]:
-    """How much one rater's labels say about another's; None if no metric scores raters."""
+    """The information in one rater's labels about another's; None if no metric scores raters."""
     scores = None if run.leaderboard is None else run.leaderboard.raters
     if scores is None:
         return

@@ -42,13 +42,13 @@ def agents_of(run: RunFolder) -> list[str]:
 
 
 class TextLinks:
-    """Which texts are behind a number under a metric, as the page's script reads it."""
+    """Links to the texts behind a number under a metric, as the page's script reads them."""
 
     def __init__(self, run: RunFolder, metric: str) -> None:
         self._metric = list(run.standings).index(metric)
         self._agents = {name: place for place, name in enumerate(agents_of(run))} if has_texts(run) else {}
         self.said = " A click on a cell, or on a number in the table below, shows texts behind it." * bool(self._agents)
-        """What a click does, where there are texts."""
+        """A sentence on what a click does, where there are texts."""
 
     def __call__(self, agent: str, other: str | None = None) -> str | None:
         """The texts of an agent, or of two; None: the page has none."""

@@ -33,7 +33,7 @@ class Importer(Protocol):
 
     @property
     def description(self) -> str:
-        """What it reads, in a few words, such as "logs of inspect"."""
+        """A short description of what it reads, such as "logs of inspect"."""
 
     def recognises(self, path: Path) -> bool:
         """True if the file or folder is in its format; must be cheap, by name and first bytes."""

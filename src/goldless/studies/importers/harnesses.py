@@ -141,7 +141,7 @@ class Lighteval(LogImporter):
 STATE = "scenario_state.json"
 STATS = "per_instance_stats.json"
 HIDDEN = re.compile(r"\[?(encrypted|redacted)[^\]]*\]?")
-"""What HELM publishes in place of the texts of some scenarios."""
+"""The marks that HELM publishes in place of the texts of some scenarios."""
 
 
 class Helm(LogImporter):

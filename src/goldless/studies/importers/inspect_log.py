@@ -16,13 +16,13 @@ from goldless.studies.importers.log import Log
 
 JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"')
 STOPPED = {"content_filter": "refusal", "max_tokens": "truncated", "model_length": "truncated"}
-"""Why a model stopped, where its text is not the response."""
+"""Reasons why a model stopped, where its text is not the response."""
 UNFINISHED = {
     "cancelled": ("cancelled", "was cancelled"),
     "error": ("not run", "ended in an error"),
     "started": ("not run", "has not ended"),
 }
-"""Why a sample is not in a log, and what became of the run, by its status."""
+"""The reason why a sample is not in a log, and what became of the run, by its status."""
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
 """Inspect's grades as numbers; N, no answer, has none."""
 OURS = "goldless"
@@ -217,7 +217,7 @@ def content_text(content: Any) -> str:
 
 
 def why_missing(sample: Any) -> tuple[str | None, str | None]:
-    """Why a sample's text is not a response, in a word, and the details; None: it is one."""
+    """The reason why a sample's text is not a response, in a word, and the details; None: it is one."""
     if sample.error is not None:
         return "error", sample.error.message
     if sample.invalidation is not None:

@@ -1,4 +1,4 @@
-"""What the log of another tool records, its files, and the rules by which every log becomes the tables of a study."""
+"""The contents of another tool's log, its files, and the rules by which every log becomes the tables of a study."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Log:
-    """What one or several files record, in that order: samples and what refers to them, each as rows or as a frame."""
+    """Records of one or several files, in that order: samples and what refers to them, each as rows or as a frame."""
 
     samples: Any = field(default_factory=list)
     """One row per sample. ``task``, ``agent``; ``text``: the response without reasoning, null if there is none;
@@ -56,7 +56,7 @@ class Log:
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Tables that are complete, such as ``judge_NAME``."""
     notes: list[str] = field(default_factory=list)
-    """What the user should know about the reading, such as which of several filters was kept."""
+    """Notes for the user about the reading, such as which of several filters was kept."""
     same: Sequence[str] = ("prompt", "reference")
     """Columns that must be the same under every agent."""
     compared: dict[str, list[tuple[str, str, str, float]]] = field(default_factory=lambda: defaultdict(list))
@@ -64,7 +64,7 @@ class Log:
     preferences: list[Row] = field(default_factory=list)
     """People's, in the columns of a study's labels."""
     about: dict[str, Any] = field(default_factory=dict)
-    """What an importer must remember until all files are read."""
+    """Facts that an importer must remember until all files are read."""
     counted: Counter[str] = field(default_factory=Counter)
     """Notes that begin with a number."""
 
@@ -106,7 +106,7 @@ class LogImporter:
     kinds: Mapping[str, set[str]]
     """The keys by which rows are known, by kind."""
     row_must: str
-    """What to say of any other row."""
+    """The message about any other row."""
     task_columns: tuple[str, ...] = ()
     same: tuple[str, ...] = ("prompt", "reference")
 

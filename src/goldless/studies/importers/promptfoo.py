@@ -19,7 +19,7 @@ BY_MODELS = (
     *("llm-rubric", "g-eval", "model-graded", "factuality", "answer-relevance", "context-", "select-best", "pi"),
     *("search-rubric", "agent-rubric", "conversation-relevance", "moderation", "trajectory:goal-success"),
 )
-"""How the types of assertions begin that a model grades."""
+"""Beginnings of the types of assertions that a model grades."""
 
 
 class Promptfoo(LogImporter):

@@ -25,7 +25,7 @@ NOT_AGENTS = (
     *("answer_", "categ", "choices", "doc", "filter", "judg", "label", "meta", "metric", "model_", "rating", "resps"),
     *("score", "source", "tstamp", "type", "winner"),
 )
-"""How the names of columns begin that are hardly agents, for hints only."""
+"""Beginnings of names of columns that are hardly agents, for hints only."""
 ONE_AGENT = "sample"
 """The agent of all samples of a table that names none."""
 
@@ -271,7 +271,7 @@ def guessed_columns(columns: Sequence[str]) -> dict[str, str] | None:
 
 
 def how_to_read(row: Mapping[str, Any]) -> str | None:
-    """What to add to the command for a table with these columns; None if they do not look like responses."""
+    """The options to add to the command for a table with these columns; None if they do not look like responses."""
     columns = list(row)
     found = {name: probable_column(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}
     if found["agent"] and found["text"] and (task := found["task"] or found["prompt"]):

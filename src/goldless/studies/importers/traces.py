@@ -19,7 +19,7 @@ from goldless.studies.tables import Source
 
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
 SIGNS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "openinference.span.kind")
-"""What the first spans of a file have, wherever its format puts attributes."""
+"""Attributes of the first spans of a file, wherever its format puts them."""
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 LANGFUSE = ({"experiment_item_id", "experiment_name", "output"}, {"traceId", "type", "model", "input", "output"})
 
@@ -156,7 +156,7 @@ def _call(agent: str, asked: Any, said: Any, *, failed: bool) -> dict[str, Any]:
 
 
 def _spoken(given: Any, roles: Collection[str]) -> str | None:
-    """What these roles say in messages, in a request or reply around messages, or in JSON of any of them."""
+    """The text of these roles in messages, in a request or reply around messages, or in JSON of any of them."""
     if isinstance(given, str) and given.lstrip().startswith(("{", "[")):
         try:
             return _spoken(orjson.loads(given), roles)

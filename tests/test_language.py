@@ -165,6 +165,16 @@ def test_what_is_exempt_as_a_prompt_exists(module, names):
     assert {name for name in names if any(assigns(node, {name}) for node in ast.walk(tree))} == names
 
 
+def test_docstrings_begin_with_a_noun_or_a_verb():
+    asking = re.compile(r'"""(What|Whether|How|Which|Who|Why|When) .*')
+    found = [
+        f"{path.relative_to(SOURCE)}: {hit[0]}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for hit in asking.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
 # --- the search itself ---------------------------------------------------------------------------------------------
 
 

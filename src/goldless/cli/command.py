@@ -325,7 +325,7 @@ class Verb:
         """Run the command with the words of a command line: read the study, do the work, keep and show the result."""
         own, output = parsed(self.own, words), parsed(Output, words)
         options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.usual)
-        reading, paths = parsed(Reading, words), tuple(words.get("study", ()))
+        reading, paths = parsed(Reading, words), tuple(words["study"]) if self.study else ()
         study = reading.read(paths) if self.study else None
         more = {"own": own, "options": options, "study": study, "words": reading.words(paths)}
         if not self.returns:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import goldless as library
 from goldless.cli.console import ProgressBars, warnings_as_messages
 from goldless.models.canaries import INSTRUCTION, REPEATS, TEXTS
 from goldless.models.scripted import ScriptedModel
+from goldless.runs import pipeline
 from goldless.runs.progress import Progress
 
 
@@ -128,3 +130,14 @@ def test_doctor_shows_what_the_canaries_found(goldless, scorer_file):
     assert "passed" in ended.out
     assert "-4.0 / -12.0 nats" in ended.out
     assert "free" in ended.out
+
+
+def test_the_demo_scores_half_of_the_sample_and_says_what_is_next(goldless, tmp_path, monkeypatch):
+    evaluate = pipeline.evaluate_study
+    monkeypatch.setattr(
+        pipeline, "evaluate_study", lambda study, options: evaluate(study, replace(options, metrics=("length",)))
+    )
+    ended = goldless("demo", "--out", tmp_path / "demo")
+    assert ended.code == 0, ended.err
+    assert "goldless demo --study" in ended.out
+    assert (tmp_path / "demo" / "report.html").is_file()

@@ -53,8 +53,8 @@ async def plan(study: Study, *, options: Options) -> Plan:
 @plan.told
 def _tell_plan(found: Plan, output: Output) -> None:
     def shown(row: Any) -> dict[str, Any]:
-        free = [name for name in ("cost_usd", "usd") if getattr(row, name, None) == 0 and output.shown_as == "rich"]
-        return asdict(row) | dict.fromkeys(free, "free")
+        nothing = [name for name in ("cost_usd", "usd") if getattr(row, name, None) == 0 and output.shown_as == "rich"]
+        return asdict(row) | dict.fromkeys(nothing, "none")
 
     calls = plain_table(
         f"Plan for {found.study}",

@@ -149,7 +149,7 @@ class Journal:
                 run(f"pragma user_version={FORMAT}")
         except sqlite3.OperationalError as error:
             # SQLite does not wait where another process is switching the same new file to WAL mode
-            if last or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            if last or getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
                 raise
             return False
         return True
@@ -206,8 +206,10 @@ class Journal:
                 done.set_result(result)
 
     def _unusable(self, what: str, error: Exception) -> UserError:
-        # an operational error has its cause outside the file, but for one in a statement, such as a missing table
-        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+        # an operational error has its cause outside the file, but for one in a statement, such as a missing table, and
+        # for one of Python's own, such as text that is not UTF-8, which has no code
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
             return UserError(
                 f"{self.path}: cannot {what} the journal ({error}). Replies so far are safe. Free disk space or stop "
                 "the process that blocks the file, then run the same command again"

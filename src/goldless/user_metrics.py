@@ -647,8 +647,10 @@ def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Ca
             metric.score = metric.error = None
             try:
                 returned = called(getattr(metric, "measure", None) or metric.a_measure, case)
-            except NotImplementedError:  # as of a metric that can only be awaited
-                returned = called(metric.a_measure, case)
+            except NotImplementedError:
+                if not hasattr(metric, "a_measure"):
+                    raise
+                returned = called(metric.a_measure, case)  # it can only be awaited
             if metric.error:
                 raise RuntimeError(str(metric.error))
             return returned if metric.score is None else metric.score

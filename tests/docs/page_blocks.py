@@ -25,7 +25,9 @@ NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 DOCUMENTED_PORT = "18641"
 """What pages name as their server's port; a free one of as many digits is taken instead."""
 PROGRESS = re.compile(
-    r"^(?:preparing for \d+ seconds|[^\n:]+: [\d,]+ of [\d,]+(?: \([\d,]+ failed\))?(?:, [^\n]*)?)\n", re.MULTILINE
+    r"^(?:preparing for \d+ seconds|[^\n:]+ so far, \d+ tasks?: [^\n]*"
+    r"|[^\n:]+: [\d,]+ of [\d,]+(?: \([\d,]+ failed\))?(?:, [^\n]*)?)\n",
+    re.MULTILINE,
 )
 """What a command says now and then of how far it is, on a slow machine more often than on a fast one."""
 GAP = re.compile(" {2,}")

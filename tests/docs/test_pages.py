@@ -70,8 +70,9 @@ def test_a_page_prints_the_same_with_a_new_process_for_every_command(name, tmp_p
         ("$ (exit 3)\n$ echo $?\n3", None),
         ("$ exit\n$ echo here\nhere", "was not reached"),
         ("$ printf 'rating: 9 of 24 (1 failed), 2.0/s\\ndone\\n'\ndone", None),
+        ("$ printf 'tvd-mi so far, 4 tasks: a 0.45, b 0.43\\ndone\\n'\ndone", None),
     ],
-    ids=["other output", "a status", "a status that is shown", "an early end", "progress"],
+    ids=["other output", "a status", "a status that is shown", "an early end", "progress", "means so far"],
 )
 def test_what_a_page_does_not_say_is_a_problem(page, problem, tmp_path):
     (tmp_path / "empty").mkdir()

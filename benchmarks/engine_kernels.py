@@ -1,4 +1,4 @@
-"""Kernels of the embedded engine beside transformers: speed, memory, and how far the sums are apart.
+"""The embedded engine beside transformers: speed, memory, and how far the sums are apart.
 
     python benchmarks/engine_kernels.py [FILE.gguf]
     python benchmarks/engine_kernels.py --products        # matrix products alone, onnxruntime beside torch
@@ -25,7 +25,7 @@ from typing import Any
 
 from goldless.models.embedded import locate_embedded
 
-WAYS = ("transformers", "float32", "blocks")
+WAYS = ("transformers", "goldless")
 CONTEXT, TARGET = 600, 150
 PRODUCTS = {(576, 1536): 2, (1536, 576): 1, (576, 576): 2, (576, 192): 2}
 """Inputs and outputs of the weights of a layer, and how many there are of each."""
@@ -52,7 +52,7 @@ def scorer(way: str, path: Path) -> Callable[[Pair], float]:
     if way != "transformers":
         from goldless.models.gguf import build_model  # noqa: PLC0415
 
-        engine: Any = build_model(path, way).engine  # type: ignore[arg-type]
+        engine: Any = build_model(path).engine
         return lambda pair: float(engine.score([pair])[0].sum(dtype="float64"))
 
     import torch  # noqa: PLC0415 - an extra
@@ -145,7 +145,6 @@ def main() -> int:
 
     ways = [way for way in WAYS if way != "transformers" or importlib.util.find_spec("transformers")]
     pairs = items(path, arguments.items)
-    scorer("blocks", path)  # converts the file now, so that loading is measured apart from converting
     print(f"{path.name}: {len(pairs)} items of {CONTEXT} + {TARGET} tokens\n")
     print(
         "| way | load and first item, s | tokens/s | tokens per CPU s | peak MiB | largest difference of a sum, nats |"

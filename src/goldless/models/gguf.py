@@ -1,8 +1,7 @@
 """GGUF models as scorers and chat models, computed on the CPU: ``gguf:PATH``, and the embedded default.
 
 The engine's files, two ONNX graphs and a tokenizer, are built once and cached; after that the model loads without
-reading the GGUF again. Four-bit weights can stay as they are: onnxruntime's block-quantised matrix product represents
-them exactly (``value = scale * (code - zero)`` over blocks along the input dimension). Others are expanded to float32.
+reading the GGUF again. Weights are expanded to float32.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime
-from gguf import GGMLQuantizationType, GGUFReader
+from gguf import GGUFReader
 from gguf.quants import dequantize
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
@@ -38,16 +36,13 @@ from goldless.models.turn_signs import is_control
 if TYPE_CHECKING:
     from goldless.records import CallFailure
 
-ByteArray = npt.NDArray[np.uint8]
-Kernel = Literal["float32", "blocks"]
-"""The way matrix products run: on weights expanded to float32, or on the file's 4-bit blocks in float32 arithmetic."""
 Past = list[FloatArray]
 """Keys and values of a path, layer by layer: [key-value heads, tokens, head size]."""
 
-FORMAT = 3
+FORMAT = 4
 """Increased whenever the graphs change what they compute or how they are called."""
-LARGEST_FLOAT32 = 300_000_000
-"""Models with more weights keep the file's blocks: a quarter of the memory, about a quarter slower."""
+KERNEL = "float32"
+"""The precision of matrix products, as a model's identity names it."""
 CALL_TOKENS = 384
 BLOCKED = np.float32(-1e30)
 """Added to the score of a position that must not be seen."""
@@ -62,13 +57,12 @@ class GgufModel(LocalModel):
         *,
         provider: str = "gguf",
         name: str | None = None,
-        kernel: Kernel | None = None,
         too_small_to_write: bool = False,
     ) -> None:
         """``locate`` is the file, or a function that returns it when first needed."""
         super().__init__()
         self._locate = locate
-        self._provider, self._name, self._kernel = provider, name, kernel
+        self._provider, self._name = provider, name
         self._too_small_to_write = too_small_to_write
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
@@ -85,25 +79,18 @@ class GgufModel(LocalModel):
 
     def _load(self) -> LoadedModel:
         path = self._locate if isinstance(self._locate, Path) else self._locate()
-        return build_model(path, self._kernel, provider=self._provider, name=self._name)
+        return build_model(path, provider=self._provider, name=self._name)
 
 
 # --- the engine's files --------------------------------------------------------------------------------------------
 
 
-def build_model(
-    path: Path, kernel: Kernel | None = None, *, provider: str = "gguf", name: str | None = None
-) -> LoadedModel:
+def build_model(path: Path, *, provider: str = "gguf", name: str | None = None) -> LoadedModel:
     """The model of a GGUF file; the engine's files are from the cache or built now."""
     sha256 = file_sha256(path)
-    kernels: tuple[Kernel, ...] = (kernel,) if kernel else ("float32", "blocks")
-    folders = {known: models_folder() / f"{sha256[:16]}-{known}-v{FORMAT}" for known in kernels}
-    found = next((known for known in kernels if (folders[known] / "settings.json").exists()), None)
-    if found is None:
-        checkpoint = GgufFile(path)
-        found = kernel or ("float32" if checkpoint.weights <= LARGEST_FLOAT32 else "blocks")
-        _build(checkpoint, folders[found], found)
-    folder = folders[found]
+    folder = models_folder() / f"{sha256[:16]}-{KERNEL}-v{FORMAT}"
+    if not (folder / "settings.json").exists():
+        _build(GgufFile(path), folder)
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     tokenizer_text = (folder / "tokenizer.json").read_text(encoding="utf-8")
     architecture = Architecture(**settings.pop("architecture"))
@@ -115,7 +102,7 @@ def build_model(
             name=name or path.stem,
             revision=sha256,
             tokenizer=content_hash(tokenizer_text, layout.template),
-            settings={"kernel": found, "layout": layout.name},
+            settings={"kernel": KERNEL, "layout": layout.name},
         ),
         layout=layout,
         context_length=architecture.context_length,
@@ -124,25 +111,24 @@ def build_model(
     )
 
 
-def _build(checkpoint: GgufFile, folder: Path, kernel: Kernel) -> None:
+def _build(checkpoint: GgufFile, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # another process may build the same model now: each builds aside, the first rename wins
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
     tokens = checkpoint.get("tokenizer.ggml.tokens")
     begin = checkpoint.get("tokenizer.ggml.bos_token_id")
     end = checkpoint.get("tokenizer.ggml.eos_token_id")
-    spaced = checkpoint.get("tokenizer.ggml.model") == "llama"
     settings = {
         "architecture": asdict(checkpoint.architecture),
         "template": checkpoint.get("tokenizer.chat_template"),
         "begin": tokens[begin] if begin is not None else "",
         "end": tokens[end] if end is not None else "",
-        "add_begin": bool(begin is not None and checkpoint.get("tokenizer.ggml.add_bos_token", spaced)),
+        "add_begin": bool(begin is not None and checkpoint.get("tokenizer.ggml.add_bos_token", False)),
     }
     try:
         _tokenizer(checkpoint).save(str(aside / "tokenizer.json"))
-        save_body(checkpoint, aside / "body.onnx", kernel)
-        save_head(checkpoint, aside / "head.onnx", kernel)
+        save_body(checkpoint, aside / "body.onnx")
+        save_head(checkpoint, aside / "head.onnx")
         (aside / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
         if not folder.exists():
             aside.rename(folder)
@@ -235,7 +221,6 @@ def available_cores() -> int:
 # --- the file -------------------------------------------------------------------------------------------------------
 
 ARCHITECTURES = ("llama", "qwen2")
-BLOCK = 32
 LAYER_PARTS = (
     *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output"),
     *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
@@ -260,24 +245,6 @@ class Architecture:
     vocabulary: int
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """A weight matrix [outputs, inputs] as 4-bit codes with a scale and a zero point per block of 32 inputs."""
-
-    codes: ByteArray
-    """[outputs, blocks, 16]; two codes per byte, low half first."""
-    scales: FloatArray
-    """[outputs, blocks]"""
-    zeros: FloatArray | None
-    """[outputs, blocks]; None: 8 everywhere."""
-
-    def expand(self) -> FloatArray:
-        codes = np.stack([self.codes & 0x0F, self.codes >> 4], axis=-1).reshape(*self.codes.shape[:2], -1)
-        zeros = np.float32(8) if self.zeros is None else self.zeros[..., None]
-        values = (codes.astype(np.float32) - zeros) * self.scales[..., None]
-        return values.reshape(values.shape[0], -1)
-
-
 class GgufFile:
     """A GGUF file: metadata by key, ``architecture``, and weights by name."""
 
@@ -291,7 +258,6 @@ class GgufFile:
                 "split file first"
             ) from error
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
-        self.weights = sum(int(tensor.n_elements) for tensor in self._reader.tensors)
         name = self.get("general.architecture")
         if name not in ARCHITECTURES:
             raise self.unsupported(f"architecture {name!r} (supported: {', '.join(ARCHITECTURES)})")
@@ -352,44 +318,6 @@ class GgufFile:
         tensor = self._tensors[name]
         return np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
 
-    def matrix(self, name: str) -> Blocks | FloatArray:
-        """A weight matrix [outputs, inputs] in the file's own blocks if possible, otherwise in float32."""
-        tensor = self._tensors[name]
-        four_bits = tensor.tensor_type in FOUR_BITS
-        return _blocks(np.asarray(tensor.data), tensor.tensor_type) if four_bits else self.dense(name)
-
-
-def _blocks(data: ByteArray, kind: GGMLQuantizationType) -> Blocks:
-    """The blocks of a four-bit tensor: what gguf reads where all codes are the same tells scales and zero points."""
-    size, codes_at, minimum_at = FOUR_BITS[kind]
-
-    def read(code: int | None = None, *, minimum: bool = False) -> FloatArray:
-        raw = data.reshape(data.shape[0], -1, size).copy()
-        if code is not None:
-            raw[..., codes_at] = code * 0x11
-        if not minimum:
-            raw[..., minimum_at] = 0
-        values: FloatArray = dequantize(raw.reshape(data.shape), kind).reshape(data.shape[0], -1, BLOCK)
-        return values
-
-    eight = read(8)
-    scales = (read(9) - eight)[..., :1]  # exact: codes and scales have few bits
-    safe = np.where(scales == 0, np.float32(1), scales)
-    codes = (np.rint((read() - eight) / safe) + 8).astype(np.uint8)
-    zeros = None
-    if kind != GGMLQuantizationType.Q4_0:
-        codes[scales[..., 0] == 0] = 0  # a constant block is its minimum
-        zeros = (-read(0, minimum=True)[..., 0] / safe[..., 0]).astype(np.float32)
-    return Blocks(codes[..., 0::2] | (codes[..., 1::2] << np.uint8(4)), safe[..., 0], zeros)
-
-
-FOUR_BITS = {
-    GGMLQuantizationType.Q4_0: (18, slice(2, 18), slice(0)),
-    GGMLQuantizationType.Q4_1: (20, slice(4, 20), slice(2, 4)),
-    GGMLQuantizationType.Q4_K: (144, slice(16, 144), slice(2, 4)),
-}
-"""Formats that stay as they are: bytes of a block, and where its codes and its minimum are."""
-
 
 # --- the graphs -----------------------------------------------------------------------------------------------------
 # The *body* takes new tokens and the keys and values of the path above them, under any mask, and gives the final hidden
@@ -408,16 +336,13 @@ VOCABULARY_BLOCK = 256
 """Logits summed per block."""
 NO_LOGIT = -1e30
 """Padding for the logits missing from the last block."""
-FLOAT32_ARITHMETIC = 1
-"""The accuracy level of MatMulNBits that does not round activations."""
 
 
 class GraphBuilder:
     """Nodes and weights of one graph, added step by step. Each method returns the name of what it computed."""
 
-    def __init__(self, path: Path, kernel: Kernel) -> None:
+    def __init__(self, path: Path) -> None:
         """Weights are written to a file beside ``path`` one by one: the whole model is never in memory."""
-        self.kernel = kernel
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
         self._path = path
@@ -449,17 +374,9 @@ class GraphBuilder:
     def reshape(self, x: str, *shape: int) -> str:
         return self.op("Reshape", x, self.constant(shape))
 
-    def linear(self, x: str, matrix: Blocks | FloatArray, bias: FloatArray | None = None) -> str:
+    def linear(self, x: str, matrix: FloatArray, bias: FloatArray | None = None) -> str:
         """X times the transpose of a weight matrix [outputs, inputs], plus a bias."""
-        if isinstance(matrix, Blocks) and self.kernel == "blocks":
-            rows, blocks, _ = matrix.codes.shape
-            parts = [self.weight(part) for part in (matrix.codes, matrix.scales, matrix.zeros) if part is not None]
-            form = {"K": blocks * BLOCK, "N": rows, "bits": 4, "block_size": BLOCK}
-            form["accuracy_level"] = FLOAT32_ARITHMETIC
-            out = self.op("MatMulNBits", x, *parts, domain="com.microsoft", **form)
-        else:
-            dense = matrix.expand() if isinstance(matrix, Blocks) else matrix
-            out = self.op("MatMul", x, self.weight(dense.T))
+        out = self.op("MatMul", x, self.weight(matrix.T))
         return out if bias is None else self.op("Add", out, self.weight(bias))
 
     def norm(self, x: str, gain: FloatArray, epsilon: float, name: str | None = None) -> str:
@@ -478,14 +395,14 @@ class GraphBuilder:
         self._path.write_bytes(model.SerializeToString())
 
 
-def save_body(checkpoint: GgufFile, path: Path, kernel: Kernel) -> None:
+def save_body(checkpoint: GgufFile, path: Path) -> None:
     """Write the body graph.
 
     New tokens are packed, one after the other: ``ids`` and ``positions`` [n]. For attention alone they are laid out
     as ``rows`` [b, l] of indices into them, one row per sequence, padded at the end; ``places`` [n] maps back from the
     flattened rows. Every row sees the whole past, as far as ``mask`` [b, l, p + l] allows.
     """
-    arch, g = checkpoint.architecture, GraphBuilder(path, kernel)
+    arch, g = checkpoint.architecture, GraphBuilder(path)
     x = g.op("Gather", g.weight(checkpoint.dense("token_embd.weight")), "ids")
     count = g.op("Squeeze", g.op("Shape", "ids"))
     order = g.op("Unsqueeze", g.op("Range", g.constant(0), count, g.constant(1)), g.constant([0]))
@@ -501,10 +418,10 @@ def save_body(checkpoint: GgufFile, path: Path, kernel: Kernel) -> None:
         normed = g.norm(x, checkpoint.dense(f"{prefix}attn_norm.weight"), epsilon)
         x = g.op("Add", x, _attention(g, checkpoint, layer, normed, shared))
         h = g.norm(x, checkpoint.dense(f"{prefix}ffn_norm.weight"), epsilon)
-        gate = g.linear(h, checkpoint.matrix(f"{prefix}ffn_gate.weight"))
+        gate = g.linear(h, checkpoint.dense(f"{prefix}ffn_gate.weight"))
         gate = g.op("Mul", gate, g.op("Sigmoid", gate))
-        up = g.linear(h, checkpoint.matrix(f"{prefix}ffn_up.weight"))
-        x = g.op("Add", x, g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight")))
+        up = g.linear(h, checkpoint.dense(f"{prefix}ffn_up.weight"))
+        x = g.op("Add", x, g.linear(g.op("Mul", gate, up), checkpoint.dense(f"{prefix}ffn_down.weight")))
     g.norm(x, checkpoint.dense("output_norm.weight"), arch.norm_epsilon, name="hidden")
     heads, size, past = arch.key_value_heads, arch.head_size, past_names(arch)
     g.save(
@@ -514,14 +431,14 @@ def save_body(checkpoint: GgufFile, path: Path, kernel: Kernel) -> None:
     )
 
 
-def save_head(checkpoint: GgufFile, path: Path, kernel: Kernel) -> None:
+def save_head(checkpoint: GgufFile, path: Path) -> None:
     """Write the head graph: hidden states [n, width] and targets [n] → log p of the targets.
 
     Beside it the logits and their normaliser [n, 1]: log p of everything is their difference.
     """
-    arch, g = checkpoint.architecture, GraphBuilder(path, kernel)
+    arch, g = checkpoint.architecture, GraphBuilder(path)
     name = "output.weight" if "output.weight" in checkpoint else "token_embd.weight"
-    logits = g.op("Identity", g.linear("hidden", checkpoint.matrix(name)), name="logits")
+    logits = g.op("Identity", g.linear("hidden", checkpoint.dense(name)), name="logits")
     normaliser = log_sum_exp(g, logits, arch.vocabulary, name="normaliser")
     of_targets = g.op("GatherElements", logits, g.op("Unsqueeze", "targets", g.constant([1])), axis=1)
     g.op("Squeeze", g.op("Sub", of_targets, normaliser), g.constant([1]), name="chosen")
@@ -559,7 +476,7 @@ def _attention(g: GraphBuilder, checkpoint: GgufFile, layer: int, x: str, shared
         """New queries, keys or values: [n, heads x head_size]."""
         name = f"blk.{layer}.attn_{part}"
         bias = checkpoint.dense(f"{name}.bias") if f"{name}.bias" in checkpoint else None
-        return g.linear(x, checkpoint.matrix(f"{name}.weight"), bias)
+        return g.linear(x, checkpoint.dense(f"{name}.weight"), bias)
 
     def rotated(y: str, count: int) -> str:
         flat, interleaved = g.reshape(y, 1, -1, count * size), int(not arch.rope_half_split)
@@ -589,7 +506,7 @@ def _attention(g: GraphBuilder, checkpoint: GgufFile, layer: int, x: str, shared
     mixed = g.op("MatMul", g.op("Reshape", weights, g.op("Shape", scores)), values)
     packed = g.op("Transpose", g.reshape(mixed, 0, heads, -1, size), perm=[0, 2, 1, 3])
     joined = g.op("Gather", g.reshape(packed, -1, heads * size), "places")
-    return g.linear(joined, checkpoint.matrix(f"blk.{layer}.attn_output.weight"))
+    return g.linear(joined, checkpoint.dense(f"blk.{layer}.attn_output.weight"))
 
 
 def past_names(arch: Architecture) -> list[str]:
@@ -627,62 +544,26 @@ PRE_TOKENIZERS: dict[str, Callable[[], Any]] = {
 
 
 def _tokenizer(checkpoint: GgufFile) -> Tokenizer:
-    kind = checkpoint.get("tokenizer.ggml.model")
+    kind, words_by = checkpoint.get("tokenizer.ggml.model"), checkpoint.get("tokenizer.ggml.pre", "default")
+    if kind != "gpt2":
+        raise checkpoint.unsupported(f"tokenizer {kind!r} (supported: gpt2)")
+    if words_by not in PRE_TOKENIZERS:
+        raise checkpoint.unsupported(f"pre-tokenizer {words_by!r} (supported: {', '.join(PRE_TOKENIZERS)})")
     tokens: list[str] = checkpoint.get("tokenizer.ggml.tokens")
     types: list[int] = checkpoint.get("tokenizer.ggml.token_type") or [1] * len(tokens)
-    if kind == "gpt2":
-        tokenizer = _byte_level(checkpoint, tokens)
-    elif kind == "llama":
-        tokenizer = _sentencepiece(checkpoint, tokens)
-    else:
-        raise checkpoint.unsupported(f"tokenizer {kind!r} (supported: gpt2, llama)")
+    merges = [tuple(merge.split(" ", 1)) for merge in checkpoint.get("tokenizer.ggml.merges")]
+    vocabulary = {token: i for i, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=words_by == "llama-bpe"))
+    tokenizer.pre_tokenizer = PRE_TOKENIZERS[words_by]()
+    tokenizer.decoder = decoders.ByteLevel()
+    if words_by == "qwen2":
+        tokenizer.normalizer = normalizers.NFC()
     template = checkpoint.get("tokenizer.chat_template") or ""
     control: list[str] = []
     words: list[str] = []
     for token, type_ in zip(tokens, types, strict=True):
         if type_ in {CONTROL, USER_DEFINED}:
-            spaced = token.replace("▁", " ")  # SentencePiece's spaces
-            (control if is_control(spaced, template, special=type_ == CONTROL) else words).append(token)
+            (control if is_control(token, template, special=type_ == CONTROL) else words).append(token)
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
     tokenizer.add_tokens([AddedToken(token, normalized=True) for token in words])
-    return tokenizer
-
-
-def _byte_level(checkpoint: GgufFile, tokens: list[str]) -> Tokenizer:
-    name = checkpoint.get("tokenizer.ggml.pre", "default")
-    if name not in PRE_TOKENIZERS:
-        raise checkpoint.unsupported(f"pre-tokenizer {name!r} (supported: {', '.join(PRE_TOKENIZERS)})")
-    merges = [tuple(merge.split(" ", 1)) for merge in checkpoint.get("tokenizer.ggml.merges")]
-    vocabulary = {token: i for i, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=name == "llama-bpe"))
-    tokenizer.pre_tokenizer = PRE_TOKENIZERS[name]()
-    tokenizer.decoder = decoders.ByteLevel()
-    if name == "qwen2":
-        tokenizer.normalizer = normalizers.NFC()
-    return tokenizer
-
-
-def _sentencepiece(checkpoint: GgufFile, tokens: list[str]) -> Tokenizer:
-    """SentencePiece's pair merging: the pair whose union has the best score merges first."""
-    scores: list[float] = checkpoint.get("tokenizer.ggml.scores")
-    vocabulary = {token: i for i, token in enumerate(tokens)}
-    merges = [
-        (-scores[i], i, piece[:cut], piece[cut:])
-        for piece, i in vocabulary.items()
-        for cut in range(1, len(piece))
-        if piece[:cut] in vocabulary and piece[cut:] in vocabulary
-    ]
-    merges.sort(key=lambda m: (m[0], m[1], len(m[2])))
-    unknown = tokens[checkpoint.get("tokenizer.ggml.unknown_token_id", 0)]
-    model = models.BPE(
-        vocabulary,
-        [(left, right) for _, _, left, right in merges],
-        unk_token=unknown,
-        fuse_unk=True,
-        byte_fallback=True,
-    )
-    tokenizer = Tokenizer(model)
-    prepend = [normalizers.Prepend("▁")] if checkpoint.get("tokenizer.ggml.add_space_prefix", True) else []
-    tokenizer.normalizer = normalizers.Sequence([*prepend, normalizers.Replace(" ", "▁")])
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     return tokenizer

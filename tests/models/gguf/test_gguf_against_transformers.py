@@ -47,7 +47,7 @@ async def test_sums_equal_those_of_transformers_on_the_same_file(gguf_file: Path
     transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
     pytest.importorskip("accelerate", reason="transformers reads GGUF files with accelerate only")
     # the weights as float32 in both, so that the kernels alone are compared
-    model = GgufModel(gguf_file, kernel="float32")
+    model = GgufModel(gguf_file)
     await model.prepare()
     shared = "You review things. A text that all requests begin with, long enough to be computed once for all. " * 2
     requests = [

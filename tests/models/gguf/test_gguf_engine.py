@@ -6,11 +6,10 @@ import numpy as np
 import onnxruntime
 import pytest
 from gguf import GGMLQuantizationType as Q
-from gguf.quants import dequantize, quantize
 from tiny_models import _shapes, write_tiny
 
 from goldless.errors import CapabilityError, UserError
-from goldless.models.gguf import FOUR_BITS, GgufFile, GraphBuilder, _blocks, build_model, log_sum_exp
+from goldless.models.gguf import GgufFile, GraphBuilder, build_model, log_sum_exp
 
 pytestmark = pytest.mark.slow
 
@@ -40,10 +39,10 @@ def some_requests(seed=0):
 def loaded(tmp_path, monkeypatch):
     monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
 
-    def load(arch, kernel=None, **changes):
+    def load(arch, **changes):
         path = tmp_path / f"{arch}.gguf"
         model = write_tiny(path, arch, **{**SHAPES[arch], **changes})
-        return model, build_model(path, kernel).engine
+        return model, build_model(path).engine
 
     return load
 
@@ -57,9 +56,8 @@ def test_the_tree_gives_the_log_probabilities_of_a_plain_forward_pass(loaded, ar
 
 
 @pytest.mark.parametrize("quantisation", [Q.Q4_0, Q.Q4_1, Q.Q8_0, Q.F16])
-@pytest.mark.parametrize("kernel", ["float32", "blocks"])
-def test_either_kernel_computes_what_the_file_holds(loaded, quantisation, kernel):
-    model, engine = loaded("llama", kernel, quantisation=quantisation)
+def test_the_engine_computes_what_the_file_holds(loaded, quantisation):
+    model, engine = loaded("llama", quantisation=quantisation)
     requests = some_requests()[:4]
     for (context, target), found in zip(requests, engine.score(requests), strict=True):
         assert found == pytest.approx(expected_logprobs(model, context, target), abs=2e-4)
@@ -71,7 +69,7 @@ def test_what_is_small_beside_the_likeliest_token_is_not_lost_from_the_sum(tmp_p
     """Exp(-17) is less than half of what float32 can add to 1, but 50,000 of them are .002."""
     logits = np.full((2, vocabulary), -17, np.float32)
     logits[:, likeliest] = 0
-    g = GraphBuilder(tmp_path / "sum.onnx", "float32")
+    g = GraphBuilder(tmp_path / "sum.onnx")
     log_sum_exp(g, "logits", vocabulary, name="sum")
     g.save(integers={}, floats={"logits": ["n", vocabulary]}, outputs={"sum": ["n", 1]})
     session = onnxruntime.InferenceSession(tmp_path / "sum.onnx", providers=["CPUExecutionProvider"])
@@ -90,14 +88,6 @@ def test_greedy_generation_takes_the_likeliest_token_each_time(loaded):
         assert logprob == pytest.approx(row[token], abs=2e-4)
         so_far += (token,)
     assert len(written) == 6
-
-
-@pytest.mark.parametrize("quantisation", [q for q in FOUR_BITS if q != Q.Q4_K])
-def test_blocks_kept_as_they_are_hold_the_values_gguf_reads(quantisation):
-    values = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
-    values[3], values[4] = 0.25, 0  # a constant row has scale zero
-    packed = quantize(values, quantisation)
-    assert _blocks(packed, quantisation).expand() == pytest.approx(dequantize(packed, quantisation), abs=1e-6)
 
 
 def test_another_architecture_is_refused_by_name_with_what_to_use(tmp_path):

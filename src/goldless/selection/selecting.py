@@ -268,7 +268,7 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
     else:
         scored = await score_study(samples.study(), replace(options, pairing=samples.pairing()))
     (found,) = scored.scores.values()
-    by_peer = found.scores.pairs if found.scores.by_peer is None else found.scores.by_peer
+    by_peer = found.pairs if found.by_peer is None else found.by_peer
     by_task: dict[str, dict[tuple[str, str], float]] = {}
     for task, agent, peer, score in by_peer.select("task", "agent", "peer", "score").drop_nulls("score").iter_rows():
         by_task.setdefault(str(task), {})[str(agent), str(peer)] = score

@@ -23,6 +23,7 @@ from goldless import evidence, scoring
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
+from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
@@ -31,7 +32,6 @@ from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
 from goldless.models.local_weights.specification import sharing_word
-from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
@@ -41,7 +41,6 @@ from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import recorded_control, recorded_evidence, recorded_logprobs, recorded_tokens
 from goldless.runs.review_evidence import ReviewCollector, recorded_review, review_parts
 from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage, WorkedExample
-from goldless.synopses import PROMPTS, SynopsisStage
 from goldless.templates import Template
 
 Job = TypeVar("Job")

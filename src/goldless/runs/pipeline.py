@@ -17,9 +17,9 @@ from typing import Any
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import Evidence, failure_counts
+from goldless.generation import REWRITE_TOKENS
 from goldless.judging.critic import find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
-from goldless.preprocessing import MOST_TOKENS
 from goldless.reports.decisions import Stopped
 from goldless.reports.findings import comparative
 from goldless.reports.leaderboard import RaterScores
@@ -216,7 +216,7 @@ def _given(collection: Collection, evidence: Evidence) -> Given:
         named = {models[part].identity.short: model_name(one) for part, one in plan.jurors.items() if part in models}
         families = {short: families[name] for short, name in named.items() if name in families}
     # the usual limit is not said: signatures made before it could be another stay as they were
-    limited = plan.rewriting and options.rewrite_max_tokens != MOST_TOKENS
+    limited = plan.rewriting and options.rewrite_max_tokens != REWRITE_TOKENS
     return Given(
         study,
         evidence,

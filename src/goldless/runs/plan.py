@@ -18,6 +18,7 @@ import polars as pl
 
 from goldless.audit.texts import repeats_prompts
 from goldless.errors import MetricError, UserError, nearest
+from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
 from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.judges import JUDGES, find_judge
@@ -41,7 +42,6 @@ from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import least_tasks
 from goldless.studies import Study
-from goldless.synopses import PROMPTS
 from goldless.templates import Template
 
 SCORER = "scorer"

@@ -161,16 +161,17 @@ class ReviewCollector:
             if "pertinence" in traits:
                 self._report(name, f"pertinence of {name}", len(items))
                 found += await sit_pertinence(self.stage(name, pairwise), items, at_once=at_once)
-        sets = self._confidence_sets(every, found) if CONFIDENCE in traits else None
-        for name in self.reviewers if sets is not None else ():
-            self._report(name, f"{CONFIDENCE} of {name}", 2 * len(sets.easy))
-            sitting = ConfidenceStage(
-                model=self.opened[name].judge,
-                reviewer=name,
-                task_description=options.descriptions.get(name, options.task_description),
-                reading=options.verdicts,
-            )
-            found += await sitting.sit(sets, self.texts, self.prompts, at_once=self._at_once(name))
+        if CONFIDENCE in traits:
+            sets = self._confidence_sets(every, found)
+            for name in self.reviewers:
+                self._report(name, f"{CONFIDENCE} of {name}", 2 * len(sets.easy))
+                sitting = ConfidenceStage(
+                    model=self.opened[name].judge,
+                    reviewer=name,
+                    task_description=options.descriptions.get(name, options.task_description),
+                    reading=options.verdicts,
+                )
+                found += await sitting.sit(sets, self.texts, self.prompts, at_once=self._at_once(name))
         exams = pl.DataFrame([answer.as_row() for answer in found], schema=EXAMS)
         return ReviewEvidence(
             self.reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams

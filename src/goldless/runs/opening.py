@@ -316,12 +316,13 @@ def task_marks(task: Task, responses: Iterable[Response]) -> set[str]:
     return {content_hash(task.task, text) for text in texts if text}
 
 
-def training_notes(
+def scorer_notes(
     scorer: Scorer, templates: Iterable[Template], tasks: Iterable[tuple[Task, Sequence[Response]]]
 ) -> list[str]:
-    """Warnings about using a fine-tuned scorer this way; empty for a scorer without training record."""
+    """Warnings about using a scorer this way: otherwise than it was trained, or without its chat template."""
     record = WrappedModel(scorer).training_record()
-    found: list[str] = []
+    unlike = layout_note(scorer)
+    found = [] if unlike is None else [unlike]
     trained, name = record.get("template") or {}, scorer.identity.short
     other = [t.name for t in templates if trained and any(getattr(t, one) != trained.get(one) for one in ASKED_WITH)]
     if other:

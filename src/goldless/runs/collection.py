@@ -227,18 +227,18 @@ class Collection:
         self, stage: str, model: OpenModel, jobs: Sequence[Job], write: Callable[[Job], Awaitable[str | CallFailure]]
     ) -> list[str | CallFailure]:
         """The texts a model writes for the jobs, in their order."""
-        done: dict[int, str | CallFailure] = {}
-        failed = 0
+        ended = failed = 0
 
-        async def one(place: int) -> None:
-            nonlocal failed
-            done[place] = written = await write(jobs[place])
+        async def one(job: Job) -> str | CallFailure:
+            nonlocal ended, failed
+            written = await write(job)
+            ended += 1
             failed += isinstance(written, CallFailure) and evidence.is_open(written)
-            self._report(stage, len(jobs), model, len(done), failed)
+            self._report(stage, len(jobs), model, ended, failed)
+            return written
 
         self._report(stage, len(jobs), model, 0)
-        await side_by_side(one, range(len(jobs)), model.at_once(CALLS_AT_ONCE))
-        return [done[place] for place in range(len(jobs))]
+        return await side_by_side(one, jobs, model.at_once(CALLS_AT_ONCE))
 
     # --- a critic's verdicts -----------------------------------------------------------------------------------------
 

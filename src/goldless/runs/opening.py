@@ -131,12 +131,8 @@ class OpenModel:
     def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""
         usage, spent = self.ledger.usage, self.spending.cost_usd
-        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, self.workers, failed)
-
-    @property
-    def workers(self) -> int | None:
-        """Of the fleet that computes it; None: there is none."""
-        return None if self.crew is None else self.crew.size
+        workers = None if self.crew is None else self.crew.size
+        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, workers, failed)
 
     @property
     def crew(self) -> Workers | None:

@@ -23,7 +23,7 @@ from goldless.evidence import OPEN_KINDS
 from goldless.metrics.likelihood import CONTROL
 from goldless.metrics.metric import Pairing
 from goldless.models.interface import ChatRequest, Message, unusable
-from goldless.records import CallFailure, FailureKind, Response, Task
+from goldless.records import CallFailure, Response, Task
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
@@ -199,15 +199,6 @@ class Samples:
     """Samples that a model failed to give, by task."""
     asked: int = 0
 
-    @classmethod
-    def of(cls, study: Study) -> Samples:
-        """The responses that a study has, all as samples of a task."""
-        return cls(study, {task.task: {r.agent: r.text for r in responses} for task, responses in study})
-
-    @property
-    def failures_by_kind(self) -> Counter[FailureKind]:
-        return Counter(failure.kind for failures in self.failures.values() for failure in failures)
-
     def study(self) -> Study:
         """A study in which every sample is an agent.
 
@@ -242,19 +233,17 @@ class Samples:
             jobs += [(task, mine + failed + number) for number in range(1, more + 1)]
         done = 0
 
-        async def one(job: tuple[str, int]) -> None:
+        async def one(job: tuple[str, int]) -> Any:
             nonlocal done
             task, number = job
             # as its own replicate: the journal keeps samples apart, and returns each when it is asked again
-            request = sampling.request(self.source.task(task), number)
-            replies[job] = await writer.replica(number).chat.chat(request)
+            reply = await writer.replica(number).chat.chat(sampling.request(self.source.task(task), number))
             done += 1
             options.progress(writer.progress("sampling", done, len(jobs)))
+            return reply
 
-        replies: dict[tuple[str, int], Any] = {}
-        await side_by_side(one, jobs, writer.at_once(CALLS_AT_ONCE))
-        for task, number in jobs:
-            reply = replies[task, number]
+        replies = await side_by_side(one, jobs, writer.at_once(CALLS_AT_ONCE))
+        for (task, number), reply in zip(jobs, replies, strict=True):
             lost = unusable(reply, "sample", sampling.max_tokens)
             if lost is None:
                 self.texts[task][f"{name}#{number}"] = reply.text
@@ -340,7 +329,7 @@ async def select_responses(
     if tasks > 1 and CONTROL in str(options.metrics[0]):
         options = replace(options, control_tasks=min(options.control_tasks, tasks - 1))
     _check(study, options, sampling)
-    samples = Samples.of(study)
+    samples = Samples(study, {task.task: {r.agent: r.text for r in responses} for task, responses in study})
     if sampling is None:
         return await _selected(samples, study, options, Rule(options.alpha, options.at_least, allowed))
     rule = Rule(options.alpha, options.at_least, allowed, ANYTIME, sampling.most)
@@ -404,7 +393,7 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
     settings = {key: value for key, value in found.signature.settings.items() if key not in ours}
     limits = f"alpha={rule.alpha:g},at-least={rule.at_least},tolerance={rule.tolerance}"
     settings["decided"] = f"{rule.bound.name.replace(' ', '-')}({limits})"
-    failures = scored.evidence.failures + samples.failures_by_kind
+    failures = scored.evidence.failures + Counter(one.kind for lost in samples.failures.values() for one in lost)
     if bounds := getattr(found.metric, "bounds", None):
         rule = replace(rule, widest=bounds[1] - bounds[0])
     return Selection(

@@ -37,7 +37,7 @@ from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC041
 from goldless.runs.opening import OpenModel, Part, in_batches
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
 from goldless.runs.progress import Arrived, nobody
-from goldless.runs.recorded import recorded_control, recorded_evidence, recorded_logprobs, recorded_tokens
+from goldless.runs.recorded import read_recorded, recorded_evidence, recorded_tokens
 from goldless.runs.review_evidence import ReviewCollector, recorded_review, review_parts
 from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage, WorkedExample
 from goldless.templates import Template
@@ -316,11 +316,11 @@ class Collection:
         study = self.plan.study
         if "logprobs" not in study.recorded:
             return {}
-        recorded_logprobs(study)  # rejects impossible values
+        read_recorded(study, "logprobs")  # rejects impossible values
         usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
         with study.reading("logprobs"):
             rows = recorded_tokens(study, scorers=[scorer.identity.short]).filter(usable).collect()
-        control = recorded_control(study).filter(usable, pl.col("scorer") == scorer.identity.short)
+        control = read_recorded(study, "control_logprobs").filter(usable, pl.col("scorer") == scorer.identity.short)
         texts = [name for name, kind in CONTROL.items() if kind == pl.String]
         rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal").select(*SCORED)
         return {str(task): mine for (task,), mine in rows.partition_by("task", as_dict=True).items()}

@@ -31,7 +31,7 @@ from goldless.runs.opening import stop_if_waiting
 from goldless.runs.options import Options
 from goldless.runs.plan import Rounds, RunPlan, model_name, plan_review, plan_run, usd_per_task
 from goldless.runs.progress import Arriving
-from goldless.runs.recorded import recorded_wins
+from goldless.runs.recorded import read_recorded
 from goldless.runs.review_evidence import ReviewCollector
 from goldless.runs.review_outcome import Review, Votes
 from goldless.statistics.comparisons import all_pairs
@@ -224,7 +224,7 @@ def _given(collection: Collection, evidence: Evidence) -> Given:
         options.pairing,
         options.over_peers,
         options.recorded,
-        tables={name: recorded_wins(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
+        tables={name: read_recorded(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
         settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
         families=families,
         **options.some("rater_groups", "seed", "resamples", "level", "say"),

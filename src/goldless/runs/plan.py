@@ -34,7 +34,7 @@ from goldless.reports.run_record import Spending
 from goldless.runs.evaluation import group_members
 from goldless.runs.opening import Part
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
-from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
+from goldless.runs.recorded import check_wins, read_recorded, recorded_rewrites
 from goldless.runs.review_evidence import People, named_reviewers, review_parts, what_people_said
 from goldless.scoring import Question, WorkedExample
 from goldless.statistics.answering import Until, only_question, parse_question
@@ -289,7 +289,7 @@ def with_default_metrics(study: Study, options: Options) -> Options:
         return options
     both = len(study.one_sample_each().agents) > 2
     if options.recorded:
-        recorded = recorded_control(study)
+        recorded = read_recorded(study, "control_logprobs")
         control, prompts = bool(recorded["synopsis"].null_count()), "prompt" in recorded["synopsis"].to_list()
         pairs = recorded.select("target", "given").drop_nulls().unique()
         turned = pairs.select(target="given", given="target")

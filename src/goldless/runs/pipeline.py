@@ -33,7 +33,7 @@ from goldless.runs.plan import Rounds, RunPlan, model_name, plan_review, plan_ru
 from goldless.runs.progress import Arriving
 from goldless.runs.recorded import read_recorded
 from goldless.runs.review_evidence import ReviewCollector
-from goldless.runs.review_outcome import Review, Votes
+from goldless.runs.review_outcome import Review, Votes, ranking_boards
 from goldless.statistics.comparisons import all_pairs
 from goldless.studies import Study
 from goldless.templates import FIELDS, TEMPLATES
@@ -142,7 +142,9 @@ async def review_study(study: Study, options: Options) -> Review:
         for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
-                return Votes(now, replace(examined, judgements=tables["judgements"]), passed).board()
+                votes = Votes(now, replace(examined, judgements=tables["judgements"]), passed)
+                # their intervals are not shown
+                return ranking_boards(votes.ranking({"seed": options.seed, "resamples": 1}))
 
             judgements, pairing = examined.judgements, now.options.pairing
             if reviewers is not None:
@@ -161,7 +163,7 @@ async def review_study(study: Study, options: Options) -> Review:
     if reviewers is None:
         return replace(found, sweep=review_outcome.sweep(plan, examined))
     if options.so_far is not None:
-        options.so_far([review_outcome.ranking_board(*one) for one in [*found.rankings.items()][:1]])
+        options.so_far(ranking_boards(found.rankings))
     return found
 
 

@@ -11,7 +11,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -87,26 +86,18 @@ def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WorkedExamples:
     """The other tasks that a juror is shown before it predicts a response, and who informs about whom."""
 
     study: Study
     number: int
     """Number shown; fewer where the agent answered fewer other tasks."""
-    seed: int
-    same: str | None = None
-    """The column of the tasks table in which they have the same value."""
+    roles: Roles
+    others: Callable[[str], Iterable[str]]
+    """For a task, those that examples are taken from, in order."""
     left_out: Collection[str] = ()
     """Agents that are not predicted."""
-
-    @cached_property
-    def _roles(self) -> Roles:
-        return Roles.of(self.study.agents)
-
-    @cached_property
-    def _others(self) -> Any:
-        return example_order((task for task, _ in self.study), self.same, self.seed)
 
     def of(
         self, task: str, asked: Sequence[Question], every: Texts
@@ -116,13 +107,13 @@ class WorkedExamples:
         And the examples by the agent that is predicted, the first other tasks in order that it answered; and of all
         texts, those that the examples show.
         """
-        predicted, informants = self._roles.examples.keys() - set(self.left_out), self._roles.informants
+        predicted, informants = self.roles.examples.keys() - set(self.left_out), self.roles.informants
         informed = {q.target for q in asked if q.target in predicted and q.given in informants}
         kept = [q for q in asked if q.target in informed and (q.given is None or q.given in informants)]
         shown = {}
         for target in dict.fromkeys(question.target for question in kept):
-            first = self._roles.examples[target]
-            there = (other for other in self._others(task) if self.study.response(other, first) is not None)
+            first = self.roles.examples[target]
+            there = (other for other in self.others(task) if self.study.response(other, first) is not None)
             shown[target] = [WorkedExample(self.study.task(t), first) for t in itertools.islice(there, self.number)]
         tasks = {example.task.task for mine in shown.values() for example in mine}
         texts = {key: every[key] for one in tasks for name in informants if (key := (one, name)) in every}
@@ -247,7 +238,10 @@ class RunPlan:
         options, wanted = self.options, dict[Wording, Need]()
         for metric in self.likelihood:
             one = _asked(metric)
-            examples = WorkedExamples(self.study, options.examples, options.seed, one.same)
+            examples = None
+            if one.worked_examples:
+                order = example_order((task for task, _ in self.study), one.same, options.seed)
+                examples = WorkedExamples(self.study, options.examples, Roles.of(self.study.agents), order)
             for template in options.chosen_templates():
                 words = template.with_examples(options.examples, one.same) if one.worked_examples else template
                 usable: Sequence[Preprocessor | None] = [None]
@@ -256,7 +250,7 @@ class RunPlan:
                     usable = [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
                 for made in usable:
                     wording = Wording(words.name, None if made is None else made.name, one.synopsis)
-                    need = Need(words, made, examples if one.worked_examples else None)
+                    need = Need(words, made, examples)
                     wanted.setdefault(wording, need).wanted.append(one)
         plain = {wording: need for wording, need in wanted.items() if need.examples is None}
         found = {SCORER: plain} if plain else {}

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import MetricError, UserError
@@ -30,7 +29,7 @@ from goldless.metrics.judgement_table import (
 )
 from goldless.metrics.panel_worth import panel_correlations, panel_worth
 from goldless.metrics.qualification import Candidate, Qualification, Weighting, qualify
-from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
+from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate, win_rates
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import HERE_ONLY
@@ -261,23 +260,18 @@ class Votes:
         made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
         return with_outlook(made, found.agents, pairs)
 
-    def board(self) -> list[BoardSoFar]:
-        """The first ranking of judgements that may be a part; empty: there is no vote yet."""
-        few: dict[str, Any] = {"seed": self.plan.options.seed, "resamples": 1}  # its intervals are not shown
+    def ranking(self, draws: Draws) -> dict[str, Ranking]:
+        """The agents as the panel ranks them first, by the name of the ranking; empty: there is no vote."""
         if isinstance(self.panel, PanelVerdicts):
-            return [ranking_board("win rate", rank_by_win_rate(self.panel, **few))]
-        return [] if self.panel is None else [ranking_board("mean", rank_by_mean(self.panel, **few))]
+            return {"win rate": rank_by_win_rate(self.panel, **draws)}
+        return {} if self.panel is None else {"mean": rank_by_mean(self.panel, **draws)}
 
     def rankings(self) -> dict[str, Ranking]:
-        """The agents as the panel ranks them, by the name of the ranking."""
-        draws = self.plan.draws
+        found, draws = self.ranking(self.plan.draws), self.plan.draws
         if isinstance(self.panel, PanelVerdicts):
-            refits: Draws = {**draws, "resamples": min(REFITS, draws["resamples"])}
-            return {
-                "win rate": rank_by_win_rate(self.panel, **draws),
-                "bradley-terry": rank_by_bradley_terry(self.panel, **refits),
-            }
-        return {} if self.panel is None else {"mean": rank_by_mean(self.panel, **draws)}
+            draws["resamples"] = min(REFITS, draws["resamples"])
+            found["bradley-terry"] = rank_by_bradley_terry(self.panel, **draws)
+        return found
 
     def agreements(self, *, only_panel: bool = False) -> dict[str, PanelAgreement]:
         """Agreement with people of each reviewer by name, and of the panel under the empty name."""
@@ -313,10 +307,14 @@ class Votes:
         return agreements
 
 
-def ranking_board(name: str, ranking: Ranking) -> BoardSoFar:
-    """The scores of a review's ranking."""
-    rows = [AgentSoFar(row.agent, row.score, row.n_tasks) for row in ranking.agents]
-    return BoardSoFar(name, ranking.unit, highest_first(rows))
+def ranking_boards(rankings: Mapping[str, Ranking]) -> list[BoardSoFar]:
+    """The scores of a review's first ranking; empty: there is none yet."""
+    return [
+        BoardSoFar(
+            name, found.unit, highest_first(AgentSoFar(row.agent, row.score, row.n_tasks) for row in found.agents)
+        )
+        for name, found in [*rankings.items()][:1]
+    ]
 
 
 def _scores(panel: PanelVerdicts | PanelScores) -> PanelScores:
@@ -331,17 +329,9 @@ def _own_scores(table: PairJudgements | ResponseRatings, name: str, convention: 
 
 def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
     """Each response's share of won comparisons; a tie counts as one half."""
-    shape = len(verdicts.tasks), len(verdicts.agents)
-    won, met = np.zeros(shape), np.zeros(shape)
-    there = ~np.isnan(verdicts.verdict)
-    task, value = verdicts.task[there], verdicts.verdict[there]
-    for agent, share in ((verdicts.low[there], value), (verdicts.high[there], 1 - value)):
-        np.add.at(won, (task, agent), share)
-        np.add.at(met, (task, agent), 1)
-    score: npt.NDArray[np.float64] = np.full(shape, np.nan)
-    np.divide(won, met, out=score, where=met > 0)
-    counts = met.astype(np.int64)
-    return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
+    score = win_rates(verdicts)
+    there = (~np.isnan(score)).astype(np.int64)
+    return PanelScores(verdicts.tasks, verdicts.agents, score, there, there, verdicts.weights, "raw")
 
 
 # --- results -----------------------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from goldless.generation import REWRITE_TOKENS, RewritingStage
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
-from goldless.preprocessing import MOST_TOKENS, RewritingStage
 from goldless.records import CallFailure, Response
 from goldless.templates import GENERAL, PEER_REVIEW
 
@@ -26,7 +26,7 @@ async def test_the_response_is_put_as_it_is_under_the_templates_instructions(tem
     system, user = model.calls[0].messages
     assert (system.role, system.content) == ("system", template.rewrite)
     assert (user.role, user.content) == ("user", RESPONSE.text)
-    assert (model.calls[0].temperature, model.calls[0].max_tokens) == (0.0, MOST_TOKENS)
+    assert (model.calls[0].temperature, model.calls[0].max_tokens) == (0.0, REWRITE_TOKENS)
 
 
 async def test_a_rewrite_is_without_white_space_around_it():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from goldless.generation import ABSTRACT, ASSW, SynopsisStage
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
-from goldless.synopses import ABSTRACT, ASSW, SynopsisStage
 
 pytestmark = pytest.mark.anyio
 TASK = Task("t", prompt="The whole paper.")

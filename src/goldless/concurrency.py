@@ -23,15 +23,15 @@ def in_own_thread(work: Callable[..., Awaitable[Found]], *arguments: object) -> 
         return threads.submit(anyio.run, work, *arguments).result()
 
 
-async def side_by_side(work: Callable[[Job], Awaitable[None]], jobs: Sequence[Job], at_once: int) -> None:
-    """Run the work on all jobs, ``at_once`` at a time."""
+async def side_by_side(work: Callable[[Job], Awaitable[Found]], jobs: Sequence[Job], at_once: int) -> list[Found]:
+    """The results of all jobs in their order, with ``at_once`` in progress at a time."""
     if at_once < 1:
         raise UserError(f"at_once must be at least 1, got {at_once}")
-    queue = iter(jobs)
+    queue, found = iter(enumerate(jobs)), dict[int, Found]()
 
     async def worker() -> None:
-        for job in queue:
-            await work(job)
+        for place, job in queue:
+            found[place] = await work(job)
 
     try:
         async with anyio.create_task_group() as tasks:
@@ -46,3 +46,4 @@ async def side_by_side(work: Callable[[Job], Awaitable[None]], jobs: Sequence[Jo
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from None
+    return [found[place] for place in range(len(jobs))]

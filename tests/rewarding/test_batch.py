@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import UserError
-from goldless.rewarding.batch import message_text, read_batch
+from goldless.rewarding.reward import message_text, read_batch
 
 
 def test_a_completion_is_what_the_assistant_says():

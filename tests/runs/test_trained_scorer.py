@@ -10,7 +10,7 @@ import pytest
 
 from goldless.records import Response, Task
 from goldless.runs.explaining import explain_pair
-from goldless.runs.opening import task_marks, training_notes
+from goldless.runs.opening import task_marks, scorer_notes
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.studies import read_study
@@ -47,10 +47,10 @@ def trained(toy_scorer):
 
 
 def test_another_template_is_told_with_both_names_and_the_option(trained):
-    (note,) = training_notes(trained(GENERAL), [PLAIN], [ASKED])
+    (note,) = scorer_notes(trained(GENERAL), [PLAIN], [ASKED])
     assert "trained with the template general, but is used with plain" in note
     assert "Use --template general" in note
-    (note,) = training_notes(trained(OWN), [GENERAL, OWN], [ASKED])
+    (note,) = scorer_notes(trained(OWN), [GENERAL, OWN], [ASKED])
     assert "trained with the template say@0123abcd, but is used with general here" in note
     assert "Use --template say.toml, the file" in note
 
@@ -66,14 +66,14 @@ def test_another_template_is_told_with_both_names_and_the_option(trained):
     ],
 )
 def test_a_task_trained_on_is_known_by_its_prompt_or_by_a_response(trained, again):
-    (note,) = training_notes(trained(GENERAL, ASKED), [GENERAL], [OTHER, again])
+    (note,) = scorer_notes(trained(GENERAL, ASKED), [GENERAL], [OTHER, again])
     assert "trained on 1 of the 2 tasks scored here" in note
 
 
 def test_a_scorer_without_a_record_is_not_spoken_of(toy_scorer, trained):
     empty = trained()
     empty.training_record = dict
-    assert [training_notes(model, [PLAIN], [ASKED]) for model in (toy_scorer(), empty)] == [[], []]
+    assert [scorer_notes(model, [PLAIN], [ASKED]) for model in (toy_scorer(), empty)] == [[], []]
 
 
 async def test_a_run_and_a_map_say_it_once(trained, study_file, tmp_path):

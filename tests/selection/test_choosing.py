@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from goldless.errors import UserError
-from goldless.selection.choosing import Rule, Tolerance, choose
+from goldless.selection.selecting import Rule, Tolerance, choose
 from goldless.statistics.deciding import ANYTIME
 
 

@@ -10,6 +10,7 @@ import anyio
 from chat_families import FAMILIES
 from tally import Tally
 
+from goldless.generation import RewritingStage, SynopsisStage
 from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import C2, DebateStage
 from goldless.judging.exams import ChangingStage
@@ -19,10 +20,8 @@ from goldless.meta_evaluation.perturbations.perturbation import written
 from goldless.models.interface import Message, ScoreRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.models.turn_signs import without_turn_signs
-from goldless.preprocessing import RewritingStage
 from goldless.records import Response, Task
 from goldless.scoring import Question, ScoringStage
-from goldless.synopses import SynopsisStage
 from goldless.templates import TEMPLATES
 
 HONEST = "The marmalade is made of oranges."

@@ -102,7 +102,7 @@ class Panel:
 
 
 def _as_score(found: MetricScores, task: str, me: str, text: str, peers: Sequence[str]) -> Any:
-    rows = found.scores.responses.cast({"task": str, "agent": str})
+    rows = found.responses.cast({"task": str, "agent": str})
     mine = [row for row in rows.iter_rows(named=True) if (row["task"], row["agent"]) == (task, me)]
     value = mine[0]["score"] if mine else None
     metadata = {"signature": str(found.signature), "metric": found.metric.name, "peers": list(peers)}

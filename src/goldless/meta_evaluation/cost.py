@@ -18,9 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.judging.exams import all_pairs, pair_questions
 from goldless.judging.judges import find_judge
-from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
@@ -34,7 +32,7 @@ from goldless.reports.run_record import Spending
 from goldless.runs.estimate import CHARACTERS_A_TOKEN, plan_study
 from goldless.runs.options import Options
 from goldless.runs.plan import with_default_metrics
-from goldless.runs.review_evidence import named_reviewers, reviewer_family
+from goldless.runs.review_evidence import named_reviewers, review_questions
 from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.studies import Study
@@ -403,7 +401,7 @@ def reviewer_costs(
     prompts = {task.task: task.prompt for task, _ in study}
     for name, given in named.items():
         identity = _identity(given)
-        asked = _questions(study, options, name, identity)
+        asked = review_questions(study, options, name, None if identity is None else identity.name)
         judgements = len(asked)
         if tokens_a_judgement is None:
             read, written = 0.0, float(judgements)
@@ -429,18 +427,6 @@ def reviewer_costs(
             usd=None if price is None else (read * price.input_usd + written * price.output_usd) / MILLION,
         )
     return found
-
-
-def _questions(study: Study, options: Options, name: str, identity: ModelIdentity | None) -> Sequence[ReviewQuestion]:
-    """The questions to a reviewer: all except those about its own family."""
-    families = {agent.agent: agent.family or agent.agent for agent in study.agents}
-    own = reviewer_family(name, None if identity is None else identity.name, options.families, families)
-    kept = {agent for agent, family in families.items() if options.judges_own_family or family != own}
-    answered = {task.task: [r.agent for r in responses if r.agent in kept] for task, responses in study}
-    if options.chosen_scale.pairwise:
-        pairs = all_pairs({task: agents for task, agents in answered.items() if agents})
-        return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
-    return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
 
 
 def _identity(given: Any) -> ModelIdentity | None:

@@ -244,7 +244,7 @@ def recorded_judges(
     rows = evidence.judgements
     own_family = own_family or convention != "default"
     if not own_family:
-        rows = without_own_family(rows, {}, {agent.agent: agent.family or agent.agent for agent in study.agents})
+        rows = without_own_family(rows, study, {})
     said = set(rows["reviewer"])
     heard = [name for name in evidence.reviewers if name in said]
     if not heard:

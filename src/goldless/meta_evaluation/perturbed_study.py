@@ -308,7 +308,7 @@ def _group(study: Study, name: str | None, option: str) -> tuple[str, ...]:
 
 
 def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:
-    scores = averaged(found.scores, study.samples).responses.with_columns(pl.col("agent").cast(pl.String))
+    scores = averaged(found, study.samples).responses.with_columns(pl.col("agent").cast(pl.String))
     mine = scores.filter(pl.col("agent").is_in([*one, *other])).with_columns(first=pl.col("agent").is_in(list(one)))
     there = mine.drop_nulls("score")
     honest, lies = there.filter("first"), there.filter(~pl.col("first"))

@@ -140,7 +140,7 @@ def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
-    return _by_table(verdicts.agents, _win_rates(verdicts), _counts(verdicts), WIN_RATE, **draws)
+    return _by_table(verdicts.agents, win_rates(verdicts), _counts(verdicts), WIN_RATE, **draws)
 
 
 def rank_by_bradley_terry(
@@ -211,7 +211,7 @@ def _wins_by_task(verdicts: PanelVerdicts) -> tuple[FloatArray, int]:
     return table, len(names)
 
 
-def _win_rates(verdicts: PanelVerdicts) -> FloatArray:
+def win_rates(verdicts: PanelVerdicts) -> FloatArray:
     """[tasks, agents]: the share of peers that each beats, as seen from either side of a pair."""
     task = np.concatenate([verdicts.task, verdicts.task])
     agent = np.concatenate([verdicts.low, verdicts.high])
@@ -230,7 +230,7 @@ def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
 
 
 def _tasks_of(verdicts: PanelVerdicts) -> IntArray:
-    present = ~np.isnan(_win_rates(verdicts))
+    present = ~np.isnan(win_rates(verdicts))
     return np.asarray(present.sum(axis=0), dtype=np.int64)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from goldless import evidence, scoring
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
+from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
@@ -31,17 +31,15 @@ from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
 from goldless.models.local_weights.specification import sharing_word
-from goldless.preprocessing import RewritingStage
-from goldless.records import CallFailure, Response, Task
+from goldless.records import CallFailure
 from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
-from goldless.runs.opening import OpenModel, in_batches
+from goldless.runs.opening import OpenModel, Part, in_batches
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
 from goldless.runs.progress import Arrived, nobody
-from goldless.runs.recorded import recorded_control, recorded_evidence, recorded_logprobs, recorded_tokens
+from goldless.runs.recorded import read_recorded, recorded_evidence, recorded_tokens
 from goldless.runs.review_evidence import ReviewCollector, recorded_review, review_parts
 from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage, WorkedExample
-from goldless.synopses import PROMPTS, SynopsisStage
 from goldless.templates import Template
 
 Job = TypeVar("Job")
@@ -69,34 +67,27 @@ async def collecting(plan: RunPlan) -> AsyncIterator[Collection]:
         opening.open_journal(options.journal, options.occasion) as journal,
         opening.open_models(plan.parts(), options, journal) as models,
     ):
-        asked = {} if plan.reviews else models
-        for name, model in asked.items():
-            _check_role(plan, name, model)
-        for name, model in asked.items():
-            if _scores(name):
-                canaries[name] = await check_scorer(model.model, journal, model.ledger)
+        parts = [] if plan.reviews else plan.parts()
+        for part in parts:
+            _check_role(plan, part, models[part.name])
+        for name in [part.name for part in parts if part.use == "scoring"]:
+            canaries[name] = await check_scorer(models[name].model, journal, models[name].ledger)
         if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.verdicts):
             noise = (await check_scorer(models["critic"].model, journal, models["critic"].ledger)).noise_nats
         yield Collection(plan, models, canaries, noise)
 
 
-def _scores(part: str) -> bool:
-    return part == SCORER or part.startswith("juror ")
-
-
-def _check_role(plan: RunPlan, part: str, model: OpenModel) -> None:
+def _check_role(plan: RunPlan, part: Part, model: OpenModel) -> None:
     """Refuse a model that cannot play its role, and warn of a scorer that is asked otherwise than it was trained."""
-    if _scores(part):
+    if part.use == "scoring":
         opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
-        unlike = opening.layout_note(model.model)
-        notes = opening.training_notes(model.model, plan.options.chosen_templates(), plan.study)
-        for note in [*notes, *([unlike] if unlike else [])]:
+        for note in opening.scorer_notes(model.model, plan.options.chosen_templates(), plan.study):
             warnings.warn(note, stacklevel=2)
-    elif part.startswith("rewriter"):
+    elif part.name.startswith("rewriter"):
         opening.refuse_without_chat(model, "rewrite responses for gem")
-    elif part == SYNOPSIS_WRITER:
+    elif part.name == SYNOPSIS_WRITER:
         opening.refuse_without_chat(model, "write synopses")
-    elif part == "critic":
+    elif part.name == "critic":
         critic_stage(plan, model)  # refuses one that cannot give verdicts
         if is_small(model.identity):
             warnings.warn(
@@ -207,9 +198,9 @@ class Collection:
     async def _preprocess(self) -> Sequence[Preprocessor]:
         """All rewrites: recorded ones completed by the rewriter, or a full set from each of several rewriters."""
         rewriters = [model for name, model in self.models.items() if name.startswith("rewriter")]
-        names = Counter(model.identity.short for model in rewriters)
-        if twice := [name for name, count in names.items() if count > 1]:
-            raise UserError(f"rewriters must have different names, got {twice[0]} twice")
+        names = [model.identity.short for model in rewriters]
+        if len(set(names)) < len(names):
+            raise UserError(f"rewriters must have different names, got {', '.join(names)}")
         return [
             await self._rewrite(rewriter, template, known)
             for rewriter in rewriters
@@ -236,18 +227,18 @@ class Collection:
         self, stage: str, model: OpenModel, jobs: Sequence[Job], write: Callable[[Job], Awaitable[str | CallFailure]]
     ) -> list[str | CallFailure]:
         """The texts a model writes for the jobs, in their order."""
-        done: dict[int, str | CallFailure] = {}
-        failed = 0
+        ended = failed = 0
 
-        async def one(place: int) -> None:
-            nonlocal failed
-            done[place] = written = await write(jobs[place])
+        async def one(job: Job) -> str | CallFailure:
+            nonlocal ended, failed
+            written = await write(job)
+            ended += 1
             failed += isinstance(written, CallFailure) and evidence.is_open(written)
-            self._report(stage, len(jobs), model, len(done), failed)
+            self._report(stage, len(jobs), model, ended, failed)
+            return written
 
         self._report(stage, len(jobs), model, 0)
-        await side_by_side(one, range(len(jobs)), model.at_once(CALLS_AT_ONCE))
-        return [done[place] for place in range(len(jobs))]
+        return await side_by_side(one, jobs, model.at_once(CALLS_AT_ONCE))
 
     # --- a critic's verdicts -----------------------------------------------------------------------------------------
 
@@ -325,11 +316,11 @@ class Collection:
         study = self.plan.study
         if "logprobs" not in study.recorded:
             return {}
-        recorded_logprobs(study)  # rejects impossible values
+        read_recorded(study, "logprobs")  # rejects impossible values
         usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
         with study.reading("logprobs"):
             rows = recorded_tokens(study, scorers=[scorer.identity.short]).filter(usable).collect()
-        control = recorded_control(study).filter(usable, pl.col("scorer") == scorer.identity.short)
+        control = read_recorded(study, "control_logprobs").filter(usable, pl.col("scorer") == scorer.identity.short)
         texts = [name for name, kind in CONTROL.items() if kind == pl.String]
         rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal").select(*SCORED)
         return {str(task): mine for (task,), mine in rows.partition_by("task", as_dict=True).items()}
@@ -345,31 +336,32 @@ class Collection:
             wording: {**dict.fromkeys(raw, NO_REWRITE), **need.preprocessor.texts()} if need.preprocessor else raw
             for wording, need in wanted.items()
         }
-        alone = {wording: self._marginals_elsewhere(wording, need) for wording, need in wanted.items()}
-        for task, responses in self._tasks():
+        every = [(task, [r.agent for r in responses]) for task, responses in self.plan.study.with_peers()]
+        tasks = [each for each in every if self.only is None or each[0].task in self.only]
+        # without a synopsis the marginal of another task's response is that task's own
+        alone: dict[Wording, dict[str, dict[Question, None]]] = {wording: {} for wording in wanted}
+        for wording, need in wanted.items():
+            if need.any("control", "marginals") and wording.synopsis is None:
+                for q in [q for task, agents in tasks for q in self._elsewhere(task.task, agents, wording, need)]:
+                    alone[wording].setdefault(str(q.target_task), {})[Question(q.target, None)] = None
+        for task, agents in tasks:
             more = written.get(task.task, {})
             known = replace(task, synopses={**task.synopses, **more}) if more else task
-            agents = [r.agent for r in responses]
             jobs = []
             for wording, need in wanted.items():
-                every = texts[wording]
-                asked = self._pairs(
-                    task.task, agents, both=need.any("both_directions"), marginals=need.any("marginals")
-                )
-                mine: dict[Any, str | CallFailure] = {agent: every[task.task, agent] for agent in agents}
+                said, both, marginals = texts[wording], need.any("both_directions"), need.any("marginals")
+                asked = self._pairs(task.task, agents, both=both, marginals=marginals)
+                mine: dict[Any, str | CallFailure] = {agent: said[task.task, agent] for agent in agents}
                 examples: dict[str, list[WorkedExample]] = {}
                 if need.examples is not None:
-                    asked, examples, shown = need.examples.of(task.task, asked, every)
+                    asked, examples, shown = need.examples.of(task.task, asked, said)
                     mine |= shown
                 asked += [q for q in alone[wording].get(task.task, ()) if q not in set(asked)]
                 asked += self._elsewhere(task.task, agents, wording, need)
-                mine |= {q.target_key: every[q.target_task, q.target] for q in asked if q.target_task}
+                mine |= {q.target_key: said[q.target_task, q.target] for q in asked if q.target_task}
                 stage = ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis, examples)
                 jobs.append(ScoringJob(stage, known, mine, asked))
             yield jobs
-
-    def _tasks(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
-        return (each for each in self.plan.study.with_peers() if self.only is None or each[0].task in self.only)
 
     def _pairs(self, task: str, agents: Sequence[str], *, both: bool, marginals: bool) -> list[Question]:
         pairing = self.plan.options.pairing
@@ -388,15 +380,6 @@ class Collection:
         found = [Question(q.target, q.given, other) for q in pairs for other in control.get((task, q.target), ())]
         if need.any("control", "marginals") and wording.synopsis is not None:
             found += dict.fromkeys(Question(q.target, None, q.target_task) for q in found)
-        return found
-
-    def _marginals_elsewhere(self, wording: Wording, need: Need) -> Mapping[str, Iterable[Question]]:
-        """Without a synopsis the marginal of another task's response is that task's own: which are needed, by task."""
-        found: dict[str, dict[Question, None]] = {}
-        if need.any("control", "marginals") and wording.synopsis is None:
-            for task, responses in self._tasks():
-                for question in self._elsewhere(task.task, [r.agent for r in responses], wording, need):
-                    found.setdefault(str(question.target_task), {})[Question(question.target, None)] = None
         return found
 
 

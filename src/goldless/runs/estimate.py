@@ -36,14 +36,14 @@ from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of
 from goldless.records import CallFailure
 from goldless.runs.collection import Collection
-from goldless.runs.evaluation import differences
+from goldless.runs.evaluation import averaged, score_table
 from goldless.runs.opening import OpenModel, Part, open_journal
 from goldless.runs.options import Options
 from goldless.runs.pipeline import score_study
 from goldless.runs.plan import SYNOPSIS_WRITER, RunPlan, plan_run
 from goldless.runs.progress import Progress
 from goldless.statistics.answering import moments
-from goldless.statistics.comparisons import too_few_tasks
+from goldless.statistics.comparisons import all_pairs, too_few_tasks
 from goldless.statistics.deciding import ANYTIME, FIXED_SAMPLE, tasks_to_detect
 from goldless.studies import Study
 
@@ -443,8 +443,8 @@ async def _spread(study: Study, options: Options) -> tuple[Spread, ...]:
         except GoldlessError:
             continue  # no evidence for it
         for one in scored.scores.values():
-            if one.scores.raters is None:
-                apart = differences(one.of_agents(study), scored.plan.agents).differences
+            if one.raters is None:
+                apart = all_pairs(score_table(averaged(one, study.samples).responses, scored.plan.agents)).differences
                 n, _, sd = moments(apart)
                 known = sd[(n > 1) & (sd > ROUNDING * np.nan_to_num(np.abs(apart)).max(initial=0.0))]
                 if len(known):

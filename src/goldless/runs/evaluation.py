@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -37,12 +38,12 @@ from goldless.signature import Signature
 from goldless.statistics.additive import moved_to_scores, scores_over_tasks
 from goldless.statistics.answering import Until
 from goldless.statistics.bootstrap import groups_name, interval_name
-from goldless.statistics.comparisons import Pairs, all_pairs
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
 from goldless.studies import Study
 
+AnyScores = TypeVar("AnyScores", bound=Scores)
 INFLUENTIAL = 10
 """Number of influential pairs of task and agent to list."""
 _FEW = (
@@ -56,36 +57,19 @@ _PEERS_USED: dict[OverPeers | None, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MetricScores:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricScores(Scores):
     """A metric's scores of pairs and responses with its signature, before ranking."""
 
     metric: Metric
-    scores: Scores
     signature: Signature
-
-    @property
-    def pairs(self) -> pl.DataFrame:
-        return self.scores.pairs
-
-    @property
-    def responses(self) -> pl.DataFrame:
-        return self.scores.responses
-
-    @property
-    def problems(self) -> Mapping[str, int]:
-        return self.scores.problems
-
-    def of_agents(self, study: Study) -> MetricScores:
-        """The same for agents, from those of their samples."""
-        return replace(self, scores=averaged(self.scores, study.samples))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOutcome(Leaderboard):
     """One metric's leaderboard with its scores of pairs and responses."""
 
-    pair_table: pl.DataFrame = field(metadata=HERE_ONLY, compare=False)
+    pairs: pl.DataFrame = field(metadata=HERE_ONLY, compare=False)
     """Columns of ``metrics.metric.PAIRS``."""
     responses: pl.DataFrame = field(metadata=HERE_ONLY, compare=False)
     """Columns of ``metrics.metric.RESPONSES``."""
@@ -96,17 +80,9 @@ class MetricOutcome(Leaderboard):
     KEYS = (*Leaderboard.KEYS[:-1], "matrix:pair_means")
 
     @property
-    def leaderboard(self) -> Leaderboard:
-        return self
-
-    @property
-    def pairs(self) -> pl.DataFrame:
-        return self.pair_table
-
-    @property
     def pair_means(self) -> PairMeans:
         """Mean over tasks of each agent with each peer."""
-        known = {(agent, peer): score for agent, peer, score, _ in pair_means(self.pair_table).iter_rows()}
+        known = {(agent, peer): score for agent, peer, score, _ in pair_means(self.pairs).iter_rows()}
         return PairMeans(self.agents, tuple(tuple(known.get((a, peer)) for peer in self.agents) for a in self.agents))
 
 
@@ -146,30 +122,23 @@ class Evaluation(Leaderboards):
 
     def to_polars(self) -> pl.DataFrame:
         """Scores of all responses: metric, task, agent, score (null: missing), pairs asked and used, signature."""
-        return response_frame(self.outcomes.values())
+        return self.score_frame("responses")
+
+    def score_frame(self, table: Literal["responses", "pairs"]) -> pl.DataFrame:
+        """Scores of responses or pairs by all metrics as one table."""
+        columns: Schema = {"metric": pl.String, **(RESPONSES if table == "responses" else PAIRS)}
+        if table == "responses":
+            columns["signature"] = pl.String
+        found = [pl.DataFrame(schema=columns)]
+        for one in self.outcomes.values():
+            rows: pl.DataFrame = getattr(one, table)
+            named = rows.with_columns(metric=pl.lit(one.metric), signature=pl.lit(one.signature))
+            found.append(named.select(pl.col(name).cast(kind) for name, kind in columns.items()))
+        return pl.concat(found)
 
     @property
     def examples(self) -> dict[FailureKind, str]:
         return self.evidence.examples
-
-
-def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
-    """Response scores of several metrics as one table."""
-    columns: Schema = {"metric": pl.String, **RESPONSES, "signature": pl.String}
-    return _one_table([(one, one.responses) for one in outcomes], columns)
-
-
-def pair_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
-    """Pair scores of several metrics as one table."""
-    return _one_table([(one, one.pairs) for one in outcomes], {"metric": pl.String, **PAIRS})
-
-
-def _one_table(tables: Iterable[tuple[MetricOutcome, pl.DataFrame]], columns: Schema) -> pl.DataFrame:
-    found = [pl.DataFrame(schema=columns)]
-    for one, rows in tables:
-        named = rows.with_columns(metric=pl.lit(one.metric), signature=pl.lit(one.signature))
-        found.append(named.select(pl.col(name).cast(kind) for name, kind in columns.items()))
-    return pl.concat(found)
 
 
 def signature(metric: Metric, scores: Scores, given: Given, options: Options) -> Signature:
@@ -208,7 +177,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
 # --- agents' scores ------------------------------------------------------------------------------------------------
 
 
-def averaged(scores: Scores, samples: Mapping[str, str]) -> Scores:
+def averaged(scores: AnyScores, samples: Mapping[str, str]) -> AnyScores:
     """Scores of agents from those of their samples: means by task; missing where no sample has a score."""
     if not samples or scores.raters is not None:
         return scores
@@ -253,11 +222,6 @@ def score_table(rows: pl.DataFrame, study: Study, value: str | pl.Expr = "score"
     return values
 
 
-def differences(found: MetricScores, agents: Study) -> Pairs:
-    """The differences of all pairs of agents, task by task."""
-    return all_pairs(score_table(found.responses, agents))
-
-
 def metric_board(metric: Metric, scores: Scores, study: Study) -> BoardSoFar:
     """Agents' means under a metric, as its leaderboard has them, highest first."""
     agents = study.one_sample_each()
@@ -285,10 +249,10 @@ def metric_outcome(
 
     ``until``: the question that decided how many tasks there are.
     """
-    metric, scores, names = found.metric, found.scores, [agent.agent for agent in study.agents]
+    metric, names = found.metric, [agent.agent for agent in study.agents]
     paired = None if options.pairing is None or until is not None else {agent for _, agent in options.pairing}
     ranked = [j for j, name in enumerate(names) if paired is None or name in paired]
-    values, by_peer = score_table(found.responses, study), _by_peer(scores, study)
+    values, by_peer = score_table(found.responses, study), _by_peer(found, study)
     limits = getattr(metric, "bounds", None)
     missing = None if options.pairing is not None else _missing(found, study, values, by_peer)
     table = standings(
@@ -303,14 +267,14 @@ def metric_outcome(
     )
     notes = list(leaderboard_notes(table, missing, limited=limits is not None))
     if getattr(metric, "but_closest", False):
-        notes.append(_PEERS_USED[scores.over])
+        notes.append(_PEERS_USED[found.over])
     notes += [STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)
     groups = None
     if options.compare_groups is not None:
         members = group_members(study, options.compare_groups)
         groups = compare_groups(values, *members, **options.some("seed", "resamples", "level"))
         notes += groups.notes
-    by_wording = _by_wording(scores, study) if len(scores.by_wording) > 1 else {}
+    by_wording = _by_wording(found, study) if len(found.by_wording) > 1 else {}
     counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())
     counted = {agent: {"asked": asked, "used": used} for agent, asked, used in counts.iter_rows()}
     group_of, rows = {agent.agent: agent.group for agent in study.agents}, []
@@ -329,12 +293,12 @@ def metric_outcome(
         notes=tuple(notes),
         groups=groups,
         group_names=None if options.compare_groups is None else " against ".join(options.compare_groups),
-        summary=scores.summary,
+        summary=found.summary,
         by_wording=by_wording,
         influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), names, INFLUENTIAL)),
         peer_graph=peer_graph(found.pairs, names),
         agents=tuple(names),
-        pair_table=found.pairs,
+        pairs=found.pairs,
         responses=found.responses,
         problems=found.problems,
     )

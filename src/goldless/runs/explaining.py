@@ -14,7 +14,7 @@ from goldless.metrics.information_map import InformationMap, make_information_ma
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import Scorer, ScoreReply, ScoreRequest
 from goldless.records import CallFailure
-from goldless.runs.opening import SCORERS, Part, open_journal, open_models, training_notes
+from goldless.runs.opening import SCORERS, Part, open_journal, open_models, scorer_notes
 from goldless.runs.options import Options
 from goldless.scoring import Question, ScoringStage
 from goldless.sentences import split_sentences
@@ -63,7 +63,7 @@ async def explain_pair(
                 f"{opened.identity.short} does not return log-probabilities of a given text, which an information map "
                 f"needs. Scorers: {SCORERS}"
             )
-        for note in training_notes(opened.model, [words], [(asked_task, study.responses(task))]):
+        for note in scorer_notes(opened.model, [words], [(asked_task, study.responses(task))]):
             warnings.warn(note, stacklevel=2)
         canaries = await check_scorer(opened.model, journal, opened.ledger)
         candidate = texts[agent]

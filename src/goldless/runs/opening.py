@@ -131,12 +131,8 @@ class OpenModel:
     def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""
         usage, spent = self.ledger.usage, self.spending.cost_usd
-        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, self.workers, failed)
-
-    @property
-    def workers(self) -> int | None:
-        """Of the fleet that computes it; None: there is none."""
-        return None if self.crew is None else self.crew.size
+        workers = None if self.crew is None else self.crew.size
+        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, workers, failed)
 
     @property
     def crew(self) -> Workers | None:
@@ -316,12 +312,13 @@ def task_marks(task: Task, responses: Iterable[Response]) -> set[str]:
     return {content_hash(task.task, text) for text in texts if text}
 
 
-def training_notes(
+def scorer_notes(
     scorer: Scorer, templates: Iterable[Template], tasks: Iterable[tuple[Task, Sequence[Response]]]
 ) -> list[str]:
-    """Warnings about using a fine-tuned scorer this way; empty for a scorer without training record."""
+    """Warnings about using a scorer this way: otherwise than it was trained, or without its chat template."""
     record = WrappedModel(scorer).training_record()
-    found: list[str] = []
+    unlike = layout_note(scorer)
+    found = [] if unlike is None else [unlike]
     trained, name = record.get("template") or {}, scorer.identity.short
     other = [t.name for t in templates if trained and any(getattr(t, one) != trained.get(one) for one in ASKED_WITH)]
     if other:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import Evidence, failure_counts
+from goldless.generation import REWRITE_TOKENS
 from goldless.judging.critic import find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
-from goldless.preprocessing import MOST_TOKENS
 from goldless.reports.decisions import Stopped
 from goldless.reports.findings import comparative
 from goldless.reports.leaderboard import RaterScores
@@ -31,9 +31,10 @@ from goldless.runs.opening import stop_if_waiting
 from goldless.runs.options import Options
 from goldless.runs.plan import Rounds, RunPlan, model_name, plan_review, plan_run, usd_per_task
 from goldless.runs.progress import Arriving
-from goldless.runs.recorded import recorded_wins
+from goldless.runs.recorded import read_recorded
 from goldless.runs.review_evidence import ReviewCollector
-from goldless.runs.review_outcome import Review, Votes
+from goldless.runs.review_outcome import Review, Votes, ranking_boards
+from goldless.statistics.comparisons import all_pairs
 from goldless.studies import Study
 from goldless.templates import FIELDS, TEMPLATES
 
@@ -78,10 +79,11 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     price = usd_per_task(scored.spending, study.n_tasks_with_peers if stopped is None else stopped.tasks)
     metrics: dict[str, MetricOutcome | RaterScores] = {}
     for name, one in scored.scores.items():
-        if one.scores.raters is None:
-            metrics[name] = evaluation.metric_outcome(one.of_agents(study), plan.agents, ranking, plan.until, price)
+        if one.raters is None:
+            of_agents = evaluation.averaged(one, study.samples)
+            metrics[name] = evaluation.metric_outcome(of_agents, plan.agents, ranking, plan.until, price)
         else:
-            criteria = {criterion or "": found for criterion, found in one.scores.raters.items()}
+            criteria = {criterion or "": found for criterion, found in one.raters.items()}
             metrics[name] = RaterScores(name, str(one.signature), criteria)
     outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
     open_ = evidence.open if models else 0
@@ -140,7 +142,9 @@ async def review_study(study: Study, options: Options) -> Review:
         for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
-                return Votes(now, replace(examined, judgements=tables["judgements"]), passed).board()
+                votes = Votes(now, replace(examined, judgements=tables["judgements"]), passed)
+                # their intervals are not shown
+                return ranking_boards(votes.ranking({"seed": options.seed, "resamples": 1}))
 
             judgements, pairing = examined.judgements, now.options.pairing
             if reviewers is not None:
@@ -159,7 +163,7 @@ async def review_study(study: Study, options: Options) -> Review:
     if reviewers is None:
         return replace(found, sweep=review_outcome.sweep(plan, examined))
     if options.so_far is not None:
-        options.so_far([review_outcome.ranking_board(*one) for one in [*found.rankings.items()][:1]])
+        options.so_far(ranking_boards(found.rankings))
     return found
 
 
@@ -180,8 +184,8 @@ async def _scored(plan: RunPlan) -> Scored:
             if rounds is not None:
                 scored = _looked(scored, rounds)
     if plan.options.so_far is not None:
-        ranked = [one for one in scored.scores.values() if one.scores.raters is None]
-        plan.options.so_far([evaluation.metric_board(one.metric, one.scores, plan.study) for one in ranked])
+        ranked = [one for one in scored.scores.values() if one.raters is None]
+        plan.options.so_far([evaluation.metric_board(one.metric, one, plan.study) for one in ranked])
     return scored
 
 
@@ -189,15 +193,15 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
     """The scores of a round, of the responses that it is to score; the first metric's tell whether to stop."""
     plan, scores = scored.plan, {}
     first = plan.metrics[0].name
-    if scored.scores[first].scores.raters is not None:
+    if scored.scores[first].raters is not None:
         raise MetricError(f"--until compares agents, but {first} scores raters. Name another metric first")
     for name, one in scored.scores.items():
-        made = one.scores
-        if made.raters is None:  # an agent that is decided is only a partner of others
-            by_peer = None if made.by_peer is None else rounds.scored(made.by_peer)
-            made = replace(made, responses=rounds.scored(made.responses), by_peer=by_peer)
-        scores[name] = replace(one, scores=made)
-    pairs = evaluation.differences(scores[first].of_agents(plan.study), plan.agents)
+        scores[name] = one
+        if one.raters is None:  # an agent that is decided is only a partner of others
+            by_peer = None if one.by_peer is None else rounds.scored(one.by_peer)
+            scores[name] = replace(one, responses=rounds.scored(one.responses), by_peer=by_peer)
+    responses = evaluation.averaged(scores[first], plan.study.samples).responses
+    pairs = all_pairs(evaluation.score_table(responses, plan.agents))
     found = rounds.until.compare([agent.agent for agent in plan.agents.agents], pairs)
     rounds.look(found, over_budget=scored.evidence.failures["budget"] > 0)
     plan.options.say(rounds.answer)
@@ -214,7 +218,7 @@ def _given(collection: Collection, evidence: Evidence) -> Given:
         named = {models[part].identity.short: model_name(one) for part, one in plan.jurors.items() if part in models}
         families = {short: families[name] for short, name in named.items() if name in families}
     # the usual limit is not said: signatures made before it could be another stay as they were
-    limited = plan.rewriting and options.rewrite_max_tokens != MOST_TOKENS
+    limited = plan.rewriting and options.rewrite_max_tokens != REWRITE_TOKENS
     return Given(
         study,
         evidence,
@@ -222,7 +226,7 @@ def _given(collection: Collection, evidence: Evidence) -> Given:
         options.pairing,
         options.over_peers,
         options.recorded,
-        tables={name: recorded_wins(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
+        tables={name: read_recorded(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
         settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
         families=families,
         **options.some("rater_groups", "seed", "resamples", "level", "say"),
@@ -239,7 +243,8 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
             raise
         raise MetricError(f"{metric.name}: the metric failed with {type(error).__name__}: {error}") from error
     scores = checked_scores(metric.name, made, given)
-    return MetricScores(metric, scores, evaluation.signature(metric, scores, given, options))
+    parts = {part.name: getattr(scores, part.name) for part in fields(scores)}
+    return MetricScores(**parts, metric=metric, signature=evaluation.signature(metric, scores, given, options))
 
 
 def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoFar]:

@@ -11,13 +11,13 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from goldless.audit.texts import repeats_prompts
 from goldless.errors import MetricError, UserError, nearest
+from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
 from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.judges import JUDGES, find_judge
@@ -33,7 +33,7 @@ from goldless.reports.run_record import Spending
 from goldless.runs.evaluation import group_members
 from goldless.runs.opening import Part
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
-from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
+from goldless.runs.recorded import check_wins, read_recorded, recorded_rewrites
 from goldless.runs.review_evidence import People, named_reviewers, review_parts, what_people_said
 from goldless.scoring import Question, WorkedExample
 from goldless.statistics.answering import Until, only_question, parse_question
@@ -41,7 +41,6 @@ from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import least_tasks
 from goldless.studies import Study
-from goldless.synopses import PROMPTS
 from goldless.templates import Template
 
 SCORER = "scorer"
@@ -87,26 +86,18 @@ def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WorkedExamples:
     """The other tasks that a juror is shown before it predicts a response, and who informs about whom."""
 
     study: Study
     number: int
     """Number shown; fewer where the agent answered fewer other tasks."""
-    seed: int
-    same: str | None = None
-    """The column of the tasks table in which they have the same value."""
+    roles: Roles
+    others: Callable[[str], Iterable[str]]
+    """For a task, those that examples are taken from, in order."""
     left_out: Collection[str] = ()
     """Agents that are not predicted."""
-
-    @cached_property
-    def _roles(self) -> Roles:
-        return Roles.of(self.study.agents)
-
-    @cached_property
-    def _others(self) -> Any:
-        return example_order((task for task, _ in self.study), self.same, self.seed)
 
     def of(
         self, task: str, asked: Sequence[Question], every: Texts
@@ -116,13 +107,13 @@ class WorkedExamples:
         And the examples by the agent that is predicted, the first other tasks in order that it answered; and of all
         texts, those that the examples show.
         """
-        predicted, informants = self._roles.examples.keys() - set(self.left_out), self._roles.informants
+        predicted, informants = self.roles.examples.keys() - set(self.left_out), self.roles.informants
         informed = {q.target for q in asked if q.target in predicted and q.given in informants}
         kept = [q for q in asked if q.target in informed and (q.given is None or q.given in informants)]
         shown = {}
         for target in dict.fromkeys(question.target for question in kept):
-            first = self._roles.examples[target]
-            there = (other for other in self._others(task) if self.study.response(other, first) is not None)
+            first = self.roles.examples[target]
+            there = (other for other in self.others(task) if self.study.response(other, first) is not None)
             shown[target] = [WorkedExample(self.study.task(t), first) for t in itertools.islice(there, self.number)]
         tasks = {example.task.task for mine in shown.values() for example in mine}
         texts = {key: every[key] for one in tasks for name in informants if (key := (one, name)) in every}
@@ -247,7 +238,10 @@ class RunPlan:
         options, wanted = self.options, dict[Wording, Need]()
         for metric in self.likelihood:
             one = _asked(metric)
-            examples = WorkedExamples(self.study, options.examples, options.seed, one.same)
+            examples = None
+            if one.worked_examples:
+                order = example_order((task for task, _ in self.study), one.same, options.seed)
+                examples = WorkedExamples(self.study, options.examples, Roles.of(self.study.agents), order)
             for template in options.chosen_templates():
                 words = template.with_examples(options.examples, one.same) if one.worked_examples else template
                 usable: Sequence[Preprocessor | None] = [None]
@@ -256,7 +250,7 @@ class RunPlan:
                     usable = [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
                 for made in usable:
                     wording = Wording(words.name, None if made is None else made.name, one.synopsis)
-                    need = Need(words, made, examples if one.worked_examples else None)
+                    need = Need(words, made, examples)
                     wanted.setdefault(wording, need).wanted.append(one)
         plain = {wording: need for wording, need in wanted.items() if need.examples is None}
         found = {SCORER: plain} if plain else {}
@@ -289,7 +283,7 @@ def with_default_metrics(study: Study, options: Options) -> Options:
         return options
     both = len(study.one_sample_each().agents) > 2
     if options.recorded:
-        recorded = recorded_control(study)
+        recorded = read_recorded(study, "control_logprobs")
         control, prompts = bool(recorded["synopsis"].null_count()), "prompt" in recorded["synopsis"].to_list()
         pairs = recorded.select("target", "given").drop_nulls().unique()
         turned = pairs.select(target="given", given="target")

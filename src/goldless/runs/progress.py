@@ -133,22 +133,19 @@ class ProgressFile:
 
     def so_far(self, boards: Sequence[BoardSoFar]) -> None:
         self._boards = boards
-        self._write_sparingly()
+        self._write("running", sparingly=True)
 
     def __call__(self, progress: Progress) -> None:
         """Record the progress of a stage, and pass it on."""
         begins = self._last is None or self._last.stage != progress.stage
         self._last = progress
         self._pace.note(progress)
-        # its first report may be the only one for minutes
-        self._write_sparingly(at_once=begins)
+        self._write("running", sparingly=not begins)  # its first report may be the only one for minutes
         self._then(progress)
 
-    def _write_sparingly(self, *, at_once: bool = False) -> None:
-        if at_once or time.monotonic() - self._written_at >= SECONDS_BETWEEN:
-            self._write("running")
-
-    def _write(self, state: State) -> None:
+    def _write(self, state: State, *, sparingly: bool = False) -> None:
+        if sparingly and time.monotonic() - self._written_at < SECONDS_BETWEEN:
+            return
         with self._writing:
             if not self._ended:
                 self._record(state)

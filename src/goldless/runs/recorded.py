@@ -22,7 +22,6 @@ from goldless.metrics.tvd_mi import reading
 from goldless.runs.options import Options
 from goldless.signature import table_hash
 from goldless.studies import Study
-from goldless.studies.recorded import EVIDENCE
 from goldless.templates import EXAMPLES, find_template
 
 RECORDED = "recorded"
@@ -130,8 +129,6 @@ class Kind:
     """A kind of recorded evidence on pairs of agents."""
 
     columns: Schema
-    required: tuple[str, ...]
-    """Columns that must be there."""
     rules: tuple[Rule, ...]
     sources: tuple[str, ...] = ()
     """Columns that say how a value was made."""
@@ -179,22 +176,25 @@ def _between(column: str, low: int, more: str = "") -> tuple[Rule, ...]:
     return ((~pl.col(column).is_between(low, 1), f"{column} must be between {low} and 1{more}, got {{{column}:g}}"),)
 
 
-LOGPROB_KIND = Kind(LOGPROBS, EVIDENCE["logprobs"], _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES)
-CONTROL_KIND = Kind(CONTROL, EVIDENCE["control_logprobs"], _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES)
-VERDICT_KIND = Kind(
-    VERDICTS, EVIDENCE["verdicts"], _between("value", 0, ", or empty if missing"), ("critic", "prompt"), ("value",)
-)
-CONTRAST_KIND = Kind(CONTRASTS, EVIDENCE["critic_contrasts"], _between("contrast", -1))
 WINS: Schema = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
-WIN_KIND = Kind(WINS, tuple(WINS), _between("first_wins", 0))
+KINDS = {
+    "logprobs": Kind(LOGPROBS, _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES),
+    "control_logprobs": Kind(CONTROL, _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES),
+    "verdicts": Kind(VERDICTS, _between("value", 0, ", or empty if missing"), ("critic", "prompt"), ("value",)),
+    "critic_contrasts": Kind(CONTRASTS, _between("contrast", -1)),
+}
+"""By table; required columns are checked when a study is read."""
+WIN_KIND = Kind(WINS, _between("first_wins", 0))
+"""Of every table of a judge's comparisons."""
 
 
-def read_recorded(study: Study, name: str, kind: Kind) -> pl.DataFrame:
-    """A table's rows, without per-token values. Raises if one of them cannot be."""
-    table = find_table(study, name)
+def read_recorded(study: Study, name: str) -> pl.DataFrame:
+    """A table's rows, without per-token values; none where the study does not have it. Raises if one cannot be."""
+    table, kind = find_table(study, name), KINDS.get(name, WIN_KIND)
     if table is None:
         return pl.DataFrame(schema=kind.columns).drop(TOKENS, strict=False)
-    table.require(kind.required)
+    if kind is WIN_KIND:
+        table.require(list(WINS))
     table.check_numbers([name for name, dtype in kind.columns.items() if dtype != pl.String], kind.place)
     lacks_sums = False  # per-token values are read only where sums or means are not recorded
     if TOKENS in kind.columns and TOKENS in table.rows.collect_schema():
@@ -253,27 +253,17 @@ def _finished(rows: pl.LazyFrame, kind: Kind) -> pl.LazyFrame:
     return rows.with_columns(pl.col("tokens").cast(pl.Int64, strict=False)) if "tokens" in kind.columns else rows
 
 
-def recorded_logprobs(study: Study) -> pl.DataFrame:
-    """The study's log-probabilities, without per-token values. Raises if it has impossible values."""
-    return read_recorded(study, "logprobs", LOGPROB_KIND)
-
-
-def recorded_control(study: Study) -> pl.DataFrame:
-    """The study's log-probabilities of responses to other tasks. Raises if it has impossible values."""
-    return read_recorded(study, "control_logprobs", CONTROL_KIND)
-
-
 def recorded_tokens(study: Study, *, scorers: Sequence[str], templates: Sequence[str] | None = None) -> pl.LazyFrame:
     """The rows of a study's checked logprobs table with their per-token values, not read yet."""
-    table = find_table(study, "logprobs")
+    table, kind = find_table(study, "logprobs"), KINDS["logprobs"]
     assert table is not None
-    rows = _rows(table, LOGPROB_KIND, values=TOKENS in table.rows.collect_schema())
-    rows = rows.with_columns(pl.col(LOGPROB_KIND.sources).cast(pl.String)).filter(pl.col("scorer").is_in(list(scorers)))
+    rows = _rows(table, kind, values=TOKENS in table.rows.collect_schema())
+    rows = rows.with_columns(pl.col(kind.sources).cast(pl.String)).filter(pl.col("scorer").is_in(list(scorers)))
     if templates is not None:
         rows = rows.filter(pl.col("template").is_in(list(templates)))
     if TOKENS not in rows.collect_schema():
         rows = rows.with_columns(pl.lit(None, LOGPROBS[TOKENS]).alias(TOKENS))
-    return _finished(rows, LOGPROB_KIND).select(*LOGPROBS)
+    return _finished(rows, kind).select(*LOGPROBS)
 
 
 def check_wins(study: Study, table: str) -> None:
@@ -282,12 +272,6 @@ def check_wins(study: Study, table: str) -> None:
         known = [name for name in study.recorded if name.startswith("judge_")]
         have = f"It has {', '.join(known)}" if known else "It has no table judge_… at all"
         raise MetricError(f"{study.name} has no table {table}{nearest(table, known) or '.'} {have}")
-
-
-def recorded_wins(study: Study, name: str) -> pl.DataFrame:
-    """Task, first, second and first_wins of a table of a judge's comparisons."""
-    check_wins(study, name)
-    return read_recorded(study, name, WIN_KIND)
 
 
 def recorded_rewrites(study: Study) -> pl.DataFrame:
@@ -328,12 +312,14 @@ def recorded_evidence(study: Study, options: Options, metrics: Sequence[Metric])
         tables["with_tokens"] = partial(recorded_tokens, study, scorers=used["scorer"], templates=used["template"])
         described["logprobs"] = {
             "scorer": "+".join(logprobs["scorer"].unique(maintain_order=True)),
-            "evidence": f"recorded-{table_hash(logprobs.select(LOGPROB_KIND.hashed))}",
+            "evidence": f"recorded-{table_hash(logprobs.select(KINDS['logprobs'].hashed))}",
         }
         if any(metric.needs.logprobs is not None and metric.needs.logprobs.control for metric in likelihood):
-            control = recorded_control(study).filter(pl.col(name).is_in(values) for name, values in used.items())
+            control = read_recorded(study, "control_logprobs").filter(
+                pl.col(name).is_in(values) for name, values in used.items()
+            )
             tables["control"] = control
-            hashed = table_hash(control.select(CONTROL_KIND.hashed))
+            hashed = table_hash(control.select(KINDS["control_logprobs"].hashed))
             described["control"] = {"control-evidence": f"recorded-{hashed}"}
     judged = [metric for metric in metrics if metric.needs.verdicts is not None]
     if judged:
@@ -359,7 +345,7 @@ def _usable_logprobs(study: Study, options: Options, metrics: Sequence[Metric]) 
     Those after worked examples are of the jurors, or of all. Raises if they are not enough for a metric.
     """
     templates = [find_template(name).name for name in options.templates]
-    rows, template = recorded_logprobs(study), pl.col("template").cast(pl.String)
+    rows, template = read_recorded(study, "logprobs"), pl.col("template").cast(pl.String)
     needs = {metric.name: metric.needs.logprobs for metric in metrics if metric.needs.logprobs is not None}
     worked = template.str.contains(EXAMPLES, literal=True)
     found, asked_plainly = rows.filter(~worked), [n for n, need in needs.items() if not need.worked_examples]
@@ -412,9 +398,9 @@ def _verdicts_or_contrasts(
     study: Study, options: Options, metrics: Sequence[Metric]
 ) -> tuple[dict[str, pl.DataFrame], dict[str, str]]:
     """The verdicts of one critic on one prompt, or contrasts, with what signatures say of them."""
-    rows = read_recorded(study, "verdicts", VERDICT_KIND)
+    rows = read_recorded(study, "verdicts")
     if rows.is_empty():
-        contrasts = read_recorded(study, "critic_contrasts", CONTRAST_KIND)
+        contrasts = read_recorded(study, "critic_contrasts")
         if contrasts.is_empty():
             raise MetricError(
                 f"{study.name} has no recorded critic verdicts (table verdicts or critic_contrasts), which tvd-mi "
@@ -439,5 +425,5 @@ def _verdicts_or_contrasts(
         "prompt": rows["prompt"][0],
         "verdicts": reading(read),
         "shuffles": f"off-diagonal-{(len(rows) - matched) / max(1, matched):g}",
-        "evidence": f"recorded-{table_hash(rows.select(VERDICT_KIND.hashed))}",
+        "evidence": f"recorded-{table_hash(rows.select(KINDS['verdicts'].hashed))}",
     }

@@ -5,16 +5,15 @@ People: their labels, which of them an exam is made of, and which the panel is h
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal
 
 import polars as pl
 
-from goldless.errors import CapabilityError, MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, judgements_frame
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import reads_by_scoring
@@ -40,7 +39,7 @@ from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, 
 from goldless.models.interface import content_hash
 from goldless.models.provider import Use
 from goldless.records import CallFailure
-from goldless.runs.opening import CALLS_AT_ONCE, OpenModel, Part, in_batches
+from goldless.runs.opening import CALLS_AT_ONCE, OpenModel, Part, in_batches, refuse_without_chat
 from goldless.runs.options import PEERS, Options
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import RecordedTable, find_table
@@ -119,11 +118,6 @@ class ReviewCollector:
         return tuple(name for name in self.opened if name != CHANGER)
 
     @cached_property
-    def answered(self) -> dict[str, list[str]]:
-        """The agents that answered each task."""
-        return {task.task: [r.agent for r in responses] for task, responses in self.study if responses}
-
-    @cached_property
     def texts(self) -> dict[tuple[str, str], str | CallFailure]:
         return {(r.task, r.agent): r.text for _, responses in self.study for r in responses}
 
@@ -139,41 +133,38 @@ class ReviewCollector:
             debate = find_debate(options.debate)
             return DebateStage(model.judge, scale, debate, reviewer=name, task_description=described)
         scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
-        if not scoring and not model.model.capabilities.chat:
-            raise CapabilityError(
-                f"{model.identity.short} does not write text, so it cannot review on the scale {scale.name}"
-            )
+        if not scoring:
+            refuse_without_chat(model, f"review on the scale {scale.name}")
         reading = options.verdicts if scale.labels else "labels"
         return ReviewStage(model.judge, scale, reviewer=name, task_description=described, verdicts=reading)
 
     async def exams(self, questioners: Sequence[str]) -> ReviewEvidence:
         """The answers of all reviewers to all requested exams."""
         options, traits, found = self.options, self.options.traits, list[ExamAnswer]()
-        scale = options.chosen_scale
+        every, scale = answered(self.study), options.chosen_scale
         drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
         pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
-
-        async def sit(exam: Exam, title: str, name: str, on: Scale, every: Sequence[ExamPair]) -> list[ExamAnswer]:
-            pairs, stage, at_once = self._others(name, every), self.stage(name, on), self._at_once(name)
-            asked = exam_items.both_orders(pairs) if on.pairwise else exam_items.single_ratings(pairs)
-            self._report(f"{title} of {name}", 0, len(pairs), name)
-            return await exam_items.exam_answers(exam, stage, asked, self.texts, self.prompts, at_once=at_once)
-
+        sittings: list[tuple[Exam, str, Scale, list[ExamPair]]] = []
+        if "human exam" in traits:
+            sittings.append(("human", "human exam", scale, exam_items.human_pairs(every, questioners)))
+        if {"consistency", PEERS} & set(traits):
+            sittings.append(("consistency", "consistency", pairwise, exam_items.consistency_pairs(every, **drawn)))
+        items = await self._pertinence_items(every, drawn) if "pertinence" in traits else []
         for name in self.reviewers:
-            if "human exam" in traits:
-                pairs = exam_items.human_pairs(self.answered, questioners)
-                found += await sit("human", "human exam", name, scale, pairs)
-            if {"consistency", PEERS} & set(traits):
-                pairs = exam_items.consistency_pairs(self.answered, **drawn)
-                found += await sit("consistency", "consistency", name, pairwise, pairs)
+            may, at_once = strangers(self.study, options, name, self.opened[name].identity.name), self._at_once(name)
+            for exam, title, on, pairs in sittings:
+                mine = [pair for pair in pairs if may >= {pair.first, pair.second}]
+                asked = exam_items.both_orders(mine) if on.pairwise else exam_items.single_ratings(mine)
+                self._report(name, f"{title} of {name}", len(mine))
+                rows = await self.stage(name, on).review(asked, self.texts, self.prompts, at_once=at_once)
+                found += [ExamAnswer(exam, row) for row in rows]
             if "pertinence" in traits:
-                items = await self._pertinence_items(drawn)
-                self._report(f"pertinence of {name}", 0, len(items), name)
-                found += await sit_pertinence(self.stage(name, pairwise), items, at_once=self._at_once(name))
+                self._report(name, f"pertinence of {name}", len(items))
+                found += await sit_pertinence(self.stage(name, pairwise), items, at_once=at_once)
         if CONFIDENCE in traits:
-            sets = self._confidence_sets(found)
+            sets = self._confidence_sets(every, found)
             for name in self.reviewers:
-                self._report(f"{CONFIDENCE} of {name}", 0, 2 * len(sets.easy), name)
+                self._report(name, f"{CONFIDENCE} of {name}", 2 * len(sets.easy))
                 sitting = ConfidenceStage(
                     model=self.opened[name].judge,
                     reviewer=name,
@@ -186,21 +177,22 @@ class ReviewCollector:
             self.reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams
         )
 
-    async def _pertinence_items(self, drawn: Mapping[str, Any]) -> list[Any]:
+    async def _pertinence_items(self, every: Mapping[str, Sequence[str]], drawn: Mapping[str, Any]) -> list[Any]:
         options, changer = self.options, self.opened.get(CHANGER)
-        most = max(self.study.agents, key=lambda a: sum(a.agent in names for names in self.answered.values())).agent
+        most = max(self.study.agents, key=lambda one: sum(one.agent in names for names in every.values())).agent
         relevant = options.relevant or most
         if changer is None:
             irrelevant = options.irrelevant or relevant
             return nearest_items(self.prompts, self.texts, relevant=relevant, irrelevant=irrelevant, **drawn)
-        changing, at_once = ChangingStage(changer.chat, options.task_description or None), self._at_once(CHANGER)
-        return await changing.items(self.prompts, self.texts, relevant=relevant, **drawn, at_once=at_once)
+        changing = ChangingStage(changer.chat, options.task_description or None)
+        how = {"relevant": relevant, "at_once": self._at_once(CHANGER), **drawn}
+        return await changing.items(self.prompts, self.texts, **how)
 
-    def _confidence_sets(self, answers: Sequence[ExamAnswer]) -> ConfidenceSets:
+    def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: Sequence[ExamAnswer]) -> ConfidenceSets:
         options = self.options
         items = None if options.exam_items is None else max(1, options.exam_items // 2)
         if options.easy is not None and options.hard is not None:
-            return chosen_sets(self.answered, easy=options.easy, hard=options.hard, items=items, seed=options.seed)
+            return chosen_sets(every, easy=options.easy, hard=options.hard, items=items, seed=options.seed)
         won: dict[str, list[float]] = {}
         for row in (answer.evidence for answer in answers if answer.exam == "consistency"):
             if row.value is not None and row.second is not None:
@@ -212,13 +204,14 @@ class ReviewCollector:
                 "--hard A,C, or add the consistency exam, whose comparisons rank the agents"
             )
         scores = {agent: sum(values) / len(values) for agent, values in won.items()}
-        return ranked_sets(self.answered, scores, items=items, seed=options.seed)
+        return ranked_sets(every, scores, items=items, seed=options.seed)
 
     async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
         """The judgements of these reviewers on all responses, or on all pairs, or on those that the options pair."""
         found, scale = [empty(JUDGEMENTS)], self.options.chosen_scale
         for name in reviewers:
-            model, asked = self.opened[name], self._questions(name)
+            model = self.opened[name]
+            asked = review_questions(self.study, self.options, name, model.identity.name)
             size = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8
             table = await in_batches(
                 model,
@@ -226,44 +219,36 @@ class ReviewCollector:
                 partial(self.stage(name, scale).review, texts=self.texts, prompts=self.prompts),
                 judgements_frame,
                 arrived=partial(self.arrived, "judgements", f"{name} {scale.name}"),
-                report=partial(self._reviewed, name, len(asked)),
+                report=partial(self._report, name, f"reviewing by {name}", len(asked)),
             )
             found.append(table)
         return pl.concat(found)
 
-    def _questions(self, name: str) -> list[ReviewQuestion]:
-        pairing, options = self.options.pairing, self.options
-        if options.chosen_scale.pairwise:
-            pairs = self._others(name, exam_items.all_pairs(self.answered))
-            asked = exam_items.pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
-            if pairing is None:
-                return asked
-            sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
-            return [q for q in asked if sides & {(q.task, q.first, q.second), (q.task, q.second, q.first)}]
-        strange = self._stranger(name)
-        every = [(task, agent) for task, agents in self.answered.items() for agent in agents if strange(agent)]
-        return [ReviewQuestion(*one) for one in every if pairing is None or one in pairing]
-
-    def _others(self, name: str, pairs: Sequence[ExamPair]) -> list[ExamPair]:
-        """The pairs without an agent of the reviewer's own family."""
-        strange = self._stranger(name)
-        return [pair for pair in pairs if strange(pair.first) and strange(pair.second)]
-
-    def _stranger(self, name: str) -> Callable[[str], bool]:
-        if self.options.judges_own_family:
-            return lambda _: True
-        families = {agent.agent: agent.family or agent.agent for agent in self.study.agents}
-        own = reviewer_family(name, self.opened[name].identity.name, self.options.families, families)
-        return lambda agent: families[agent] != own
-
     def _at_once(self, name: str) -> int:
         return self.opened[name].at_once(CALLS_AT_ONCE)
 
-    def _reviewed(self, name: str, total: int, ended: int, failed: int) -> None:
-        self._report(f"reviewing by {name}", ended - failed, total, name, failed)
+    def _report(self, name: str, stage: str, total: int, ended: int = 0, failed: int = 0) -> None:
+        self.options.progress(self.opened[name].progress(stage, ended - failed, total, failed))
 
-    def _report(self, stage: str, done: int, total: int, name: str, failed: int = 0) -> None:
-        self.options.progress(self.opened[name].progress(stage, done, total, failed))
+
+def answered(study: Study) -> dict[str, list[str]]:
+    """The agents that answered each task."""
+    return {task.task: [r.agent for r in responses] for task, responses in study if responses}
+
+
+def review_questions(study: Study, options: Options, name: str, model: str | None) -> list[ReviewQuestion]:
+    """The questions to a reviewer: about all responses or pairs, or those that the options pair, of strangers to it."""
+    pairing, may = options.pairing, strangers(study, options, name, model)
+    every = {task: [agent for agent in agents if agent in may] for task, agents in answered(study).items()}
+    if not options.chosen_scale.pairwise:
+        rated = [(task, agent) for task, agents in every.items() for agent in agents]
+        return [ReviewQuestion(*one) for one in rated if pairing is None or one in pairing]
+    pairs = exam_items.all_pairs({task: agents for task, agents in every.items() if agents})
+    asked = exam_items.pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+    if pairing is None:
+        return asked
+    sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
+    return [q for q in asked if sides & {(q.task, q.first, q.second), (q.task, q.second, q.first)}]
 
 
 def exam_judgements(exams: pl.DataFrame, exam: str) -> pl.DataFrame:
@@ -297,7 +282,7 @@ def recorded_review(
             f"{study.name} has no recorded judgements (table judgements). Drop --recorded to call reviewers"
         )
     table.require(("reviewer", "format", "task", "output"))
-    with study.reading("judgements"):
+    with table.reading():
         named = table.rows.select("format", "reviewer").unique(maintain_order=True).collect()
     if named["format"].null_count():
         raise MetricError(f"{table.label} has rows without a format")
@@ -313,10 +298,7 @@ def recorded_review(
             )
     names = tuple(reviewers or known)
     judgements = _judgements(table, scale, names, convention)
-    comparisons = judgements
-    if not scale.pairwise:
-        pairwise = PAIRWISE in formats
-        comparisons = _judgements(table, find_scale(PAIRWISE), names, convention) if pairwise else empty(JUDGEMENTS)
+    comparisons = judgements if scale.pairwise else _judgements(table, find_scale(PAIRWISE), names, convention)
     exams = find_table(study, "exams") if with_exams else None
     return ReviewEvidence(names, judgements, comparisons, empty(EXAMS) if exams is None else _exam_rows(exams, names))
 
@@ -332,9 +314,8 @@ def recorded_panel(study: Study, options: Options) -> ReviewEvidence:
     )
     judgements, comparisons = found.judgements, found.comparisons
     if not options.judges_own_family:
-        families = {agent.agent: agent.family or agent.agent for agent in study.agents}
-        judgements = without_own_family(judgements, options.families, families)
-        comparisons = without_own_family(comparisons, options.families, families)
+        judgements = without_own_family(judgements, study, options.families)
+        comparisons = without_own_family(comparisons, study, options.families)
     if options.orders != "both":
         judgements = _in_one_order(judgements, options.seed)
     return ReviewEvidence(found.reviewers, judgements, comparisons, found.exams)
@@ -356,28 +337,28 @@ def _in_one_order(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:
     """The reviewers' judgements on a scale, parsed from the output if no value is recorded."""
-    rows = table.columns(JUDGEMENTS).filter(
-        (pl.col("format") == scale.name) & pl.col("reviewer").is_in(list(reviewers))
-    )
+    mine = (pl.col("format") == scale.name) & pl.col("reviewer").is_in(list(reviewers))
     agents = ("first", "second") if scale.pairwise else ("agent",)
     unused = [pl.lit(None, pl.String).alias(name) for name in {"first", "second", "agent"} - set(agents)]
-    found = table.read(rows.with_columns(unused), {"task": "task", **dict.fromkeys(agents, "agent")})
-    for row in found.filter(pl.any_horizontal(pl.col(agents).is_null())).head(1).iter_rows(named=True):
-        raise MetricError(f"the table judgements has a row of {row['reviewer']} on {row['task']} without an agent")
+    rows = table.columns(JUDGEMENTS).filter(mine).with_columns(unused)
+    found = table.read(rows, {"task": "task", **dict.fromkeys(agents, "agent")})
+    alone = pl.any_horizontal(pl.col(agents).is_null())
+    table.refuse(found, [(alone, "the row has no agent")], "{reviewer} on {task}")
     return read_judgements(found, scale, convention)
 
 
 def read_judgements(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFrame:
     """The rows with values on the scale, as recorded or parsed from the output; failed ones have none."""
+    papers = judged.read_pairwise if scale.pairwise else judged.read_rating
+    read = scale.read if convention == "default" else papers
     recorded = pl.col("value").cast(pl.Float64, strict=False)
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
-    unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null())["output"].unique()
-    papers = judged.read_pairwise if scale.pairwise else judged.read_rating
-    read = [(scale.read if convention == "default" else papers)(output) for output in unread]
-    said = pl.DataFrame({"output": unread, "read": read}, schema={"output": pl.String, "read": pl.Float64})
-    rows = rows.join(said, on="output", how="left", maintain_order="left")
+    outputs = rows.filter(pl.col("value").is_null())["output"].drop_nulls().unique()
+    said = pl.col("output").replace_strict(
+        outputs, [read(one) for one in outputs], default=None, return_dtype=pl.Float64
+    )
     failed = pl.col("failure").is_not_null()
-    rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", "read"))).drop("read")
+    rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", said)))
     lost = pl.when(pl.col("value").is_null() & ~failed)
     return rows.with_columns(
         failure=lost.then(pl.lit("unparsable")).otherwise("failure"),
@@ -386,6 +367,23 @@ def read_judgements(rows: pl.DataFrame, scale: Scale, convention: Convention) ->
         .then(pl.lit("recorded as failed"))
         .otherwise("failure_message"),
     )
+
+
+_SURE, _DIFFICULTY = pl.col("exam").str.starts_with(CONFIDENCE), pl.col("difficulty").cast(pl.String)
+_EXAM_RULES = (
+    (
+        ~(_SURE | pl.col("exam").is_in(["pertinence", "consistency", "human"])).fill_null(value=False),
+        "exam must be pertinence, consistency, human or self-confidence, got {exam!r}",
+    ),
+    (
+        _SURE & ~_DIFFICULTY.is_in(["easy", "hard"]).fill_null(value=False),
+        "difficulty must be easy or hard in rows of self-confidence, got {difficulty!r}",
+    ),
+    (
+        ~pl.col("probability").is_between(0, 1, closed="right"),
+        "probability must be above 0 and at most 1, got {probability!r}",
+    ),
+)
 
 
 def _exam_rows(table: RecordedTable, reviewers: Sequence[str]) -> pl.DataFrame:
@@ -397,22 +395,12 @@ def _exam_rows(table: RecordedTable, reviewers: Sequence[str]) -> pl.DataFrame:
                 f"{table.label}: unknown column {column!r}{nearest(column, EXAM_COLUMNS) or '.'} "
                 f"Columns of exams: {', '.join(EXAM_COLUMNS)}"
             )
-    table.require(("reviewer", "exam"))
     table.check_numbers(("probability",), "{reviewer}, {exam}")
     lacking = [pl.lit(None).alias(name) for name in EXAM_COLUMNS if name not in there]
-    chance, exam = pl.col("probability").cast(pl.Float64).fill_nan(None), pl.col("exam")
+    rows = table.rows.filter(pl.col("reviewer").is_in(list(reviewers))).with_columns(lacking)
     with table.reading():
-        rows = table.rows.filter(pl.col("reviewer").is_in(list(reviewers))).with_columns(lacking)
-        found = rows.with_columns(chance).collect()
-    sure, level = exam.str.starts_with(CONFIDENCE), pl.col("difficulty").cast(pl.String)
-    known = (sure | exam.is_in(["pertinence", "consistency", "human"])).fill_null(value=False)
-    wrong = {
-        "exam must be pertinence, consistency, human or self-confidence, got {exam!r}": ~known,
-        "difficulty must be easy or hard in rows of self-confidence, got {difficulty!r}": sure
-        & ~level.is_in(["easy", "hard"]).fill_null(value=False),
-        "probability must be above 0 and at most 1, got {probability!r}": ~chance.is_between(0, 1, closed="right"),
-    }
-    table.refuse(found, [(rule, why) for why, rule in wrong.items()], "{reviewer}")
+        found = rows.with_columns(pl.col("probability").cast(pl.Float64).fill_nan(None)).collect()
+    table.refuse(found, _EXAM_RULES, "{reviewer}")
     return found
 
 
@@ -427,16 +415,6 @@ def pertinence_answers(exams: pl.DataFrame, convention: Convention) -> pl.DataFr
     return read_judgements(rows, find_scale(PAIRWISE), convention)
 
 
-def uncertainty(row: Mapping[str, Any]) -> float | None:
-    """-log p of the label that an exam answer chose, in nats; None: unknown."""
-    if row.get("probability") is not None:
-        return -math.log(row["probability"])
-    told = row.get("label_logprobs") or []  # a table of 0.1.0 has them by label
-    values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
-    known = [value for value in values if value is not None]
-    return -max(known) if known else None
-
-
 # --- families --------------------------------------------------------------------------------------------------------
 
 
@@ -449,16 +427,19 @@ def reviewer_family(name: str, model: str | None, families: Mapping[str, str], a
     return next((by_name[one] for by_name in (families, agents) for one in names if one in by_name), name)
 
 
-def without_own_family(
-    judgements: pl.DataFrame, families: Mapping[str, str], agents: Mapping[str, str]
-) -> pl.DataFrame:
+def strangers(study: Study, options: Options, name: str, model: str | None) -> set[str]:
+    """The agents that a reviewer may judge: those of other families, or all."""
+    families = {agent.agent: agent.family or agent.agent for agent in study.agents}
+    own = reviewer_family(name, model, options.families, families)
+    return {agent for agent, family in families.items() if options.judges_own_family or family != own}
+
+
+def without_own_family(judgements: pl.DataFrame, study: Study, families: Mapping[str, str]) -> pl.DataFrame:
     """The judgements without those on agents of the reviewer's own family."""
-    reviewers = judgements["reviewer"].unique().to_list()
-    own = {name: reviewer_family(name, None, families, agents) for name in reviewers}
+    agents = {agent.agent: agent.family or agent.agent for agent in study.agents}
+    own = {name: reviewer_family(name, None, families, agents) for name in judgements["reviewer"].unique()}
     family = pl.col("reviewer").replace_strict(own, return_dtype=pl.String) if own else pl.lit("")
-    shown = [
-        pl.col(name).cast(pl.String).replace(dict(agents)).eq_missing(family) for name in ("first", "second", "agent")
-    ]
+    shown = [pl.col(name).cast(pl.String).replace(agents).eq_missing(family) for name in ("first", "second", "agent")]
     return judgements.filter(~pl.any_horizontal(shown))
 
 

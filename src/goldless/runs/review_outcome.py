@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import MetricError, UserError
@@ -30,7 +29,7 @@ from goldless.metrics.judgement_table import (
 )
 from goldless.metrics.panel_worth import panel_correlations, panel_worth
 from goldless.metrics.qualification import Candidate, Qualification, Weighting, qualify
-from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
+from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate, win_rates
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import HERE_ONLY
@@ -39,13 +38,7 @@ from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.evaluation import highest_first
 from goldless.runs.options import PEERS, check_peers
 from goldless.runs.plan import Rounds, RunPlan, usd_per_task
-from goldless.runs.review_evidence import (
-    CONFIDENCE,
-    ReviewCollector,
-    ReviewEvidence,
-    pertinence_answers,
-    uncertainty,
-)
+from goldless.runs.review_evidence import CONFIDENCE, ReviewCollector, ReviewEvidence, pertinence_answers
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws, task_shares
@@ -142,60 +135,65 @@ def _self_confidence(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) 
     Without those whose answers cannot be read, unless calls failed.
     """
     found = {}
-    by_reviewer: dict[str, list[dict[str, Any]]] = {}
-    for row in evidence.exams.filter(pl.col("exam").str.starts_with(CONFIDENCE)).to_dicts():
-        by_reviewer.setdefault(row["reviewer"], []).append(row)
-    for name, own in by_reviewer.items():
-        values = [uncertainty(row) for row in own]
+    rows = evidence.exams.filter(pl.col("exam").str.starts_with(CONFIDENCE))
+    for (name,), mine in rows.group_by("reviewer", maintain_order=True):
+        own = mine.to_dicts()
+        values = [_uncertainty(row) for row in own]
         by_labels = all(value is None for value in values)
         if by_labels:
             values = [_level(row) for row in own]
-        items = [str(row["task"] if row.get("item") is None else row["item"]) for row in own]
-        both = [
-            [(item, value) for row, item, value in zip(own, items, values, strict=True) if row["difficulty"] == one]
-            for one in ("easy", "hard")
-        ]
-        readable = all(any(value is not None for _, value in one) for one in both)
+        sets: dict[str, list[tuple[str, float | None]]] = {"easy": [], "hard": []}
+        for row, value in zip(own, values, strict=True):
+            item = row["task"] if row.get("item") is None else row["item"]
+            sets[row["difficulty"]].append((str(item), value))
+        readable = all(any(value is not None for _, value in one) for one in sets.values())
         if not readable and all(row.get("failure") is None for row in own):
             notes.append(f"the {len(own)} self-confidence rows of {name} lack a readable easy or hard answer")
             continue
-        found[name] = exam_traits.self_confidence(*both, higher_is="surer" if by_labels else "less sure", **plan.draws)
+        surer: Literal["surer", "less sure"] = "surer" if by_labels else "less sure"
+        found[str(name)] = exam_traits.self_confidence(sets["easy"], sets["hard"], higher_is=surer, **plan.draws)
     return found
+
+
+def _uncertainty(row: Mapping[str, Any]) -> float | None:
+    """-log p of the label that an exam answer chose, in nats; None: unknown."""
+    if row.get("probability") is not None:
+        return -math.log(row["probability"])
+    told = row.get("label_logprobs") or []  # a table of 0.1.0 has them by label
+    values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
+    known = [value for value in values if value is not None]
+    return -max(known) if known else None
 
 
 def _level(row: Mapping[str, Any]) -> float | None:
     """The confidence that an answer named, from 1 to 5; None: unknown."""
-    for told in (row.get("label"), row.get("value")):
-        if isinstance(told, int | float) and math.isfinite(told):
-            return float(told)
-        if isinstance(told, str):
-            return exam_traits.confidence_levels([("", told)])[0][1]
-    return None
+    told = row.get("value") if row.get("label") is None else row["label"]
+    if isinstance(told, str):
+        return exam_traits.confidence_levels([("", told)])[0][1]
+    return None if told is None else float(told)
 
 
 def licensed(collector: ReviewCollector) -> Qualification:
     """The reviewers who may vote by licence. Raises if one has no valid licence."""
-    options, held = collector.options, list[licensing.Licence]()
+    options, held, candidates = collector.options, list[licensing.Licence](), []
     for path in options.licences:
         held += licensing.read_licences(path) if path.is_dir() else [licensing.read_licence(path)]
-    scale, today = options.chosen_scale, dt.datetime.now(dt.UTC).date()
-    candidates, refused = [], []
+    asked: dict[str, Any] = {
+        "scale": options.chosen_scale.name,
+        "task_kind": options.task_kind or collector.study.name,
+        "today": dt.datetime.now(dt.UTC).date(),
+    }
     for name in collector.reviewers:
         identity = collector.opened[name].identity
-        wording = licensing.prompt_hash(scale, options.descriptions.get(name, options.task_description))
-        asked: dict[str, Any] = {"identity": identity, "scale": scale.name, "prompt_hash": wording, "today": today}
-        kind = options.task_kind or collector.study.name
+        described = options.descriptions.get(name, options.task_description)
+        asked["prompt_hash"] = licensing.prompt_hash(options.chosen_scale, described)
         own = [one for one in held if one.reviewer == identity.short]
-        why_not = [licensing.check(one, task_kind=kind, **asked) for one in own]
-        good = next((one for one, reasons in zip(own, why_not, strict=True) if not reasons), None)
+        good = next((one for one in own if not licensing.check(one, identity=identity, **asked)), None)
         if good is None:
-            reasons_given = "; ".join(reason for reasons in why_not for reason in reasons) or "no licence"
-            refused.append(f"  {name} ({identity.short}): {reasons_given}")
-            continue
-        why = f"licence until {good.expires}"
-        candidates.append(Candidate(name, {}, passed=True, why=why, weight=good.weight, shortfall=0.0))
-    if refused:
-        raise UserError("\n".join(["these reviewers have no valid licence:", *refused]))
+            licensing.refuse([(identity, one) for one in own or (None,)], **asked)
+        else:
+            why = f"licence until {good.expires}"
+            candidates.append(Candidate(name, {}, passed=True, why=why, weight=good.weight, shortfall=0.0))
     return Qualification(tuple(candidates), {}, "all", "trait")
 
 
@@ -262,23 +260,18 @@ class Votes:
         made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
         return with_outlook(made, found.agents, pairs)
 
-    def board(self) -> list[BoardSoFar]:
-        """The first ranking of judgements that may be a part; empty: there is no vote yet."""
-        few: dict[str, Any] = {"seed": self.plan.options.seed, "resamples": 1}  # its intervals are not shown
+    def ranking(self, draws: Draws) -> dict[str, Ranking]:
+        """The agents as the panel ranks them first, by the name of the ranking; empty: there is no vote."""
         if isinstance(self.panel, PanelVerdicts):
-            return [ranking_board("win rate", rank_by_win_rate(self.panel, **few))]
-        return [] if self.panel is None else [ranking_board("mean", rank_by_mean(self.panel, **few))]
+            return {"win rate": rank_by_win_rate(self.panel, **draws)}
+        return {} if self.panel is None else {"mean": rank_by_mean(self.panel, **draws)}
 
     def rankings(self) -> dict[str, Ranking]:
-        """The agents as the panel ranks them, by the name of the ranking."""
-        draws = self.plan.draws
+        found, draws = self.ranking(self.plan.draws), self.plan.draws
         if isinstance(self.panel, PanelVerdicts):
-            refits: Draws = {**draws, "resamples": min(REFITS, draws["resamples"])}
-            return {
-                "win rate": rank_by_win_rate(self.panel, **draws),
-                "bradley-terry": rank_by_bradley_terry(self.panel, **refits),
-            }
-        return {} if self.panel is None else {"mean": rank_by_mean(self.panel, **draws)}
+            draws["resamples"] = min(REFITS, draws["resamples"])
+            found["bradley-terry"] = rank_by_bradley_terry(self.panel, **draws)
+        return found
 
     def agreements(self, *, only_panel: bool = False) -> dict[str, PanelAgreement]:
         """Agreement with people of each reviewer by name, and of the panel under the empty name."""
@@ -314,10 +307,14 @@ class Votes:
         return agreements
 
 
-def ranking_board(name: str, ranking: Ranking) -> BoardSoFar:
-    """The scores of a review's ranking."""
-    rows = [AgentSoFar(row.agent, row.score, row.n_tasks) for row in ranking.agents]
-    return BoardSoFar(name, ranking.unit, highest_first(rows))
+def ranking_boards(rankings: Mapping[str, Ranking]) -> list[BoardSoFar]:
+    """The scores of a review's first ranking; empty: there is none yet."""
+    return [
+        BoardSoFar(
+            name, found.unit, highest_first(AgentSoFar(row.agent, row.score, row.n_tasks) for row in found.agents)
+        )
+        for name, found in [*rankings.items()][:1]
+    ]
 
 
 def _scores(panel: PanelVerdicts | PanelScores) -> PanelScores:
@@ -332,17 +329,9 @@ def _own_scores(table: PairJudgements | ResponseRatings, name: str, convention: 
 
 def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
     """Each response's share of won comparisons; a tie counts as one half."""
-    shape = len(verdicts.tasks), len(verdicts.agents)
-    won, met = np.zeros(shape), np.zeros(shape)
-    there = ~np.isnan(verdicts.verdict)
-    task, value = verdicts.task[there], verdicts.verdict[there]
-    for agent, share in ((verdicts.low[there], value), (verdicts.high[there], 1 - value)):
-        np.add.at(won, (task, agent), share)
-        np.add.at(met, (task, agent), 1)
-    score: npt.NDArray[np.float64] = np.full(shape, np.nan)
-    np.divide(won, met, out=score, where=met > 0)
-    counts = met.astype(np.int64)
-    return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
+    score = win_rates(verdicts)
+    there = (~np.isnan(score)).astype(np.int64)
+    return PanelScores(verdicts.tasks, verdicts.agents, score, there, there, verdicts.weights, "raw")
 
 
 # --- results -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from goldless.files import sweep, write_table, write_text, write_whole
 from goldless.reports.document import read_document, write
 from goldless.reports.formats import guarded_frame
 from goldless.reports.run_record import Made, MadeBy, Spending
-from goldless.runs.evaluation import Evaluation, pair_frame, response_frame
+from goldless.runs.evaluation import Evaluation
 from goldless.runs.review_outcome import Review
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
@@ -87,8 +87,8 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         write_table(None if table is None else as_texts(table), folder, name)
     agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
     write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
-    write_whole(folder / "pair_scores.parquet", pair_frame(evaluation.outcomes.values()).write_parquet)
-    write_whole(folder / "response_scores.csv", guarded_frame(response_frame(evaluation.outcomes.values())).write_csv)
+    write_whole(folder / "pair_scores.parquet", evaluation.score_frame("pairs").write_parquet)
+    write_whole(folder / "response_scores.csv", guarded_frame(evaluation.to_polars()).write_csv)
     csv = [board.to_csv() for board in evaluation.boards.values()]
     write_text(folder / "leaderboard.csv", "".join([*csv[:1], *(text.split("\n", 1)[1] for text in csv[1:])]))
     return save_result(

@@ -1,4 +1,9 @@
-"""Selecting: the best response to each task of a study, with more samples from a model where it is undecided."""
+"""Selecting: the best response to each task of a study, with more samples from a model where it is undecided.
+
+The unit is the peer. Two candidates are compared by the differences of their scores with the same peers, which are
+further samples of the same source: the question is which of the two says more about one more sample. A wrong choice
+needs a false claim against the best candidate, of which there is one per rival, so alpha is divided by their number.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
+from goldless.arrays import FloatArray
 from goldless.concurrency import side_by_side
 from goldless.errors import MetricError, UserError
 from goldless.evidence import OPEN_KINDS
 from goldless.metrics.likelihood import CONTROL
 from goldless.metrics.metric import Pairing
 from goldless.models.interface import ChatRequest, Message, unusable
-from goldless.records import CallFailure, FailureKind, Response, Task
+from goldless.records import CallFailure, Response, Task
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
@@ -23,10 +31,132 @@ from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
 from goldless.runs.pipeline import score_study
 from goldless.runs.plan import GROWTH
-from goldless.selection.choosing import Choice, Rule, choose
 from goldless.signature import Signature
-from goldless.statistics.deciding import ANYTIME, Tolerance, least_tasks
+from goldless.statistics.additive import adjusted_for_peers
+from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, Bound, Tolerance, least_tasks, radius
 from goldless.studies import Study, study_from_records
+
+TOLERANCE = "1sd"
+
+
+# --- the choice of one task -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The rule by which a choice is decided."""
+
+    alpha: float = 0.05
+    """Probability of a wrong choice on a task that is called decided."""
+    at_least: int = AT_LEAST
+    """Common peers before anything is decided."""
+    tolerance: Tolerance = field(default_factory=lambda: Tolerance(1.0, in_sd=True))
+    """A rival that is better by no more than this does not matter."""
+    bound: Bound = FIXED_SAMPLE
+    """The kind of interval: for a number of samples that was fixed beforehand, or valid whenever one stops."""
+    most: int | None = None
+    """The number of samples that there can be; None: those that are there."""
+    widest: float = math.inf
+    """The largest difference that two scores of the metric can have."""
+
+    def for_each(self, candidates: int) -> float:
+        """Alpha of one comparison."""
+        return self.alpha / max(1, (self.most or candidates) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen response to a task."""
+
+    task: str
+    chosen: str | None
+    """Whose response it is; None: no response has a score."""
+    text: str | None
+    score: float | None
+    runner_up: str | None
+    """The best rival with another text; None: there is none."""
+    margin: float | None
+    """By how much the chosen one is better than the runner-up, with the same peers."""
+    low: float | None
+    """The interval of the margin, corrected for all rivals; None: too few common peers."""
+    high: float | None
+    peers: int
+    """Peers that both were compared with."""
+    decided: bool
+    samples: int
+    """Responses that there are."""
+    missing: int = 0
+    """Of these, the ones without a score, and samples that a model failed to give."""
+
+
+def choose(
+    task: str, texts: Mapping[str, str | None], scores: Mapping[tuple[str, str], float], rule: Rule, *, failed: int = 0
+) -> Choice:
+    """The best of these responses; ``scores``: of a response with a peer, where there is one.
+
+    Of equal ones the first. Responses with the same text are not rivals; None: the text is not known.
+    """
+    names = list(texts)
+    table = np.full((len(names), len(names)), np.nan)
+    place = {name: i for i, name in enumerate(names)}
+    for (agent, peer), score in scores.items():
+        if agent in place and peer in place and agent != peer:
+            table[place[agent], place[peer]] = score
+    scored = ~np.isnan(table).all(axis=1) if len(names) > 1 else np.zeros(len(names), np.bool_)
+    missing = int((~scored).sum()) + failed
+    if not scored.any():
+        same = len(set(texts.values())) == 1 and None not in texts.values()
+        chosen = names[0] if same else None
+        text = None if chosen is None else texts[chosen]
+        return Choice(task, chosen, text, None, None, None, None, None, 0, same, len(names), missing)
+    means = np.full(len(names), -np.inf)
+    rows, columns = np.nonzero(~np.isnan(table))
+    means[rows] = adjusted_for_peers(np.zeros_like(rows), rows, columns, table[rows, columns])
+    best = int(means.argmax())
+    mine = texts[names[best]]
+    rivals = [i for i, name in enumerate(names) if i != best and (mine is None or texts[name] != mine)]
+    found = {i: _compared(table, means, best, i, rule) for i in rivals}
+    tolerance = rule.tolerance.of(means[scored])
+    decided = all(low is not None and low > -tolerance for _, low, _, _ in found.values())
+    margin, low, high, peers = None, None, None, 0
+    second = max((i for i in rivals if scored[i]), key=lambda i: means[i], default=None)
+    if second is not None:
+        margin, low, high, peers = found[second]
+    enough = peers >= least_tasks(rule.for_each(len(names)), rule.at_least) or not rivals
+    return Choice(
+        task=task,
+        chosen=names[best],
+        text=mine,
+        score=float(means[best]),
+        runner_up=None if second is None else names[second],
+        margin=margin,
+        low=low,
+        high=high,
+        peers=peers,
+        decided=decided and enough,
+        samples=len(names),
+        missing=missing,
+    )
+
+
+def _compared(
+    table: FloatArray, means: FloatArray, first: int, second: int, rule: Rule
+) -> tuple[float | None, float | None, float | None, int]:
+    """The difference of two scores, its interval by the differences with common peers, and their number."""
+    differences = table[first] - table[second]
+    differences = differences[~np.isnan(differences)]
+    n = len(differences)
+    if not n:
+        return None, None, None, 0
+    mean = float(means[first] - means[second])
+    if n < 2:
+        return mean, None, None, n
+    alpha = rule.for_each(len(table))
+    around = float(radius(float(n), float(differences.std(ddof=1)), alpha=alpha, bound=rule.bound))
+    return mean, max(mean - around, -rule.widest), min(mean + around, rule.widest), n
+
+
+# --- samples ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,15 +199,6 @@ class Samples:
     """Samples that a model failed to give, by task."""
     asked: int = 0
 
-    @classmethod
-    def of(cls, study: Study) -> Samples:
-        """The responses that a study has, all as samples of a task."""
-        return cls(study, {task.task: {r.agent: r.text for r in responses} for task, responses in study})
-
-    @property
-    def failures_by_kind(self) -> Counter[FailureKind]:
-        return Counter(failure.kind for failures in self.failures.values() for failure in failures)
-
     def study(self) -> Study:
         """A study in which every sample is an agent.
 
@@ -112,28 +233,23 @@ class Samples:
             jobs += [(task, mine + failed + number) for number in range(1, more + 1)]
         done = 0
 
-        async def one(job: tuple[str, int]) -> None:
+        async def one(job: tuple[str, int]) -> Any:
             nonlocal done
             task, number = job
             # as its own replicate: the journal keeps samples apart, and returns each when it is asked again
-            request = sampling.request(self.source.task(task), number)
-            replies[job] = await writer.replica(number).chat.chat(request)
+            reply = await writer.replica(number).chat.chat(sampling.request(self.source.task(task), number))
             done += 1
             options.progress(writer.progress("sampling", done, len(jobs)))
+            return reply
 
-        replies: dict[tuple[str, int], Any] = {}
-        await side_by_side(one, jobs, writer.at_once(CALLS_AT_ONCE))
-        for task, number in jobs:
-            reply = replies[task, number]
+        replies = await side_by_side(one, jobs, writer.at_once(CALLS_AT_ONCE))
+        for (task, number), reply in zip(jobs, replies, strict=True):
             lost = unusable(reply, "sample", sampling.max_tokens)
             if lost is None:
                 self.texts[task][f"{name}#{number}"] = reply.text
             else:
                 self.failures.setdefault(task, []).append(lost)
         self.asked += len(jobs)
-
-
-TOLERANCE = "1sd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +329,7 @@ async def select_responses(
     if tasks > 1 and CONTROL in str(options.metrics[0]):
         options = replace(options, control_tasks=min(options.control_tasks, tasks - 1))
     _check(study, options, sampling)
-    samples = Samples.of(study)
+    samples = Samples(study, {task.task: {r.agent: r.text for r in responses} for task, responses in study})
     if sampling is None:
         return await _selected(samples, study, options, Rule(options.alpha, options.at_least, allowed))
     rule = Rule(options.alpha, options.at_least, allowed, ANYTIME, sampling.most)
@@ -268,7 +384,7 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
     else:
         scored = await score_study(samples.study(), replace(options, pairing=samples.pairing()))
     (found,) = scored.scores.values()
-    by_peer = found.scores.pairs if found.scores.by_peer is None else found.scores.by_peer
+    by_peer = found.pairs if found.by_peer is None else found.by_peer
     by_task: dict[str, dict[tuple[str, str], float]] = {}
     for task, agent, peer, score in by_peer.select("task", "agent", "peer", "score").drop_nulls("score").iter_rows():
         by_task.setdefault(str(task), {})[str(agent), str(peer)] = score
@@ -277,7 +393,7 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
     settings = {key: value for key, value in found.signature.settings.items() if key not in ours}
     limits = f"alpha={rule.alpha:g},at-least={rule.at_least},tolerance={rule.tolerance}"
     settings["decided"] = f"{rule.bound.name.replace(' ', '-')}({limits})"
-    failures = scored.evidence.failures + samples.failures_by_kind
+    failures = scored.evidence.failures + Counter(one.kind for lost in samples.failures.values() for one in lost)
     if bounds := getattr(found.metric, "bounds", None):
         rule = replace(rule, widest=bounds[1] - bounds[0])
     return Selection(

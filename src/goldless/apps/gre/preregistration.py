@@ -18,10 +18,10 @@ from goldless.apps.gre.papers import draw_rank, is_person
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
 from goldless.files import write_text, write_whole
+from goldless.generation import PROMPTS
 from goldless.models.interface import content_hash
 from goldless.reports.document import Unreadable, read_document, read_object
 from goldless.studies import Study
-from goldless.synopses import PROMPTS
 from goldless.templates import FIELDS, find_template
 
 FILE = "preregistration.json"

@@ -608,7 +608,7 @@ def edition_result(
         preregistered=check_registration(edition),
         injected=None if hidden is None else holding(edition.whole_study(), evaluation, hidden, draws),
         submissions=submission_results(log, study, evaluation, draws),
-        boards={name: outcome.leaderboard for name, outcome in outcomes.items()},
+        boards=dict(outcomes),
     )
 
 

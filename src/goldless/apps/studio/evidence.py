@@ -26,6 +26,7 @@ from goldless.apps.studio.site import RunTask, Site
 from goldless.apps.studio.task_index import Page
 from goldless.errors import UserError
 from goldless.evidence import TOKENS
+from goldless.generation import REWRITE_TOKENS
 from goldless.judging.asking import CHOICE_TOKENS, asked_again
 from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
@@ -35,7 +36,6 @@ from goldless.models.interface import ChatRequest, Message, ModelIdentity
 from goldless.models.journal import REPLIES, read_row
 from goldless.models.journalled import chat_key
 from goldless.models.scripted import ScriptedModel
-from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure, Task
 from goldless.reports.html.labels import decimals_for
 from goldless.reports.leaderboard import Leaderboards
@@ -145,7 +145,7 @@ class Prompts:
         template = self._template(row)
         if isinstance(template, str) or text is None:
             return Prompt((), template if isinstance(template, str) else NOT_HERE)
-        request = ChatRequest((Message("system", template.rewrite), Message("user", text)), max_tokens=MOST_TOKENS)
+        request = ChatRequest((Message("system", template.rewrite), Message("user", text)), max_tokens=REWRITE_TOKENS)
         return self._looked_up([request], row.get("rewriter"), self._words or NO_HASH)
 
     def verdict(self, row: Row, first: str | None, second: str | None) -> Prompt:

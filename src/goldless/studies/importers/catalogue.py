@@ -25,7 +25,7 @@ from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import PlainTable, StudyTables
 from goldless.studies.importers.traces import Traces
 from goldless.studies.study import Origin
-from goldless.studies.tables import Source
+from goldless.studies.tables import Table
 
 
 class Importer(Protocol):
@@ -109,7 +109,7 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
 
 def imported_tables(
     paths: Sequence[Path], name: str | None, problems: Problems, options: Mapping[str, Any]
-) -> tuple[dict[str, Source], Origin]:
+) -> tuple[dict[str, Path | Table], Origin]:
     """The tables the importer returns, by name; any exception inside an importer becomes an error that names it."""
     given = {option: value for option, value in options.items() if value is not None}
     if given.get("repeats", "first") not in REPEATS:
@@ -134,12 +134,14 @@ def imported_tables(
     try:
         found = importer.read(paths, problems, **given)
         tables = study_tables(found, problems, repeats) if isinstance(found, Log) else found
-        sources = {
-            table: Source.of(data, f"{paths[0].name} ({table})", f"{chosen}: the table {table!r}")
+        read = {
+            table: data
+            if isinstance(data, Path)
+            else Table(data, problems, f"{paths[0].name} ({table})", what=f"{chosen}: the table {table!r}")
             for table, data in tables.items()
         }
     except (UserError, OSError):
         raise
     except Exception as error:
         raise UserError(f"the importer {chosen!r} failed: {type(error).__name__}: {error}") from error
-    return sources, Origin(chosen, len(paths), tuple(getattr(found, "notes", ())))
+    return read, Origin(chosen, len(paths), tuple(getattr(found, "notes", ())))

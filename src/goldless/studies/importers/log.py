@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from goldless.studies.checking import Problems
-from goldless.studies.tables import BOM, FORMATS, UNREADABLE, Source, is_parquet
+from goldless.studies.tables import BOM, FORMATS, UNREADABLE, file_rows, first_row, is_parquet
 
 Repeats = Literal["samples", "first", "agents", "tasks"]
 REPEATS: tuple[Repeats, ...] = ("samples", "first", "agents", "tasks")
@@ -127,7 +127,7 @@ class LogImporter:
         return log
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        for number, row in Source(path, path.name).rows(problems):
+        for number, row in file_rows(path, problems):
             kind = next((kind for kind, keys in self.kinds.items() if row.keys() >= keys), None)
             if kind is None:
                 problems.add(self.row_must, path.name, number)
@@ -169,7 +169,7 @@ def first_keys(path: Path) -> set[str]:
         if path.suffix.lower() == ".jsonl":
             return set(first_line(path))
         if path.suffix.lower() != ".json":
-            return set(Source(path, path.name).first_row())
+            return set(first_row(path))
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
     except UNREADABLE:

@@ -41,6 +41,10 @@ LABELS: Mapping[str, Cells] = {
     "criterion": "optional_name",
 }
 WORDS: Mapping[Cells, str] = {"optional_name": "a name", "optional_number": "a finite number"}
+Repeats = Literal["samples", "first", "agents", "tasks"]
+REPEATS: tuple[Repeats, ...] = ("samples", "first", "agents", "tasks")
+ONE_AGENT = "sample"
+"""The agent of all samples of a table that names none."""
 SAMPLES = "Number the samples in a column sample, or choose with --repeats: samples, first, agents or tasks"
 
 
@@ -207,15 +211,21 @@ def response_columns(names: Sequence[str], *, about_tasks: bool) -> list[str]:
     return [name for name in names if name in {*REQUIRED, SAMPLE} or (about_tasks and is_task_column(name))]
 
 
-def read_responses(table: Table, tasks: Listed, agents: Listed) -> Responses:
-    """The responses; without a tasks table the tasks are taken from here, without an agents table the agents."""
+def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats | None) -> Responses:
+    """The responses; without a tasks table the tasks are taken from here, without an agents table the agents.
+
+    Without ``repeats``, a second response of an agent to a task is a problem.
+    """
     chats = _end_chats(table)
+    if repeats == "samples" and "agent" not in table.frame.columns:
+        table.frame = table.frame.with_columns(agent=pl.lit(ONE_AGENT))
     more: dict[str, Cells] = {
         name: "optional_name" if name == SAMPLE else "optional_text"
         for name in response_columns(table.frame.columns, about_tasks=not tasks.file)
         if name == SAMPLE or is_task_column(name)
     }
     rows = table.read({**REQUIRED, **more})
+    rows = rows if repeats is None else without_repeats(rows, repeats)
     frame = pl.concat([NO_RESPONSES.frame.clear(), rows], how="diagonal_relaxed")
     frame, samples = _with_samples(frame, agents, table)
     frame = frame.filter(tasks.check(frame, ["task"], table), agents.check(frame, ["agent"], table))
@@ -229,6 +239,23 @@ def read_responses(table: Table, tasks: Listed, agents: Listed) -> Responses:
         for names in (tasks, agents):
             names.file = names.file or table.file or "the responses"
     return Responses(frame.drop("line"), samples, whole=not table.broken, chats=chats)
+
+
+def without_repeats(samples: pl.DataFrame, repeats: Repeats) -> pl.DataFrame:
+    """One response per task and agent, or the samples of an agent numbered in a column ``sample``."""
+    samples = samples.drop(SAMPLE, strict=False)
+    again = pl.struct("task", "agent").is_duplicated()
+    if not samples.select(again.any()).item():
+        return samples
+    numbered = samples.with_columns(pl.int_range(1, pl.len() + 1).over("task", "agent").alias("sample"))
+    if repeats == "samples":
+        # All responses of an agent are numbered, or none.
+        return numbered.with_columns(pl.when(again.any().over("agent")).then(pl.col("sample").cast(pl.String)))
+    if repeats == "first":
+        return numbered.filter(pl.col("sample") == 1).drop("sample")
+    column = "agent" if repeats == "agents" else "task"
+    name = pl.when(pl.col("sample") > 1).then(pl.format("{}#{}", column, "sample")).otherwise(column)
+    return numbered.with_columns(name.alias(column)).drop("sample")
 
 
 def _end_chats(table: Table) -> bool:

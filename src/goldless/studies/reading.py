@@ -20,11 +20,10 @@ from goldless.files import temporary_prefix
 from goldless.records import Agent, Response, Task
 from goldless.studies import frames
 from goldless.studies.checking import Problems, all_at_once
-from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, Listed
+from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, Listed, Repeats
 from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables
-from goldless.studies.importers.log import Repeats
-from goldless.studies.importers.study_tables import mapped, numbered
+from goldless.studies.importers.study_tables import mapped
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
 from goldless.studies.study import MADE, Study, in_order
 from goldless.studies.tables import ALLOWED, BOM, Table, is_table
@@ -66,9 +65,9 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
         first = files[0]
         said = ", ".join(map(str, files)) if len(files) <= 3 else f"{first} and {len(files) - 1} more files"
         with all_at_once(said) as problems:
-            sources, origin = imported_tables(files, importer, problems, options)
-            if sources or not problems.total:
-                tables = _read_tables(sources, problems)
+            found, origin, repeats = imported_tables(files, importer, problems, options)
+            if found or not problems.total:
+                tables = _read_tables(found, problems, repeats)
     place = None if paths[0] == "-" else first
     if tables.pop("chats"):
         origin = replace(origin, notes=(*origin.notes, CHATS))
@@ -125,10 +124,10 @@ def study_from_frame(
             for table, data in given.items()
             if data is not None
         }
-        if columns or wide or repeats:
+        if columns or wide:
             lines = mapped(Table(frame, problems, "", what="a study"), columns, wide=wide)
-            tables["responses"] = Table(numbered(lines, repeats), problems, "")
-        made = _read_tables(tables, problems)
+            tables["responses"] = Table(lines, problems, "")
+        made = _read_tables(tables, problems, repeats)
     made.pop("chats")
     return Study(name, None, **made)
 
@@ -186,7 +185,7 @@ def with_labels(study: Study, labels: Any) -> Study:
     return study.with_labels(found)
 
 
-def _read_tables(given: Mapping[str, Path | Table], problems: Problems) -> dict[str, Any]:
+def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats: Repeats | None) -> dict[str, Any]:
     """The frames of a study, read in the order in which each table can be checked against the earlier ones."""
     recorded: dict[str, Recorded] = {
         name: table if isinstance(table, Path) else frame_of(table).lazy()
@@ -207,7 +206,7 @@ def _read_tables(given: Mapping[str, Path | Table], problems: Problems) -> dict[
     responses = NO_RESPONSES
     if "responses" in given:
         choose = partial(frames.response_columns, about_tasks=not tasks.file)
-        responses = frames.read_responses(opened("responses", choose=choose), tasks, agents)
+        responses = frames.read_responses(opened("responses", choose=choose), tasks, agents, repeats)
     labels = NO_LABELS
     if "labels" in given:
         answered = responses.frame if responses.whole else None

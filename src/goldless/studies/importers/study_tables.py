@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from goldless.errors import UserError
 from goldless.studies.chats import turns
 from goldless.studies.checking import ALIASES, Problems, as_text, is_empty, probable_column, read_cell
 from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
-from goldless.studies.importers.log import Repeats
 from goldless.studies.recorded import EVIDENCE
 from goldless.studies.study import MADE
 from goldless.studies.tables import ALLOWED, SINGLE, Line, Table, first_row, is_table, table_name
@@ -26,8 +24,6 @@ NOT_AGENTS = (
     *("score", "source", "tstamp", "type", "winner"),
 )
 """Beginnings of names of columns that are hardly agents, for hints only."""
-ONE_AGENT = "sample"
-"""The agent of all samples of a table that names none."""
 
 
 class Noted(dict[str, Any]):
@@ -152,7 +148,6 @@ class PlainTable:
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
         wide: bool = False,
-        repeats: Repeats | None = None,
         **_others: Any,
     ) -> Mapping[str, Any]:
         for path in paths:
@@ -164,7 +159,7 @@ class PlainTable:
         if wide and len(paths) > 1:
             raise UserError(f"--wide reads one file, got {len(paths)}. Import them one by one")
         lines = (line for path in paths for line in mapped(Table(path, problems), columns, wide=wide))
-        return {"responses": numbered(lines, repeats)}
+        return {"responses": lines}
 
 
 def mapped(
@@ -228,24 +223,6 @@ def agent_columns(columns: Iterable[str], others: Collection[str] = ()) -> list[
     about = {"task", *ALIASES["task"], *TASK_TEXTS, *(word for name in TASK_TEXTS for word in ALIASES[name])}
     known = about | set(others)
     return [name for name in columns if name.lower() not in known and name not in known and not is_task_column(name)]
-
-
-def numbered(lines: Iterable[Line], repeats: Repeats | None) -> Iterator[Line]:
-    """One response per task and agent; without ``repeats`` all are passed on, and the check of the study finds them."""
-    if repeats is None:
-        yield from lines
-        return
-    seen: Counter[tuple[Any, Any]] = Counter()
-    for line in lines:
-        key = line.row.get("task"), line.row.get("agent")
-        seen[key] += 1
-        if repeats == "samples":
-            yield Line(line.number, {"agent": ONE_AGENT, **line.row, SAMPLE: seen[key]})
-        elif seen[key] == 1:
-            yield line
-        elif repeats != "first":
-            column, name = ("agent", key[1]) if repeats == "agents" else ("task", key[0])
-            yield Line(line.number, {**line.row, column: f"{name}#{seen[key]}"})
 
 
 def guessed_columns(columns: Sequence[str]) -> dict[str, str] | None:

@@ -15,20 +15,19 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import CapabilityError, MetricError, UserError, nearest
-from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, judgements_frame
+from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, exams_frame, judgements_frame
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams import (
-    ChangingStage,
     ConfidenceSets,
-    ConfidenceStage,
     Exam,
-    ExamAnswer,
     ExamPair,
+    changed_items,
     chosen_sets,
     nearest_items,
     ranked_sets,
+    sit_confidence,
     sit_pertinence,
 )
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
@@ -148,40 +147,39 @@ class ReviewCollector:
 
     async def exams(self, questioners: Sequence[str]) -> ReviewEvidence:
         """The answers of all reviewers to all requested exams."""
-        options, traits, found = self.options, self.options.traits, list[ExamAnswer]()
+        options, traits, found = self.options, self.options.traits, [empty(EXAMS)]
         scale = options.chosen_scale
         drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
         pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
 
-        async def sit(exam: Exam, title: str, name: str, on: Scale, every: Sequence[ExamPair]) -> list[ExamAnswer]:
+        async def sit(exam: Exam, title: str, name: str, on: Scale, every: Sequence[ExamPair]) -> pl.DataFrame:
             pairs, stage, at_once = self._others(name, every), self.stage(name, on), self._at_once(name)
             asked = exam_items.both_orders(pairs) if on.pairwise else exam_items.single_ratings(pairs)
             self._report(f"{title} of {name}", 0, len(pairs), name)
-            return await exam_items.exam_answers(exam, stage, asked, self.texts, self.prompts, at_once=at_once)
+            return exams_frame(exam, await stage.review(asked, self.texts, self.prompts, at_once=at_once))
 
         for name in self.reviewers:
             if "human exam" in traits:
                 pairs = exam_items.human_pairs(self.answered, questioners)
-                found += await sit("human", "human exam", name, scale, pairs)
+                found.append(await sit("human", "human exam", name, scale, pairs))
             if {"consistency", PEERS} & set(traits):
                 pairs = exam_items.consistency_pairs(self.answered, **drawn)
-                found += await sit("consistency", "consistency", name, pairwise, pairs)
+                found.append(await sit("consistency", "consistency", name, pairwise, pairs))
             if "pertinence" in traits:
                 items = await self._pertinence_items(drawn)
                 self._report(f"pertinence of {name}", 0, len(items), name)
-                found += await sit_pertinence(self.stage(name, pairwise), items, at_once=self._at_once(name))
+                found.append(await sit_pertinence(self.stage(name, pairwise), items, at_once=self._at_once(name)))
         if CONFIDENCE in traits:
-            sets = self._confidence_sets(found)
+            sets = self._confidence_sets(pl.concat(found))
             for name in self.reviewers:
                 self._report(f"{CONFIDENCE} of {name}", 0, 2 * len(sets.easy), name)
-                sitting = ConfidenceStage(
-                    model=self.opened[name].judge,
-                    reviewer=name,
-                    task_description=options.descriptions.get(name, options.task_description),
-                    reading=options.verdicts,
+                described = options.descriptions.get(name, options.task_description)
+                judge, at_once = self.opened[name].judge, self._at_once(name)
+                stage = ReviewStage(
+                    judge, pairwise, reviewer=name, task_description=described, verdicts=options.verdicts
                 )
-                found += await sitting.sit(sets, self.texts, self.prompts, at_once=self._at_once(name))
-        exams = pl.DataFrame([answer.as_row() for answer in found], schema=EXAMS)
+                found.append(await sit_confidence(stage, sets, self.texts, self.prompts, at_once=at_once))
+        exams = pl.concat(found)
         return ReviewEvidence(
             self.reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams
         )
@@ -193,19 +191,19 @@ class ReviewCollector:
         if changer is None:
             irrelevant = options.irrelevant or relevant
             return nearest_items(self.prompts, self.texts, relevant=relevant, irrelevant=irrelevant, **drawn)
-        changing, at_once = ChangingStage(changer.chat, options.task_description or None), self._at_once(CHANGER)
-        return await changing.items(self.prompts, self.texts, relevant=relevant, **drawn, at_once=at_once)
+        told: dict[str, Any] = {"instruction": options.task_description or None, "at_once": self._at_once(CHANGER)}
+        return await changed_items(changer.chat, self.prompts, self.texts, relevant=relevant, **drawn, **told)
 
-    def _confidence_sets(self, answers: Sequence[ExamAnswer]) -> ConfidenceSets:
+    def _confidence_sets(self, answers: pl.DataFrame) -> ConfidenceSets:
         options = self.options
         items = None if options.exam_items is None else max(1, options.exam_items // 2)
         if options.easy is not None and options.hard is not None:
             return chosen_sets(self.answered, easy=options.easy, hard=options.hard, items=items, seed=options.seed)
         won: dict[str, list[float]] = {}
-        for row in (answer.evidence for answer in answers if answer.exam == "consistency"):
-            if row.value is not None and row.second is not None:
-                won.setdefault(row.first, []).append(row.value)
-                won.setdefault(row.second, []).append(1 - row.value)
+        compared = answers.filter(exam="consistency").drop_nulls(["value", "second"])
+        for first, second, value in compared.select("first", "second", "value").iter_rows():
+            won.setdefault(first, []).append(value)
+            won.setdefault(second, []).append(1 - value)
         if not won:
             raise UserError(
                 "the self-confidence exam needs an easy and a hard pair of agents. Name them with --easy A,B and "

@@ -107,9 +107,7 @@ class Edition:
                 )
         facts = {agent.agent: agent for agent in self.models}
         known = {a.agent: replace(facts[a.agent], group=a.group) for a in study.agents if a.agent in facts}
-        study = study.with_agents(known)
-        study.name = self.name + (INVENTED if self.config.demonstration else "")
-        return study
+        return replace(study.with_agents(known), name=self.name + (INVENTED if self.config.demonstration else ""))
 
     @property
     def source(self) -> str:

@@ -275,3 +275,14 @@ def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
         ],
         JUDGEMENTS,
     )
+
+
+def exams_frame(exam: str, answers: Sequence[JudgementEvidence], difficulty: str | None = None) -> pl.DataFrame:
+    """Answers to the questions of an exam as a table; ``difficulty``: their set in the self-confidence exam."""
+    rows = []
+    for row in answers:
+        nats = row.label_logprobs
+        told = None if nats is None else [{"label": label, "logprob_nats": value} for label, value in nats.items()]
+        asked = row.reviewer, exam, difficulty, row.scale, row.task, row.first, row.second
+        rows.append((*asked, row.output, row.value, row.read_from, told, *failure_cells(row.failure)))
+    return rows_frame(rows, EXAMS)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.judging.licences import (
     LicensedTrait,
@@ -100,12 +99,6 @@ def test_another_scale_prompt_or_kind_of_task_is_a_reason():
     assert reason == "it is for tasks of the kind 'news summary', not 'dialogue'"
 
 
-@pytest.mark.parametrize("version", ["99.0.0", "unreleased"])
-def test_a_licence_of_a_version_nobody_knows_yet_does_not_hold(version):
-    (reason,) = reasons(replace(licence_of(), goldless=version))
-    assert f"goldless {version}, which this version, {__version__}, does not support" in reason
-
-
 def test_all_reasons_are_given_together():
     found = reasons(licence_of(), today=dt.date(2027, 1, 1), task_kind="dialogue", scale="5-level")
     assert len(found) == 3
@@ -132,11 +125,6 @@ def test_reviewers_are_refused_with_all_reasons_of_all_of_them():
 
 
 # --- what it says ----------------------------------------------------------------------------------------------------
-
-
-def test_the_prompts_hash_changes_with_its_words_and_nothing_else():
-    assert prompt_hash(PAIRWISE, "a") == prompt_hash(PAIRWISE, "a")
-    assert len({prompt_hash(find_scale(n), d) for n in ("pairwise", "5-level") for d in ("a", "b")}) == 4
 
 
 def test_a_licence_holds_no_key_and_no_fingerprint_of_texts(tmp_path, monkeypatch):
@@ -185,22 +173,16 @@ def changed(path, change):
     [
         (lambda d: d.pop("weight"), "weight: Field required"),
         (lambda d: d.update(weight=True), "weight: Input should be a valid number, got True"),
-        (lambda d: d.update(weight="1"), "weight: Input should be a valid number, got '1'"),
         (lambda d: d.update(expires="soon"), "expires: Input should be a valid date.*got 'soon'"),
-        (lambda d: d.update(issued="2026-02-30"), "issued: Input should be a valid date"),
         (lambda d: d.update(prompt_hash="xyz"), "prompt_hash: String should match pattern .*0-9a-f.*64.*got 'xyz'"),
         (lambda d: d.update(reviwer="x"), "reviwer: Unexpected keyword argument, got 'x'"),
-        (lambda d: d.update(identity=[]), r"identity: Input should be .*object, got \[\]"),
         (lambda d: d["identity"]["settings"].update(seed=3), "identity.settings.seed: Input should be a valid string"),
         (lambda d: d.update(sittings=["consistency"]), r"sittings.0: Input should be .*object, got 'consistency'"),
-        (lambda d: d["sittings"][0].update(settings={"a": []}), r"sittings.0.settings.a.*Input should be a valid"),
         (lambda d: d["traits"]["pertinence"].update(n=2.5), "traits.pertinence.n: Input should be a valid integer"),
         (lambda d: d["traits"]["pertinence"].update(low=float("nan")), "low: Input should be a finite number"),
         (lambda d: d.update(weight=float("inf")), "weight: Input should be a finite number, got inf"),
-        (lambda d: d.update(weight=10**400), "weight: "),
         (lambda d: d.update(shared={"x": {"correlation": 1.5, "n": 3, "of": "votes"}}), "shared.x.correlation: Input"),
         (lambda d: d.update(format=2), "format: Input should be 1, got 2"),
-        (lambda d: d.pop("format"), "format: Field required"),
     ],
 )
 def test_a_file_that_is_no_licence_is_refused_by_its_name_and_field(tmp_path, change, said):

@@ -13,7 +13,7 @@ from tally import Tally
 from goldless.generation import RewritingStage, SynopsisStage
 from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import C2, DebateStage
-from goldless.judging.exams import ChangingStage
+from goldless.judging.exams import changed_items
 from goldless.judging.judges import JUDGES
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.meta_evaluation.perturbations.perturbation import written
@@ -158,7 +158,7 @@ async def conversations(response: str) -> list[tuple[str, tuple[Message, ...], s
     await ReviewStage(model, JUDGES["pairwise"], verdicts="labels").review(question, asked, {"t": response})
     await DebateStage(model, JUDGES["pairwise"], C2).review(question, asked, {"t": response})
     if response.strip():  # a prompt without a word is none
-        await ChangingStage(model).items({"t": response}, asked, relevant="bob")
+        await changed_items(model, {"t": response}, asked, relevant="bob")
     await written(model, "Say it in other words.", response, what="paraphrase", most_tokens=64)
     return [*found, *(("conversation", call.messages, "") for call in model.calls)]
 

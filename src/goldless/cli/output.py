@@ -242,7 +242,7 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
 
 def tell_import(study: Study) -> None:
     """Say in one line what was read, unless it is goldless's own format and there is nothing to note."""
-    from goldless.studies.summary import import_summary
+    from goldless.studies.importers.log import import_summary
 
     if study.origin is None or (study.origin.importer == "study" and not study.origin.notes):
         return

@@ -47,7 +47,7 @@ def import_(own: Importing, output: Output) -> None:
     """
     from goldless.studies import import_study, write_study
     from goldless.studies.importers import IMPORTERS
-    from goldless.studies.summary import import_summary
+    from goldless.studies.importers.log import import_summary
     from goldless.studies.writing import check_target
 
     paths, options = list(own.files), values(own, "files", "folder")

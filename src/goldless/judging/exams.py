@@ -10,7 +10,7 @@ papers leave them in; so does ``overlap``.
 Pertinence: an answer to the question or a well-written answer to another one (Auto-PRE, eq. 3). For a task with prompt
 Q, the relevant answer (RA) is an agent's response to it; the irrelevant one (IA) answers a changed question Q'. Either
 Q' is the nearest other prompt of the study, and the IA an agent's response to that; or a model changes Q, and a model
-answers the result (``ChangingStage``). A reviewer judges both as answers to Q, in both orders. The exam is harder the
+answers the result (``changed_items``). A reviewer judges both as answers to Q, in both orders. The exam is harder the
 weaker the agent behind the RA and the stronger the one behind the IA (Auto-PRE, table 9).
 
 Self-confidence: whether a reviewer is surer of easy pairs than of hard ones (Auto-PRE, eq. 4 and appendix 3). By
@@ -27,28 +27,27 @@ larger one contains the smaller. Answers have the columns of a study's exams tab
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy import sparse
 
 from goldless.concurrency import side_by_side
 from goldless.errors import UserError, nearest
-from goldless.evidence import JudgementEvidence, failure_cells
-from goldless.judging.asking import Texts, Verdicts, find_reading
+from goldless.evidence import JudgementEvidence, exams_frame
+from goldless.judging.asking import Texts, find_reading
 from goldless.judging.replies import OnlyLabelReader
 from goldless.judging.reviewing import ROLE, Prompts, ReviewQuestion, ReviewStage
-from goldless.judging.scales import PAIRWISE, Scale, fence
-from goldless.models.interface import ChatRequest, Message, Model, Writer, content_hash
+from goldless.judging.scales import PAIRWISE, fence
+from goldless.models.interface import ChatRequest, Message, Writer, content_hash
 from goldless.records import CallFailure
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
-Difficulty = Literal["easy", "hard"]
 Orders = Literal["both", "one-random"]
 """In which orders a pair is shown: both, or one that is drawn."""
 Answered = Mapping[str, Iterable[str]]
@@ -129,7 +128,7 @@ def human_pairs(answered: Answered, questioners: Sequence[str]) -> list[ExamPair
     return exam
 
 
-# --- questions and answers -------------------------------------------------------------------------------------------
+# --- questions -------------------------------------------------------------------------------------------------
 
 
 def both_orders(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
@@ -165,46 +164,6 @@ def pair_questions(pairs: Iterable[ExamPair], orders: Orders, *, seed: int, revi
 def single_ratings(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
     """One question per response that is in a pair, for scales that rate one response at a time."""
     return list(dict.fromkeys(ReviewQuestion(task, agent) for task, *agents in pairs for agent in agents))
-
-
-@dataclass(frozen=True, slots=True)
-class ExamAnswer:
-    """A reviewer's answer to one question of an exam."""
-
-    exam: Exam
-    evidence: JudgementEvidence
-    difficulty: Difficulty | None = None
-    """The item's set in the self-confidence exam."""
-
-    def as_row(self) -> dict[str, Any]:
-        """The row of a study's exams table; None where absent."""
-        row, nats = self.evidence, self.evidence.label_logprobs
-        kind, message = failure_cells(row.failure)
-        return {
-            **{name: getattr(row, name) for name in ("reviewer", "task", "first", "second")},
-            **{name: getattr(row, name) for name in ("output", "value", "read_from")},
-            "exam": self.exam,
-            "difficulty": self.difficulty,
-            "format": row.scale,
-            "label_logprobs": None
-            if nats is None
-            else [{"label": label, "logprob_nats": value} for label, value in nats.items()],
-            "failure": kind,
-            "failure_message": message,
-        }
-
-
-async def exam_answers(
-    exam: Exam,
-    stage: ReviewStage,
-    questions: Sequence[ReviewQuestion],
-    texts: Texts,
-    prompts: Prompts,
-    *,
-    at_once: int = 1,
-) -> list[ExamAnswer]:
-    """One answer per question, in their order."""
-    return [ExamAnswer(exam, row) for row in await stage.review(questions, texts, prompts, at_once=at_once)]
 
 
 # --- pertinence ------------------------------------------------------------------------------------------------------
@@ -336,55 +295,26 @@ class PromptSimilarity:
         return [self.tasks[place] for place in order if self.tasks[place] != task]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangingStage:
-    """Changes questions and answers the changed ones. The model must be prepared."""
+async def changed_items(
+    changer: Writer,
+    prompts: Prompts,
+    texts: Texts,
+    *,
+    relevant: str,
+    instruction: str | None = None,
+    items: int | None = None,
+    seed: int = 0,
+    at_once: int = 1,
+) -> list[PertinenceItem]:
+    """One item per task that ``relevant`` responded to, with Q' and the answer to it by a model, which is prepared.
 
-    changer: Writer
-    instruction: str | None = None
-    """The agents' instruction in addition to the prompt, such as to summarise it; None: there was none."""
+    ``instruction``: the agents' in addition to the prompt, such as to summarise it. A change that failed, is empty, was
+    cut off or equals the question is missing with its cause, and so is the answer to it.
+    """
 
-    async def items(
-        self,
-        prompts: Prompts,
-        texts: Texts,
-        *,
-        relevant: str,
-        items: int | None = None,
-        seed: int = 0,
-        at_once: int = 1,
-    ) -> list[PertinenceItem]:
-        """One item per task that ``relevant`` responded to; all of them, or ``items`` drawn by the seed.
-
-        A change that failed, is empty, was cut off or equals the question is missing with its cause, and so is the
-        answer to it.
-        """
-        worded = _worded(prompts, texts, relevant=relevant, items=items, seed=seed)
-        found: dict[str, PertinenceItem] = {}
-
-        async def one(task: str) -> None:
-            answer = texts[task, relevant]
-            other = answer if isinstance(answer, CallFailure) else await self._other(worded[task])
-            found[task] = _item(task, worded[task], answer, other)
-
-        await side_by_side(one, list(worded), at_once)
-        return [found[task] for task in worded]
-
-    async def _other(self, prompt: str) -> str | CallFailure:
-        """An answer to the changed question."""
-        line = fence(prompt)
-        changing = (Message("system", CHANGE.replace("{fence}", line)), Message("user", f"{line}\n{prompt}\n{line}"))
-        changed = await self._written(changing, "the changed question", drop=line)
-        if isinstance(changed, CallFailure):
-            return changed
-        if _same_words(changed, prompt):
-            return CallFailure("bad_reply", "the changed question is the same as the original")
-        told = (Message("system", self.instruction),) if self.instruction else ()
-        return await self._written((*told, Message("user", changed)), "the answer to the changed question")
-
-    async def _written(self, messages: tuple[Message, ...], what: str, *, drop: str = "") -> str | CallFailure:
+    async def written(messages: tuple[Message, ...], what: str, *, drop: str = "") -> str | CallFailure:
         """The text of a reply without the fence that some models copy, or why there is none."""
-        reply = await self.changer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
+        reply = await changer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
         if isinstance(reply, CallFailure):
             return reply
         if reply.finish == "length":
@@ -392,14 +322,36 @@ class ChangingStage:
         text = reply.text.strip().removeprefix(drop).removesuffix(drop).strip()
         return text or CallFailure("bad_reply", f"{what} is empty")
 
+    async def irrelevant(prompt: str) -> str | CallFailure:
+        line = fence(prompt)
+        changing = (Message("system", CHANGE.replace("{fence}", line)), Message("user", f"{line}\n{prompt}\n{line}"))
+        changed = await written(changing, "the changed question", drop=line)
+        if isinstance(changed, CallFailure):
+            return changed
+        if _same_words(changed, prompt):
+            return CallFailure("bad_reply", "the changed question is the same as the original")
+        told = (Message("system", instruction),) if instruction else ()
+        return await written((*told, Message("user", changed)), "the answer to the changed question")
 
-async def sit_pertinence(stage: ReviewStage, items: Sequence[PertinenceItem], *, at_once: int = 1) -> list[ExamAnswer]:
+    worded = _worded(prompts, texts, relevant=relevant, items=items, seed=seed)
+    found: dict[str, PertinenceItem] = {}
+
+    async def one(task: str) -> None:
+        answer = texts[task, relevant]
+        other = answer if isinstance(answer, CallFailure) else await irrelevant(worded[task])
+        found[task] = _item(task, worded[task], answer, other)
+
+    await side_by_side(one, list(worded), at_once)
+    return [found[task] for task in worded]
+
+
+async def sit_pertinence(stage: ReviewStage, items: Sequence[PertinenceItem], *, at_once: int = 1) -> pl.DataFrame:
     """The reviewer's answers on both orders of each item; for an unusable item, missing with its cause."""
     texts = {(item.task, RELEVANT): item.relevant for item in items}
     texts |= {(item.task, IRRELEVANT): item.irrelevant for item in items}
     questions = both_orders(ExamPair(item.task, RELEVANT, IRRELEVANT) for item in items)
     prompts = {item.task: item.prompt for item in items}
-    return await exam_answers("pertinence", stage, questions, texts, prompts, at_once=at_once)
+    return exams_frame("pertinence", await stage.review(questions, texts, prompts, at_once=at_once))
 
 
 # --- self-confidence -------------------------------------------------------------------------------------------------
@@ -479,9 +431,6 @@ def ranked_sets(
     """
     if len(scores) < 3:
         raise UserError(f"scores must be of at least 3 agents, for a best, a second and a worst, got {len(scores)}")
-    broken = sorted(agent for agent, score in scores.items() if not math.isfinite(score))
-    if broken:
-        raise UserError(f"the score of {', '.join(broken)} is not a number. Leave out agents without a score")
     best, second, *_, worst = sorted(scores, key=lambda agent: (-scores[agent], agent))
     if scores[worst] == scores[second]:
         raise UserError(
@@ -491,52 +440,32 @@ def ranked_sets(
     return chosen_sets(answered, easy=(best, worst), hard=(best, second), items=items, seed=seed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfidenceStage:
-    """Measures a reviewer's confidence. The model must be prepared; one that cannot do it is refused here."""
+async def sit_confidence(
+    stage: ReviewStage, sets: ConfidenceSets, texts: Texts, prompts: Prompts, *, at_once: int = 1
+) -> pl.DataFrame:
+    """The reviewer's confidence on both orders of each pair, the easy set first, all read in the same way.
 
-    model: Model
-    reviewer: str | None = None
-    """The reviewer's name in its answers; None: the model's short name."""
-    task_description: str = ""
-    """A description of what is judged and what counts; empty: a neutral description."""
-    reading: Verdicts = "auto"
-    """``auto``: by probabilities if the model returns them, otherwise by labels, the same for all pairs."""
-
-    def __post_init__(self) -> None:
-        find_reading(self.model, self.reading, role=ROLE)
-
-    async def sit(self, sets: ConfidenceSets, texts: Texts, prompts: Prompts, *, at_once: int = 1) -> list[ExamAnswer]:
-        """One answer per order of each pair, the easy set first, all read in the same way.
-
-        If probabilities were expected and the model returns none, ``auto`` asks for labels instead, for all pairs;
-        otherwise the answer is missing with this cause.
-        """
-        asked: dict[ReviewQuestion, Difficulty] = dict.fromkeys(both_orders(sets.easy), "easy")
-        asked |= dict.fromkeys(both_orders(sets.hard), "hard")
-        questions, rows = list(asked), list[JudgementEvidence]()
-        way = find_reading(self.model, self.reading, role=ROLE)
-        by_label = way == "labels"
-        # the first reply shows whether a server returns probabilities: if not, no more is spent on asking for them
-        probed = 1 if way == "probabilities-chosen" else 0
-        for some in () if by_label else (questions[:probed], questions[probed:]):
-            stage = self._stage(BY_PROBABILITY, "probabilities")
-            rows += map(_with_probability, await stage.review(some, texts, prompts, at_once=at_once))
-            without = any(row.failure is NO_PROBABILITIES for row in rows)
-            if self.reading == "auto" and without and not any(row.label_logprobs for row in rows):
-                by_label = True
-                break
-        if by_label:
-            rows = await self._stage(BY_LABEL, "labels").review(questions, texts, prompts, at_once=at_once)
-        return [ExamAnswer("self-confidence", row, asked[q]) for q, row in zip(questions, rows, strict=True)]
-
-    def _stage(self, scale: Scale, verdicts: Verdicts) -> ReviewStage:
-        described = self.task_description
-        return ReviewStage(self.model, scale, reviewer=self.reviewer, task_description=described, verdicts=verdicts)
-
-
-def _with_probability(row: JudgementEvidence) -> JudgementEvidence:
-    """The answer, missing if it is a choice without its probability."""
-    if row.failure is not None or row.label_logprobs:
-        return row
-    return replace(row, value=None, read_from=None, failure=NO_PROBABILITIES)
+    The scale of the stage is not used. Verdicts ``auto`` are read by probabilities if the model returns them, otherwise
+    by labels, for all pairs; if only probabilities will do and the model returns none, the answer is missing with this
+    cause.
+    """
+    easy, hard = both_orders(sets.easy), both_orders(sets.hard)
+    questions, rows = [*easy, *hard], list[JudgementEvidence]()
+    way = find_reading(stage.model, stage.verdicts, role=ROLE)
+    by_label = way == "labels"
+    # the first reply shows whether a server returns probabilities: if not, no more is spent on asking for them
+    probed = 1 if way == "probabilities-chosen" else 0
+    for some in () if by_label else (questions[:probed], questions[probed:]):
+        asking = replace(stage, scale=BY_PROBABILITY, verdicts="probabilities")
+        for row in await asking.review(some, texts, prompts, at_once=at_once):
+            sure = row.failure is not None or row.label_logprobs
+            rows.append(row if sure else replace(row, value=None, read_from=None, failure=NO_PROBABILITIES))
+        without = any(row.failure is NO_PROBABILITIES for row in rows)
+        if stage.verdicts == "auto" and without and not any(row.label_logprobs for row in rows):
+            by_label = True
+            break
+    if by_label:
+        asking = replace(stage, scale=BY_LABEL, verdicts="labels")
+        rows = await asking.review(questions, texts, prompts, at_once=at_once)
+    each = ("easy", rows[: len(easy)]), ("hard", rows[len(easy) :])
+    return pl.concat([exams_frame("self-confidence", answers, difficulty) for difficulty, answers in each])

@@ -166,12 +166,18 @@ def check(
     licence: Licence, *, identity: ModelIdentity, scale: str, prompt_hash: str, task_kind: str, today: dt.date
 ) -> list[str]:
     """Reasons why the licence is not valid for this reviewer, prompt and kind of task; empty if it is."""
-    reasons = []
-    if today > licence.expires:
-        reasons.append(f"it expired on {licence.expires}, and today is {today}")
-    if today < licence.issued:
-        reasons.append(f"it is valid from {licence.issued}, and today is {today}")
-    reasons += _other_model(licence.identity, identity)
+    reasons = [f"it expired on {licence.expires}, and today is {today}"] if today > licence.expires else []
+    held, asked = (f"{one.provider}:{one.name}" for one in (licence.identity, identity))
+    if held != asked:
+        reasons.append(f"it is for another model, {held}, not {asked}")
+    else:
+        one, other = (
+            {"model's revision": model.revision or "unknown", "model's tokenizer": model.tokenizer or "unknown"}
+            | {f"setting {name} =": model.settings.get(name, "unset") for name in sorted(settings)}
+            for settings in [{*licence.identity.settings, *identity.settings}]
+            for model in (licence.identity, identity)
+        )
+        reasons += [f"it is for the {what} {one[what]}, not {other[what]}" for what in one if one[what] != other[what]]
     if scale != licence.scale:
         reasons.append(f"it is for the scale {licence.scale}, not {scale}")
     elif prompt_hash != licence.prompt_hash:
@@ -180,28 +186,7 @@ def check(
         )
     if _plain_kind(task_kind) != _plain_kind(licence.task_kind):
         reasons.append(f"it is for tasks of the kind {licence.task_kind!r}, not {task_kind!r}")
-    issuer, ours_is = (re.match(r"\d+(?:\.\d+)*", version) for version in (licence.goldless, __version__))
-    if issuer is None or ours_is is None or _numbers(issuer[0]) > _numbers(ours_is[0]):
-        reasons.append(
-            f"it was issued by goldless {licence.goldless}, which this version, {__version__}, does not support"
-        )
     return reasons
-
-
-def _other_model(held: ModelIdentity, asked: ModelIdentity) -> list[str]:
-    if (held.provider, held.name) != (asked.provider, asked.name):
-        return [f"it is for another model, {held.provider}:{held.name}, not {asked.provider}:{asked.name}"]
-    compared = [(f"model's {what}", getattr(held, what), getattr(asked, what)) for what in ("revision", "tokenizer")]
-    reasons = [f"it is for the {what} {a or 'unknown'}, not {b or 'unknown'}" for what, a, b in compared if a != b]
-    for name in sorted({*held.settings, *asked.settings}):
-        ours, theirs = held.settings.get(name), asked.settings.get(name)
-        if ours != theirs:
-            reasons.append(f"it is for the setting {name} = {ours or 'unset'}, not {theirs or 'unset'}")
-    return reasons
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
 
 
 def _plain_kind(words: str) -> str:

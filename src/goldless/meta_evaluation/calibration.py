@@ -55,7 +55,6 @@ from goldless.statistics.prediction_powered import (
 )
 from goldless.studies import Study, with_labels
 from goldless.studies.checking import all_at_once
-from goldless.studies.frames import report
 
 RANDOM = "Valid if the labelled tasks are a random draw from all tasks; --next N makes one."
 UNLIKE = 0.01
@@ -628,9 +627,9 @@ def read_rounds(paths: Sequence[Path | str], study: Study, labelled: BoolArray) 
         for path in map(Path, paths):
             rows, check = read_table(path, {"task": "name", "chance": "number"}, problems, study=study)
             outside = ~pl.col("chance").is_between(0, 1, closed="right")
-            rows = report(rows, outside, "chance must be above 0 and at most 1, got {chance:g}", check)
+            rows = check.report(rows, outside, "chance must be above 0 and at most 1, got {chance:g}")
             again = pl.col("task").is_in(drawn.implode()) | ~pl.col("task").is_first_distinct()
-            rows = report(rows, again, "task {task!r} was drawn before", check)
+            rows = check.report(rows, again, "task {task!r} was drawn before")
             drawn = pl.concat([drawn, rows["task"]])
             numbers = rows["task"].cast(study.task_names).to_physical()
             rounds.append(Round(numbers.cast(pl.Int64).to_numpy(), rows["chance"].to_numpy()))

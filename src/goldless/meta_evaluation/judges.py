@@ -53,9 +53,9 @@ from goldless.statistics.bootstrap import Draws
 from goldless.statistics.rank_correlation import levelled
 from goldless.statistics.standings import score_table
 from goldless.studies import Study
-from goldless.studies.checking import Cells, Checking, Problems, all_at_once
-from goldless.studies.frames import Listed, read_columns, report
-from goldless.studies.tables import ALLOWED, NumberedRows, Source, is_table
+from goldless.studies.checking import Cells, Problems, all_at_once
+from goldless.studies.frames import Listed
+from goldless.studies.tables import ALLOWED, Table, is_table
 
 Scores = Mapping[tuple[str, str], float | None]
 """The score of each task and agent; None: missing."""
@@ -274,21 +274,18 @@ def recorded_judges(
 
 def read_table(
     path: Path, columns: Mapping[str, Cells], problems: Problems, *, study: Study | None = None, empty: str = ""
-) -> tuple[pl.DataFrame, Checking]:
+) -> tuple[pl.DataFrame, Table]:
     """The sound rows of a file, with the line of each, and where to report what else is wrong with them.
 
     Tasks and agents that the study does not have are reported. A column ``score`` may be empty but not absent.
     ``empty``: what to say if there is no row.
     """
-    check = Checking(path.name, problems)
     if not is_table(path):
         problems.add(f"no such file; {ALLOWED}", str(path))
-    table = Source(path, path.name).table(problems) if is_table(path) else NumberedRows.of(())
-    check.rows = len(table.lines)
-    absent: dict[str, Cells] = {"score": "number"} if "score" in {*columns} - {*table.frame.columns} else {}
+    check = Table(path if is_table(path) else (), problems, path.name)
+    absent: dict[str, Cells] = {"score": "number"} if "score" in {*columns} - {*check.frame.columns} else {}
     kinds = {name: pl.Float64 if cells.endswith("number") else pl.String for name, cells in columns.items()}
-    frame = read_columns(table, {**columns, **absent}, check).cast(pl.Schema(kinds))
-    check.finish()
+    frame = check.read({**columns, **absent}).cast(pl.Schema(kinds))
     if empty and not check.rows and not check.broken:
         check.add(empty)
     known: dict[Literal["task", "agent"], Sequence[str]] = {}
@@ -302,7 +299,7 @@ def read_table(
             frame = frame.with_columns(pl.Series(what, plain, pl.String))
             listed = Listed(what, pl.Series(names, dtype=pl.String), "" if study is None else study.name)
             frame = frame.filter(listed.check(frame, [what], check))
-    return frame.filter("sound"), check
+    return frame, check
 
 
 def given_judges(scores: Given | None, study: Study) -> list[Judge]:
@@ -328,7 +325,7 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
                 rows = rows.with_columns(pl.col("metric").fill_null(path.stem))
                 again = ~pl.struct("metric", "task", "agent").is_first_distinct()
                 said = "{metric} already has a score for agent {agent!r} on task {task!r}"
-                for (name,), own in report(rows, again, said, check).group_by("metric", maintain_order=True):
+                for (name,), own in check.report(rows, again, said).group_by("metric", maintain_order=True):
                     cells = {(t, a): score for t, a, score in own.select("task", "agent", "score").iter_rows()}
                     found.append((str(name), cells, {"file": path.name}))
     judges = []

@@ -14,20 +14,19 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import MetricError, UserError, nearest
-from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, judgements_frame
+from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, exams_frame, judgements_frame
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams import (
-    ChangingStage,
     ConfidenceSets,
-    ConfidenceStage,
     Exam,
-    ExamAnswer,
     ExamPair,
+    changed_items,
     chosen_sets,
     nearest_items,
     ranked_sets,
+    sit_confidence,
     sit_pertinence,
 )
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
@@ -140,7 +139,7 @@ class ReviewCollector:
 
     async def exams(self, questioners: Sequence[str]) -> ReviewEvidence:
         """The answers of all reviewers to all requested exams."""
-        options, traits, found = self.options, self.options.traits, list[ExamAnswer]()
+        options, traits, found = self.options, self.options.traits, [empty(EXAMS)]
         every, scale = answered(self.study), options.chosen_scale
         drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
         pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
@@ -157,22 +156,21 @@ class ReviewCollector:
                 asked = exam_items.both_orders(mine) if on.pairwise else exam_items.single_ratings(mine)
                 self._report(name, f"{title} of {name}", len(mine))
                 rows = await self.stage(name, on).review(asked, self.texts, self.prompts, at_once=at_once)
-                found += [ExamAnswer(exam, row) for row in rows]
+                found.append(exams_frame(exam, rows))
             if "pertinence" in traits:
                 self._report(name, f"pertinence of {name}", len(items))
-                found += await sit_pertinence(self.stage(name, pairwise), items, at_once=at_once)
+                found.append(await sit_pertinence(self.stage(name, pairwise), items, at_once=at_once))
         if CONFIDENCE in traits:
-            sets = self._confidence_sets(every, found)
+            sets = self._confidence_sets(every, pl.concat(found))
             for name in self.reviewers:
                 self._report(name, f"{CONFIDENCE} of {name}", 2 * len(sets.easy))
-                sitting = ConfidenceStage(
-                    model=self.opened[name].judge,
-                    reviewer=name,
-                    task_description=options.descriptions.get(name, options.task_description),
-                    reading=options.verdicts,
+                described = options.descriptions.get(name, options.task_description)
+                judge, at_once = self.opened[name].judge, self._at_once(name)
+                stage = ReviewStage(
+                    judge, pairwise, reviewer=name, task_description=described, verdicts=options.verdicts
                 )
-                found += await sitting.sit(sets, self.texts, self.prompts, at_once=self._at_once(name))
-        exams = pl.DataFrame([answer.as_row() for answer in found], schema=EXAMS)
+                found.append(await sit_confidence(stage, sets, self.texts, self.prompts, at_once=at_once))
+        exams = pl.concat(found)
         return ReviewEvidence(
             self.reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams
         )
@@ -184,20 +182,19 @@ class ReviewCollector:
         if changer is None:
             irrelevant = options.irrelevant or relevant
             return nearest_items(self.prompts, self.texts, relevant=relevant, irrelevant=irrelevant, **drawn)
-        changing = ChangingStage(changer.chat, options.task_description or None)
-        how = {"relevant": relevant, "at_once": self._at_once(CHANGER), **drawn}
-        return await changing.items(self.prompts, self.texts, **how)
+        told: dict[str, Any] = {"instruction": options.task_description or None, "at_once": self._at_once(CHANGER)}
+        return await changed_items(changer.chat, self.prompts, self.texts, relevant=relevant, **drawn, **told)
 
-    def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: Sequence[ExamAnswer]) -> ConfidenceSets:
+    def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: pl.DataFrame) -> ConfidenceSets:
         options = self.options
         items = None if options.exam_items is None else max(1, options.exam_items // 2)
         if options.easy is not None and options.hard is not None:
             return chosen_sets(every, easy=options.easy, hard=options.hard, items=items, seed=options.seed)
         won: dict[str, list[float]] = {}
-        for row in (answer.evidence for answer in answers if answer.exam == "consistency"):
-            if row.value is not None and row.second is not None:
-                won.setdefault(row.first, []).append(row.value)
-                won.setdefault(row.second, []).append(1 - row.value)
+        compared = answers.filter(exam="consistency").drop_nulls(["value", "second"])
+        for first, second, value in compared.select("first", "second", "value").iter_rows():
+            won.setdefault(first, []).append(value)
+            won.setdefault(second, []).append(1 - value)
         if not won:
             raise UserError(
                 "the self-confidence exam needs an easy and a hard pair of agents. Name them with --easy A,B and "

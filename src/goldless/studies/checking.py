@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partialmethod
 from operator import itemgetter
@@ -139,12 +139,12 @@ class Names(dict[str, int]):
             self._strangers[name] = (first, count + 1)
         return number
 
-    def report_strangers(self, what: str, file: str, problems: Problems) -> None:
+    def report_strangers(self, what: str, check: Checking) -> None:
         """Add one problem per unknown name, at its first line, and forget them."""
         for name, (line, count) in self._strangers.items():
             hint = nearest(name, self) if len(self) <= HINT_AMONG else ""
             more = f" ({count:,} rows from here on)" if count > 1 else ""
-            problems.add(f"{what} {name!r} is not in {self.listed_in}{more}{hint}", file, line)
+            check.add(f"{what} {name!r} is not in {self.listed_in}{more}{hint}", line)
         self._strangers.clear()
 
 
@@ -187,13 +187,14 @@ class Checking:
         self.rows = 0
         """Number of rows so far; who reads rows one by one counts them."""
         self.duplicates = 0
-        self._problems = problems
-        self._before = problems.total
+        self.problems = problems
+        self._found = 0
         self.absent: dict[str, list[str]] = {}
         """Columns that are not there, with those that are."""
 
     def add(self, message: str, line: int | None = None) -> None:
-        self._problems.add(message, self.file, line)
+        self._found += 1
+        self.problems.add(message, self.file, line)
 
     def duplicate(self, message: str, line: int) -> None:
         """Report a row that repeats another; the table still counts as complete."""
@@ -203,9 +204,9 @@ class Checking:
     @property
     def broken(self) -> bool:
         """True if a row may have been lost, so that other tables cannot be checked against this one."""
-        return self._problems.total - self._before > self.duplicates
+        return self._found > self.duplicates
 
-    def cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:
+    def cell(self, cells: Cells, row: Mapping[str, Any], column: str, line: int) -> Any:
         """The value in the cell; None if it is empty and may be, or with a problem."""
         value = row.get(column)
         if cells.startswith("optional") and is_empty(value):

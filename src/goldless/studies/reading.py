@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,13 @@ from goldless.files import temporary_prefix
 from goldless.records import Agent, Response, Task
 from goldless.studies import frames
 from goldless.studies.checking import Problems, all_at_once
-from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, Listed
+from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, Listed, Repeats
 from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables
-from goldless.studies.importers.log import Repeats
-from goldless.studies.importers.study_tables import mapped, numbered
+from goldless.studies.importers.study_tables import mapped
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
 from goldless.studies.study import MADE, Study, in_order
-from goldless.studies.tables import ALLOWED, BOM, Source, is_table
+from goldless.studies.tables import ALLOWED, BOM, Table, is_table
 
 SAMPLE = "sample"
 CHATS = "texts are chats: the last turn of the assistant is the response, the turns before it are the prompt"
@@ -65,9 +65,9 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
         first = files[0]
         said = ", ".join(map(str, files)) if len(files) <= 3 else f"{first} and {len(files) - 1} more files"
         with all_at_once(said) as problems:
-            sources, origin = imported_tables(files, importer, problems, options)
-            if sources or not problems.total:
-                tables = _read_tables(sources, problems)
+            found, origin, repeats = imported_tables(files, importer, problems, options)
+            if found or not problems.total:
+                tables = _read_tables(found, problems, repeats)
     place = None if paths[0] == "-" else first
     if tables.pop("chats"):
         origin = replace(origin, notes=(*origin.notes, CHATS))
@@ -118,16 +118,16 @@ def study_from_frame(
     ``repeats`` are as in ``import_study``. Problems give the row, counted from 1.
     """
     given = {"responses": frame, "tasks": tasks, "agents": agents, "labels": labels}
-    sources = {
-        table: Source.of(data, "" if table == "responses" else table, "a study")
-        for table, data in given.items()
-        if data is not None
-    }
     with all_at_once(name) as problems:
-        if columns or wide or repeats:
-            lines = mapped(sources["responses"], problems, columns, wide=wide)
-            sources["responses"] = Source.of(numbered(lines, repeats), "", "a study")
-        made = _read_tables(sources, problems)
+        tables: dict[str, Path | Table] = {
+            table: Table(data, problems, "" if table == "responses" else table, what="a study")
+            for table, data in given.items()
+            if data is not None
+        }
+        if columns or wide:
+            lines = mapped(Table(frame, problems, "", what="a study"), columns, wide=wide)
+            tables["responses"] = Table(lines, problems, "")
+        made = _read_tables(tables, problems, repeats)
     made.pop("chats")
     return Study(name, None, **made)
 
@@ -175,37 +175,42 @@ def with_labels(study: Study, labels: Any) -> Study:
         path = Path(labels)
         if not is_table(path):
             raise UserError(f"{path}: no such labels file; {ALLOWED}")
-        source = Source(path, path.name)
-    else:
-        source = Source.of(labels, "labels", "labels")
+        labels = path
     tasks = Listed("task", study.task_table["task"], study.name)
     agents = Listed("agent", pl.Series("agent", [agent.agent for agent in study.agents], pl.String), study.name)
     with all_at_once("labels") as problems:
-        found = frames.read_labels(source, tasks, agents, problems, study.table("responses"))
+        file = labels.name if isinstance(labels, Path) else "labels"
+        table = Table(labels, problems, file, what="labels")
+        found = frames.read_labels(table, tasks, agents, study.table("responses"))
     return study.with_labels(found)
 
 
-def _read_tables(sources: Mapping[str, Source], problems: Problems) -> dict[str, Any]:
+def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats: Repeats | None) -> dict[str, Any]:
     """The frames of a study, read in the order in which each table can be checked against the earlier ones."""
     recorded: dict[str, Recorded] = {
-        table: source.data if isinstance(source.data, Path) else frame_of(source, problems).lazy()
-        for table, source in sources.items()
-        if table not in MADE
+        name: table if isinstance(table, Path) else frame_of(table).lazy()
+        for name, table in given.items()
+        if name not in MADE
     }
+
+    def opened(name: str, **options: Any) -> Table:
+        table = given[name]
+        return Table(table, problems, **options) if isinstance(table, Path) else table
+
     task_table, tasks = None, Listed("task", pl.Series("task", [], pl.String))
-    if "tasks" in sources:
-        task_table, tasks = frames.read_tasks(sources["tasks"], problems)
+    if "tasks" in given:
+        task_table, tasks = frames.read_tasks(opened("tasks"))
     about, agents = dict[str, Agent](), Listed("agent", pl.Series("agent", [], pl.String))
-    if "agents" in sources:
-        about, agents = frames.read_agents(sources["agents"], problems)
+    if "agents" in given:
+        about, agents = frames.read_agents(opened("agents"))
     responses = NO_RESPONSES
-    if "responses" in sources:
-        responses = frames.read_responses(sources["responses"], tasks, agents, problems)
+    if "responses" in given:
+        choose = partial(frames.response_columns, about_tasks=not tasks.file)
+        responses = frames.read_responses(opened("responses", choose=choose), tasks, agents, repeats)
     labels = NO_LABELS
-    if "labels" in sources:
-        labels = frames.read_labels(
-            sources["labels"], tasks, agents, problems, responses.frame if responses.whole else None
-        )
+    if "labels" in given:
+        answered = responses.frame if responses.whole else None
+        labels = frames.read_labels(opened("labels"), tasks, agents, answered)
     check_evidence(recorded, problems)
     if not len(tasks.names) and not problems.total:
         tasks.names, used = names_used(recorded)

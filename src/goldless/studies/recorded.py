@@ -16,8 +16,7 @@ import polars as pl
 from goldless.evidence import TABLES, Schema
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Checking, Problems, all_at_once, as_text, missing_column
-from goldless.studies.frames import read_columns
-from goldless.studies.tables import UNREADABLE, Source, check_parquet, is_parquet, parts_of
+from goldless.studies.tables import UNREADABLE, Table, check_parquet, is_parquet, parts_of
 
 Recorded = Path | pl.LazyFrame
 """A recorded table: its file, its folder of parts, or the frame an importer returned."""
@@ -63,7 +62,7 @@ def scan(data: Recorded) -> pl.LazyFrame:
             # a part may lack a column, or have one of nulls only: whatever type holds all parts
             each = [texts_as_text(pl.scan_parquet(file, glob=False)) for file in files]
             return pl.concat(each, how="diagonal_relaxed")
-        return texts_as_text(frame_of(Source(data, data.name), problems).lazy())
+        return texts_as_text(frame_of(Table(data, problems)).lazy())
 
 
 def texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -90,10 +89,10 @@ def _unreadable(file: str, problems: Problems) -> Iterator[None]:
         problems.add(f"cannot be read: {said}", file)
 
 
-def frame_of(source: Source, problems: Problems) -> pl.DataFrame:
+def frame_of(table: Table) -> pl.DataFrame:
     """All rows as one frame, each column of one type, or text if no single type fits."""
-    frame = source.table(problems).frame
-    if isinstance(source.data, Path) and source.data.suffix.lower() == ".csv":
+    frame = table.frame
+    if table.path is not None and table.path.suffix.lower() == ".csv":
         return frame.with_columns(_numbers(frame[name]) for name in frame.columns if name not in TEXTS)
     return pl.DataFrame([_settled(column) for column in frame])
 
@@ -168,58 +167,55 @@ def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None
         names = [column for column in required if column in NAMES]
         if not required and table.startswith(JUDGE):
             names = ["task", "first", "second"]
-        for source in _sources(data, table) if names else ():
-            _check_names(source, names, required, problems)
+        for given, file in _files(data, table) if names else ():
+            _check_names(given, file, names, required, problems)
 
 
-def _check_names(source: Source, names: Sequence[str], required: Sequence[str], problems: Problems) -> None:
+def _check_names(given: Recorded, file: str, names: Sequence[str], required: Sequence[str], problems: Problems) -> None:
     def choose(there: Sequence[str]) -> list[str]:
         lacking = not set(required) <= set(there)  # the message names them all
         return [name for name in there if lacking or name in {*names, *required}]
 
-    check, table = Checking(source.file, problems), source.table(problems, choose=choose)
-    there = [name for name in names if name in required or name in table.columns]
-    read_columns(table, dict.fromkeys(there, "name"), check)
-    check.finish()
+    table = Table(given, problems, file, choose=choose)
+    columns = table.frame.columns
+    table.read({name: "name" for name in names if name in required or name in columns})
     for column in required:
-        if table.columns and column not in {*table.columns, *names}:
-            check.add(missing_column(column, table.columns))
+        if columns and column not in {*columns, *names}:
+            table.add(missing_column(column, columns))
 
 
-def _sources(data: Recorded, table: str) -> Iterator[Source]:
-    """Each file of a table; a frame as it is."""
+def _files(data: Recorded, table: str) -> list[tuple[Recorded, str]]:
+    """Each file of a table with its name; a frame as it is."""
     if not isinstance(data, Path):
-        yield Source.of(data, table, table)
-        return
-    for path in parts_of(data):
-        yield Source(path, f"{data.name}/{path.name}" if data.is_dir() else data.name)
+        return [(data, table)]
+    return [(path, f"{data.name}/{path.name}" if data.is_dir() else data.name) for path in parts_of(data)]
 
 
 def check_inside(recorded: Mapping[str, Recorded], study: str, *, schemas: Mapping[str, Schema] = TABLES) -> None:
     """Read all of every recorded table; raise one ``StudyError`` with everything that is wrong."""
     with all_at_once(study) as problems:
         for table, data in recorded.items():
-            for source in _sources(data, table) if isinstance(data, Path) else ():
-                with _unreadable(source.file, problems):
-                    _check_values(source, schemas.get(table, {}), problems)
+            for path, file in _files(data, table):
+                if isinstance(path, Path):
+                    with _unreadable(file, problems):
+                        _check_values(path, Checking(file, problems), schemas.get(table, {}))
 
 
-def _check_values(source: Source, schema: Schema, problems: Problems) -> None:
+def _check_values(path: Path, check: Checking, schema: Schema) -> None:
     """Report values of another type than the evidence has, and damaged pages."""
-    assert isinstance(source.data, Path)
-    check = Checking(source.file, problems)
     numbers = [name for name, kind in schema.items() if kind in {pl.Float64, pl.Int64}]
     texts = [name for name, kind in schema.items() if kind == pl.String]
-    if not is_parquet(source.data):
-        table = source.table(Problems())  # bad lines are reported already
-        read_columns(table, dict.fromkeys(numbers, "optional_number"), check)
-        for name in (name for name in texts if name in table.columns and table.frame[name].dtype == pl.Object):
+    if not is_parquet(path):
+        table = Table(path, Problems(), check.file)  # bad lines are reported already
+        table.problems = check.problems
+        table.read(dict.fromkeys(numbers, "optional_number"))
+        for name in (name for name in texts if name in table.frame.columns and table.frame[name].dtype == pl.Object):
             for line, cell in zip(table.lines, table.frame[name].to_list(), strict=True):
                 if isinstance(cell, list | dict):
                     check.add(f"{name} must be a text, got {type(cell).__name__}", line)
         return
-    check_parquet(source.data)
-    lazy = pl.scan_parquet(source.data, glob=False)
+    check_parquet(path)
+    lazy = pl.scan_parquet(path, glob=False)
     for name, kind in lazy.collect_schema().items():
         word, fits = "lists", kind.is_nested()
         if name in numbers:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,47 +39,32 @@ class Origin:
     """Notes for the user about the reading."""
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Study:
     """Tasks, responses, labels and recorded evidence, read and checked; made by ``read_study`` and similar functions.
 
     Iterating yields each task with its responses.
     """
 
-    def __init__(
-        self,
-        name: str,
-        path: Path | None,
-        *,
-        task_table: pl.DataFrame,
-        agents: tuple[Agent, ...],
-        response_table: pl.DataFrame,
-        label_table: pl.DataFrame,
-        recorded_tables: Mapping[str, recorded.Recorded] = MappingProxyType({}),
-        part_of_whole: bool = False,
-        origin: Origin | None = None,
-    ) -> None:
-        self.name = name
-        """Name of its folder or file."""
-        self.path = path
-        """Where it was read from; None for a frame."""
-        self.task_table = task_table
-        """task, prompt, reference, synopsis_…, and other columns as one object in JSON."""
-        self.agents = agents
-        """The agents, in the order of the agents table, or of first appearance."""
-        self.response_table = response_table
-        """task, agent and text, in the order of the tasks and agents."""
-        self.label_table = label_table
-        """Ratings (task, agent, rater, score), preferences (task, first, second, rater, preference), and criterion."""
-        self.recorded_tables = recorded_tables
-        """Recorded evidence and unknown tables, by name."""
-        self.part_of_whole = part_of_whole
-        """True if recorded tables may have other tasks and agents."""
-        self.origin = origin
-        """The way it was read; None if it is not from files."""
-
-    def _with(self, **changes: Any) -> Study:
-        fields = ("task_table", "agents", "response_table", "label_table", "recorded_tables", "part_of_whole")
-        return Study(self.name, self.path, **{name: getattr(self, name) for name in fields} | changes)
+    name: str
+    """Name of its folder or file."""
+    path: Path | None
+    """Where it was read from; None for a frame."""
+    _: KW_ONLY
+    task_table: pl.DataFrame
+    """task, prompt, reference, synopsis_…, and other columns as one object in JSON."""
+    agents: tuple[Agent, ...]
+    """The agents, in the order of the agents table, or of first appearance."""
+    response_table: pl.DataFrame
+    """task, agent and text, in the order of the tasks and agents."""
+    label_table: pl.DataFrame
+    """Ratings (task, agent, rater, score), preferences (task, first, second, rater, preference), and criterion."""
+    recorded_tables: Mapping[str, recorded.Recorded] = field(default_factory=dict)
+    """Recorded evidence and unknown tables, by name."""
+    part_of_whole: bool = False
+    """True if recorded tables may have other tasks and agents."""
+    origin: Origin | None = None
+    """The way it was read; None if it is not from files."""
 
     def __repr__(self) -> str:
         return (
@@ -237,7 +221,8 @@ class Study:
         of_task = pl.col("task").is_in(_chosen("task", self._task_numbers, tasks))
         names = _chosen("agent", self._agents_by_name, agents)
         of_agents = [pl.col(c).is_null() | pl.col(c).is_in(names) for c in ("agent", "first", "second")]
-        return self._with(
+        return replace(
+            self,
             task_table=self.task_table.filter(of_task),
             agents=tuple(agent for agent in self.agents if agent.agent in names),
             response_table=self.response_table.filter(of_task, pl.col("agent").is_in(names)),
@@ -265,7 +250,8 @@ class Study:
         first = self.response_table.with_columns(named_after).unique(
             ["task", "agent"], keep="first", maintain_order=True
         )
-        return self._with(
+        return replace(
+            self,
             agents=tuple(replace(agent, agent=name, sample_of=None) for name, agent in named.items()),
             response_table=in_order(first, self.task_table["task"], pl.Series(list(named))),
             label_table=self.label_table.clear(),
@@ -278,15 +264,15 @@ class Study:
 
         Names that are not agents of the study are ignored.
         """
-        return self._with(agents=tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents))
+        return replace(self, agents=tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents))
 
     def without_recorded(self, *, except_: Collection[str] = ()) -> Study:
         """The same study without recorded evidence, apart from some tables."""
         kept = {name: data for name, data in self.recorded_tables.items() if name in except_}
-        return self._with(recorded_tables=kept)
+        return replace(self, recorded_tables=kept)
 
     def with_labels(self, labels: pl.DataFrame) -> Study:
-        return self._with(label_table=labels)
+        return replace(self, label_table=labels)
 
     @cached_property
     def _task_numbers(self) -> dict[str, int]:

@@ -12,10 +12,9 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import narwhals.stable.v2 as nw
 import orjson
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
-from goldless.studies.checking import Problems, Row, describe
+from goldless.studies.checking import Cells, Checking, Problems, describe, is_empty
 
 FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
 ALLOWED = "a table must be a .jsonl, .csv, .tsv or .parquet file"
@@ -56,17 +55,63 @@ class Line(NamedTuple):
     row: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedRows:
-    """All rows of a table."""
+class Table(Checking):
+    """All rows of a table with their lines, and the checks of them."""
 
-    frame: pl.DataFrame
-    """A column with cells of several types, or of lists or objects, is of ``pl.Object``."""
-    lines: Sequence[int]
+    def __init__(
+        self,
+        given: Any,
+        problems: Problems,
+        file: str | None = None,
+        *,
+        what: str = "a table",
+        choose: Callable[[list[str]], list[str]] | None = None,
+    ) -> None:
+        """Read a file, a folder of parts, a pandas, polars or pyarrow frame, or rows.
 
-    @classmethod
-    def of(cls, rows: Iterable[Line]) -> NumberedRows:
-        """The table of these rows; a row without a column has null there."""
+        ``file``: its name in messages, empty for the main frame passed from Python. ``what``: what it must be, in
+        messages. ``choose`` picks the columns that are read of Parquet.
+        """
+        super().__init__(given.name if file is None else file, problems)
+        self.path = given if isinstance(given, Path) else None
+        self.frame, self.lines = pl.DataFrame(), cast("Sequence[int]", ())
+        """A column with cells of several types, or of lists or objects, is of ``pl.Object``."""
+        try:
+            if self.path is None:
+                self._take(given, what)
+            elif is_parquet(self.path):
+                parts = []
+                for part in parts_of(self.path):
+                    names = check_parquet(part)
+                    parts.append(pl.read_parquet(part, columns=choose(names) if choose else names, glob=False))
+                self._count(parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed"))
+            else:
+                self.fill(_text_rows(self.path, self))
+        except (*UNREADABLE, *POLARS_FAILED) as error:
+            self.add(f"cannot be read: {str(error).splitlines()[0]}")
+
+    def _take(self, given: Any, what: str) -> None:
+        native = nw.from_native(given, pass_through=True)
+        if isinstance(native, nw.DataFrame | nw.LazyFrame):
+            eager = native.collect() if isinstance(native, nw.LazyFrame) else native
+            try:
+                self._count(pl.DataFrame(eager.to_arrow()))
+            except (pa.ArrowException, UnicodeError) as error:
+                raise UserError(f"the frame has a column with mixed types: {error}") from error
+            return
+        rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else [given]
+        for row in rows:
+            if row is given or not isinstance(row, Line | Mapping):
+                got = f"{type(row).__module__}.{type(row).__qualname__}"
+                kinds = "a path, a pandas, polars or pyarrow frame, or a list of dictionaries"
+                raise UserError(f"{what} must be {kinds}, got a {got}{' in a list' * (row is not given)}")
+        self.fill(row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
+
+    def _count(self, frame: pl.DataFrame) -> None:
+        self.frame, self.lines, self.rows = frame, range(1, frame.height + 1), frame.height
+
+    def fill(self, rows: Iterable[Line]) -> None:
+        """Make these the rows; a row without a column has null there."""
         lines, parts = array("q"), list[pl.DataFrame]()
         columns: dict[str, list[Any]] = {}
         for number, row in rows:
@@ -81,15 +126,38 @@ class NumberedRows:
             if not len(lines) % ROWS_AT_ONCE:  # so that few cells are Python's at a time
                 parts.append(_part(columns))
         parts.append(_part(columns))
-        return cls(pl.DataFrame({name: _joined(name, parts) for name in parts[-1].columns}), lines)
+        self.frame = pl.DataFrame({name: _joined(name, parts) for name in parts[-1].columns})
+        self.lines, self.rows = lines, len(lines)
 
-    @property
-    def columns(self) -> list[str]:
-        return self.frame.columns
+    def numbered_rows(self) -> Iterator[Line]:
+        return map(Line, self.lines, self.frame.iter_rows(named=True))
 
-    @property
-    def rows(self) -> list[Row]:
-        return self.frame.to_dicts()
+    def read(self, columns: Mapping[str, Cells]) -> pl.DataFrame:
+        """The rows whose cells all fit, with these columns and ``line``; other rows are reported."""
+        bad: set[int] = set()
+        made = [pl.Series("line", self.lines, pl.Int64)]
+        for name, cells in columns.items():
+            there = name in self.frame.columns
+            given = self.frame[name] if there else pl.Series(name, [None] * self.rows, pl.Null)
+            column = _regular(given, cells)
+            if column is None:
+                if not there and self.rows:
+                    self.absent.setdefault(name, self.frame.columns)
+                values = []
+                for line, value in zip(self.lines, given.to_list(), strict=True):
+                    values.append(self.cell(cells, {name: value} if there else {}, name, line))
+                    if values[-1] is None and not (cells.startswith("optional") and is_empty(value)):
+                        bad.add(line)
+                column = pl.Series(name, values, pl.Float64 if cells.endswith("number") else pl.String)
+            made.append(column)
+        self.finish()
+        return pl.DataFrame(made).filter(~pl.col("line").is_in(list(bad)) if bad else pl.lit(value=True))
+
+    def report(self, frame: pl.DataFrame, wrong: pl.Expr, message: str) -> pl.DataFrame:
+        """The rows that are not wrong; those that are are reported. ``message``: a format of the row's cells."""
+        for row in frame.filter(wrong).iter_rows(named=True):
+            self.add(message.format_map(row), row["line"])
+        return frame.filter(~wrong)
 
 
 def _part(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
@@ -118,103 +186,74 @@ def _joined(name: str, parts: Sequence[pl.DataFrame]) -> pl.Series:
     return pl.concat((one.cast(*kinds) if kinds else one for one in each), rechunk=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the rows of one table come from."""
-
-    data: Path | NumberedRows
-    """A file, a folder of parts, or a table that is read already."""
-    file: str
-    """Its name in messages; empty for the main frame passed from Python."""
-
-    @classmethod
-    def of(cls, given: Any, file: str, what: str) -> Source:
-        """A path, a pandas, polars or pyarrow frame, or rows; ``what``: how to call it where it is none of them."""
-        if isinstance(given, Path):
-            return cls(given, given.name)
-        native = nw.from_native(given, pass_through=True)
-        if isinstance(native, nw.DataFrame | nw.LazyFrame):
-            eager = native.collect() if isinstance(native, nw.LazyFrame) else native
-            try:
-                frame = pl.DataFrame(eager.to_arrow())
-            except (pa.ArrowException, UnicodeError) as error:
-                raise UserError(f"the frame has a column with mixed types: {error}") from error
-            return cls(_counted(frame), file)
-        rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else [given]
-        for row in rows:
-            if row is given or not isinstance(row, Line | Mapping):
-                got = f"{type(row).__module__}.{type(row).__qualname__}"
-                kinds = "a path, a pandas, polars or pyarrow frame, or a list of dictionaries"
-                raise UserError(f"{what} must be {kinds}, got a {got}{' in a list' * (row is not given)}")
-        placed = (row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
-        return cls(NumberedRows.of(placed), file)
-
-    def table(self, problems: Problems, *, choose: Callable[[list[str]], list[str]] | None = None) -> NumberedRows:
-        """The whole table; of Parquet only the columns that ``choose`` picks are read."""
-        if isinstance(self.data, NumberedRows):
-            return self.data
-        try:
-            if not is_parquet(self.data):
-                return NumberedRows.of(self.rows(problems))
-            parts = []
-            for part in parts_of(self.data):
-                names = check_parquet(part)
-                parts.append(pl.read_parquet(part, columns=choose(names) if choose else names, glob=False))
-            return _counted(parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed"))
-        except (*UNREADABLE, *POLARS_FAILED) as error:
-            problems.add(f"cannot be read: {str(error).splitlines()[0]}", self.file)
-            return NumberedRows(pl.DataFrame(), ())
-
-    def rows(self, problems: Problems) -> Iterator[Line]:
-        """The rows as they are in the file, each with its line."""
-        if not isinstance(self.data, Path) or is_parquet(self.data):
-            table = self.table(problems)
-            yield from map(Line, table.lines, table.frame.iter_rows(named=True))
-            return
-        suffix = self.data.suffix.lower()
-        read = _csv_rows if suffix in SEPARATORS else _json_rows if suffix == ".json" else _jsonl_rows
-        try:
-            yield from read(self.data, self.file, problems)
-        except UNREADABLE as error:
-            problems.add(f"cannot be read: {str(error).splitlines()[0]}", self.file)
-
-    def first_row(self) -> Mapping[str, Any]:
-        """The first row; empty if there is none or it cannot be read."""
-        return next(self.rows(Problems()), Line(0, {})).row
+def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
+    """The column, if all of its cells plainly fit."""
+    required, kind = not cells.startswith("optional"), column.dtype
+    if kind == pl.Null and not required:
+        return column.cast(pl.Float64 if cells.endswith("number") else pl.String)
+    if cells.endswith("number"):
+        fits = kind.is_numeric() and column.is_finite().all() and not (required and column.null_count())
+        return column.cast(pl.Float64) if fits else None
+    if isinstance(kind, pl.Categorical | pl.Enum) or (kind.is_integer() and cells.endswith("name")):
+        column = column.cast(pl.String)
+    if column.dtype != pl.String:
+        return None
+    if not required:
+        column = column.replace("", None)
+    blank = column.str.strip_chars() == ""
+    return column if cells == "optional_text" or not (blank.any() or (required and column.null_count())) else None
 
 
-def _counted(frame: pl.DataFrame) -> NumberedRows:
-    return NumberedRows(frame, range(1, frame.height + 1))
+# --- text files ------------------------------------------------------------------------------------------------------
 
 
-# --- JSON ------------------------------------------------------------------------------------------------------------
+def file_rows(path: Path, problems: Problems) -> Iterator[Line]:
+    """The rows as they are in a file, each with its line."""
+    if is_parquet(path):
+        yield from Table(path, problems).numbered_rows()
+        return
+    check = Checking(path.name, problems)
+    try:
+        yield from _text_rows(path, check)
+    except UNREADABLE as error:
+        check.add(f"cannot be read: {str(error).splitlines()[0]}")
 
 
-def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
+def first_row(path: Path) -> Mapping[str, Any]:
+    """The first row of a file; empty if there is none or it cannot be read."""
+    return next(file_rows(path, Problems()), Line(0, {})).row
+
+
+def _text_rows(path: Path, check: Checking) -> Iterator[Line]:
+    suffix = path.suffix.lower()
+    return (_csv_rows if suffix in SEPARATORS else _json_rows if suffix == ".json" else _jsonl_rows)(path, check)
+
+
+def _jsonl_rows(path: Path, check: Checking) -> Iterator[Line]:
     with path.open("rb") as stream:
-        if _skip_bom(stream, file, problems) is None:
+        if _skip_bom(stream, check) is None:
             return
         for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
             try:
                 row = orjson.loads(line)
             except orjson.JSONDecodeError as error:
                 if len(line) == LONGEST_LINE:
-                    problems.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", file, number)
+                    check.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", number)
                     return
                 row = _python_json(line)
                 if row is None and (number > 1 or not line.lstrip().startswith(b"[")):
-                    if line.strip() and _is_utf8(line, stream.tell() - len(line), number, file, problems):
-                        problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
+                    if line.strip() and _is_utf8(line, stream.tell() - len(line), number, check):
+                        check.add(f"not JSON: {error.msg} at character {error.pos + 1}", number)
                     continue
                 row = [] if row is None else row
             if isinstance(row, dict):
                 yield Line(number, row)
             elif number == 1 and isinstance(row, list):
                 said = "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
-                problems.add(said, file, 1)
+                check.add(said, 1)
                 return
             else:
-                problems.add(f"a line must be a JSON object, got {describe(row)}", file, number)
+                check.add(f"a line must be a JSON object, got {describe(row)}", number)
 
 
 def _python_json(line: bytes) -> Any:
@@ -223,39 +262,39 @@ def _python_json(line: bytes) -> Any:
         return json.loads(line) if b"NaN" in line or b"Infinity" in line else None
 
 
-def _json_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
+def _json_rows(path: Path, check: Checking) -> Iterator[Line]:
     """The objects of a JSON array, numbered from 1; a file of one object per line is read by line."""
     data = path.read_bytes().removeprefix(BOM).lstrip()
     if not data.startswith(b"["):
         first = data.partition(b"\n")[0]
         if first.rstrip().endswith(b"}") and b"\n" in data.strip():
-            yield from _jsonl_rows(path, file, problems)
+            yield from _jsonl_rows(path, check)
         else:
-            problems.add(f"a .json file must be an array of objects{', got nothing' * (not data)}. {OTHER_LOGS}", file)
+            check.add(f"a .json file must be an array of objects{', got nothing' * (not data)}. {OTHER_LOGS}")
         return
     try:
         rows = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        problems.add(f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?", file)
+        check.add(f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?")
         return
     for number, row in enumerate(rows, 1):
         if isinstance(row, dict):
             yield Line(number, row)
         else:
-            problems.add(f"an item of the array must be a JSON object, got {describe(row)}", file, number)
+            check.add(f"an item of the array must be a JSON object, got {describe(row)}", number)
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------
 
 
-def _csv_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
+def _csv_rows(path: Path, check: Checking) -> Iterator[Line]:
     # The limit belongs to the whole process; a text of more than 128 KiB is no error, here or elsewhere.
     csv.field_size_limit(2**31 - 1)
     with path.open("rb") as stream:
-        start = _skip_bom(stream, file, problems)
+        start = _skip_bom(stream, check)
         if start is None:
             return
-        lines = _text_lines(stream, start, file, problems)
+        lines = _text_lines(stream, start, check)
         reader = csv.reader(lines, strict=True, delimiter=SEPARATORS[path.suffix.lower()])
         header: list[str] = []
         while True:
@@ -267,18 +306,18 @@ def _csv_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
             except csv.Error as error:
                 unclosed = "the quote opened in this row is never closed"
                 said = unclosed if str(error) == "unexpected end of data" else f"not CSV: {error}"
-                problems.add(said, file, number)
+                check.add(said, number)
                 continue
             if not header:
                 if wrong := _wrong_header(cells):
-                    problems.add(wrong, file, number)
+                    check.add(wrong, number)
                     return
                 header = cells
             elif len(cells) == len(header):
                 yield Line(number, dict(zip(header, cells, strict=True)))
             elif cells:
                 got = f"{len(cells)} cells, but the header has {len(header)}"
-                problems.add(f"{got}. Put quotes around text with a comma or line break", file, number)
+                check.add(f"{got}. Put quotes around text with a comma or line break", number)
 
 
 def _wrong_header(header: list[str]) -> str | None:
@@ -291,33 +330,32 @@ def _wrong_header(header: list[str]) -> str | None:
     return f"column {twice[0]!r} is in the header twice" if twice else None
 
 
-def _text_lines(stream: IO[bytes], offset: int, file: str, problems: Problems) -> Iterator[str]:
+def _text_lines(stream: IO[bytes], offset: int, check: Checking) -> Iterator[str]:
     for number, line in enumerate(stream, 1):
-        _is_utf8(line, offset, number, file, problems)
+        _is_utf8(line, offset, number, check)
         # A line that is reported stays in the stream, so that a quoted text that spans it still ends where it ends.
         yield line.decode(errors="replace")
         offset += len(line)
 
 
-def _is_utf8(line: bytes, offset: int, number: int, file: str, problems: Problems) -> bool:
+def _is_utf8(line: bytes, offset: int, number: int, check: Checking) -> bool:
     """True if a line is UTF-8; if not, it is reported."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        problems.add(f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,} is not UTF-8", file, number)
-        convert = f"iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}"
-        problems.advice[file] = f"if the file is in Windows-1252, convert it: {convert}"
+        check.add(f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,} is not UTF-8", number)
+        convert = f"iconv -f WINDOWS-1252 -t UTF-8 {check.file} > utf8-{check.file}"
+        check.problems.advice[check.file] = f"if the file is in Windows-1252, convert it: {convert}"
         return False
     return True
 
 
-def _skip_bom(stream: IO[bytes], file: str, problems: Problems) -> int | None:
+def _skip_bom(stream: IO[bytes], check: Checking) -> int | None:
     """The offset of the first character, or None if the file is UTF-16."""
     head = stream.read(len(BOM))
     if head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        problems.add(
-            f"the file must be UTF-8, got UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 {file} > utf8-{file}", file, 1
-        )
+        convert = f"iconv -f UTF-16 -t UTF-8 {check.file} > utf8-{check.file}"
+        check.add(f"the file must be UTF-8, got UTF-16. Convert it: {convert}", 1)
         return None
     return stream.seek(len(BOM) if head == BOM else 0)
 

@@ -25,7 +25,7 @@ from goldless.records import Agent
 from goldless.studies import Study, read_study
 from goldless.studies.checking import all_at_once
 from goldless.studies.frames import read_agents
-from goldless.studies.tables import Source
+from goldless.studies.tables import Table
 
 CONFIG = "edition.toml"
 STUDY = "study"
@@ -107,9 +107,7 @@ class Edition:
                 )
         facts = {agent.agent: agent for agent in self.models}
         known = {a.agent: replace(facts[a.agent], group=a.group) for a in study.agents if a.agent in facts}
-        study = study.with_agents(known)
-        study.name = self.name + (INVENTED if self.config.demonstration else "")
-        return study
+        return replace(study.with_agents(known), name=self.name + (INVENTED if self.config.demonstration else ""))
 
     @property
     def source(self) -> str:
@@ -202,7 +200,7 @@ def read_agent_facts(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         raise UserError(f"{path}: no such file. Give a table with the columns agent, {', '.join(FACTS)}")
     with all_at_once(str(path)) as problems:
-        agents, _ = read_agents(Source(path, path.name), problems)
+        agents, _ = read_agents(Table(path, problems))
     return {
         name: {k: v for k, v in asdict(agent).items() if k in FACTS and v is not None} for name, agent in agents.items()
     }

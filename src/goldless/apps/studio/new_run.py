@@ -32,9 +32,8 @@ from goldless.runs.option_forms import declared
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.plan import plan_run, with_default_metrics
 from goldless.studies import Study, import_study
-from goldless.studies.importers.log import IMPORTED
+from goldless.studies.importers.log import IMPORTED, import_summary
 from goldless.studies.recorded import check_inside
-from goldless.studies.summary import import_summary
 
 MOST_BYTES = 200_000_000
 LONGEST_NAME = 120

@@ -17,15 +17,16 @@ from typing import Any, Protocol
 from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
+from goldless.studies.frames import REPEATS, Repeats
 from goldless.studies.importers.boards import AlpacaEval, ArenaHard, ArenaVotes, FastChat
 from goldless.studies.importers.harnesses import EveryEvalEver, Helm, Lighteval, LmEval
 from goldless.studies.importers.inspect_log import InspectLogs
-from goldless.studies.importers.log import REPEATS, Log, study_tables
+from goldless.studies.importers.log import Log, study_tables
 from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import PlainTable, StudyTables
 from goldless.studies.importers.traces import Traces
 from goldless.studies.study import Origin
-from goldless.studies.tables import Source
+from goldless.studies.tables import Table
 
 
 class Importer(Protocol):
@@ -109,11 +110,15 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
 
 def imported_tables(
     paths: Sequence[Path], name: str | None, problems: Problems, options: Mapping[str, Any]
-) -> tuple[dict[str, Source], Origin]:
-    """The tables the importer returns, by name; any exception inside an importer becomes an error that names it."""
+) -> tuple[dict[str, Path | Table], Origin, Repeats | None]:
+    """The tables the importer returns, by name, and which repeats are still to be dealt with in them.
+
+    Any exception inside an importer becomes an error that names it.
+    """
     given = {option: value for option, value in options.items() if value is not None}
-    if given.get("repeats", "first") not in REPEATS:
-        raise UserError(f"repeats must be one of {', '.join(REPEATS)}, got {given['repeats']!r}")
+    repeats: Repeats | None = given.pop("repeats", None)
+    if repeats not in {None, *REPEATS}:
+        raise UserError(f"repeats must be one of {', '.join(REPEATS)}, got {repeats!r}")
     if name is None and (given.keys() & {"columns", "wide"}):
         name = TABLE
     each = {found: path for path in paths for found, _ in [importer_for(path, name)]}
@@ -121,25 +126,28 @@ def imported_tables(
         said = ", ".join(f"{path.name} ({found})" for found, path in each.items())
         raise UserError(f"all files must be of one format, got {said}. Import each format by itself")
     (chosen,) = each
-    plain = chosen == OURS and name is None and all(path.is_file() for path in paths)
-    if plain and (given.keys() == {"repeats"} or len(paths) > 1):
+    if chosen == OURS and name is None and len(paths) > 1 and all(path.is_file() for path in paths):
         chosen = TABLE
     importer = IMPORTERS.all()[chosen]
     parameters = inspect.signature(importer.read).parameters
-    # repeats of a log are a matter of the rules, not of the importer
-    repeats = REPEATS[0] if "repeats" in parameters else given.pop("repeats", REPEATS[0])
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values()) and chosen not in BUILT_IN
     for option in given.keys() - parameters.keys() if not takes_any else ():
         raise UserError(f"{chosen} files are read without the option {option!r}")
     try:
         found = importer.read(paths, problems, **given)
-        tables = study_tables(found, problems, repeats) if isinstance(found, Log) else found
-        sources = {
-            table: Source.of(data, f"{paths[0].name} ({table})", f"{chosen}: the table {table!r}")
+        tables: Mapping[str, Any]
+        if isinstance(found, Log):
+            tables, repeats = study_tables(found, problems, repeats or "samples"), None
+        else:
+            tables = found
+        read = {
+            table: data
+            if isinstance(data, Path)
+            else Table(data, problems, f"{paths[0].name} ({table})", what=f"{chosen}: the table {table!r}")
             for table, data in tables.items()
         }
     except (UserError, OSError):
         raise
     except Exception as error:
         raise UserError(f"the importer {chosen!r} failed: {type(error).__name__}: {error}") from error
-    return sources, Origin(chosen, len(paths), tuple(getattr(found, "notes", ())))
+    return read, Origin(chosen, len(paths), tuple(getattr(found, "notes", ()))), repeats

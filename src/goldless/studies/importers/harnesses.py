@@ -12,7 +12,7 @@ import orjson
 
 from goldless.studies.checking import Problems, as_json, as_text
 from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, first_line, listed, read_json
-from goldless.studies.tables import Source
+from goldless.studies.tables import file_rows
 
 # --- lm-evaluation-harness -------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ class LmEval(LogImporter):
             "chat template": run.get("chat_template_sha"),
         }
         shots, filters = (run.get("n-shot") or {}).get(task), dict[Any, None]()
-        for line, row in Source(path, path.name).rows(problems):
+        for line, row in file_rows(path, problems):
             filters[row.get("filter")] = None
             if row.get("filter") != first.get("filter"):
                 continue

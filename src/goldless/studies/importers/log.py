@@ -10,17 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 import polars as pl
 import pyarrow.parquet as pq
 
 from goldless.studies.checking import Problems
-from goldless.studies.tables import BOM, FORMATS, UNREADABLE, Source, is_parquet
-
-Repeats = Literal["samples", "first", "agents", "tasks"]
-REPEATS: tuple[Repeats, ...] = ("samples", "first", "agents", "tasks")
+from goldless.studies.frames import Repeats, without_repeats
+from goldless.studies.study import Study
+from goldless.studies.tables import BOM, FORMATS, UNREADABLE, file_rows, first_row, is_parquet
 
 IMPORTED = "imported"
 """The table with where each sample is from and why it is missing; each importer may add columns, such as its cost."""
@@ -127,7 +126,7 @@ class LogImporter:
         return log
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        for number, row in Source(path, path.name).rows(problems):
+        for number, row in file_rows(path, problems):
             kind = next((kind for kind, keys in self.kinds.items() if row.keys() >= keys), None)
             if kind is None:
                 problems.add(self.row_must, path.name, number)
@@ -169,7 +168,7 @@ def first_keys(path: Path) -> set[str]:
         if path.suffix.lower() == ".jsonl":
             return set(first_line(path))
         if path.suffix.lower() != ".json":
-            return set(Source(path, path.name).first_row())
+            return set(first_row(path))
         with path.open("rb") as stream:
             head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
     except UNREADABLE:
@@ -209,7 +208,7 @@ def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> 
     cause = pl.when(blank).then(pl.coalesce("missing", pl.lit("empty"))).otherwise("missing")
     samples = given.with_columns(lacking).with_row_index("row").with_columns(missing=cause)
     _check_models(samples, problems)
-    named = _without_repeats(samples, repeats)
+    named = without_repeats(samples, repeats)
     for column in log.same:
         if column in samples.columns:
             _check_same(samples, column, problems)
@@ -255,23 +254,6 @@ def _check_models(samples: pl.DataFrame, problems: Problems) -> None:
             problems.add(f"agent {agent!r} is the name of {rows.height} models: {used}. Import these runs one by one")
 
 
-def _without_repeats(samples: pl.DataFrame, repeats: Repeats) -> pl.DataFrame:
-    """One response per task and agent, or the samples of an agent numbered in a column ``sample``."""
-    samples = samples.drop("sample", strict=False)
-    again = pl.struct("task", "agent").is_duplicated()
-    if not samples.select(again.any()).item():
-        return samples
-    numbered = samples.with_columns(pl.int_range(1, pl.len() + 1).over("task", "agent").alias("sample"))
-    if repeats == "samples":
-        # All responses of an agent are numbered, or none.
-        return numbered.with_columns(pl.when(again.any().over("agent")).then(pl.col("sample").cast(pl.String)))
-    if repeats == "first":
-        return numbered.filter(pl.col("sample") == 1).drop("sample")
-    column = "agent" if repeats == "agents" else "task"
-    name = pl.when(pl.col("sample") > 1).then(pl.format("{}#{}", column, "sample")).otherwise(column)
-    return numbered.with_columns(name.alias(column)).drop("sample")
-
-
 def _check_same(samples: pl.DataFrame, column: str, problems: Problems) -> None:
     """The same task must be the same text under every agent."""
     given = samples.select("task", "source", text=pl.col(column)).filter(pl.col("text").is_not_null())
@@ -294,6 +276,35 @@ def cause_counts(samples: pl.DataFrame) -> dict[str, int]:
     """The number of missing texts by cause, most frequent first."""
     counts = samples["missing"].drop_nulls().value_counts()
     return dict(counts.sort("count", "missing", descending=[True, False]).iter_rows())
+
+
+def import_summary(study: Study) -> dict[str, Any]:
+    """Counts of what was read, as plain JSON data."""
+    table = study.table(IMPORTED)
+    causes = {} if table is None else cause_counts(table)
+    labels = {"ratings": study.n_ratings, "preferences": study.n_preferences}
+    along = {name: count for name, count in labels.items() if count}
+    tables = [name for name in study.recorded if name != IMPORTED]
+    along |= {name: frame.height for name in tables if (frame := study.table(name)) is not None}
+    along = {
+        "agents with several samples": len(set(study.samples.values())),
+        "prompts": study.task_table["prompt"].count(),
+        "references": study.task_table["reference"].count(),
+    } | along
+    origin = study.origin
+    others = len(study.tasks) * len(study.agents) - study.n_responses - sum(causes.values())
+    if others > 0 and study.n_responses and not study.samples:
+        causes |= {"not in the files": others}
+    return {
+        "format": None if origin is None else origin.importer,
+        "files": None if origin is None else origin.files,
+        "tasks": len(study.tasks),
+        "agents": len({agent.sample_of or agent.agent for agent in study.agents}),
+        "responses": study.n_responses,
+        "missing": causes,
+        "also": {name: count for name, count in along.items() if count},
+        "notes": [] if origin is None else list(origin.notes),
+    }
 
 
 def listed(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from goldless.studies.checking import Problems, as_json, as_text
 from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, log_files, read_json
-from goldless.studies.tables import Source
+from goldless.studies.tables import file_rows
 
 VERSION = 3
 FAILED = 2
@@ -42,7 +42,7 @@ class Promptfoo(LogImporter):
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
         """Keep the results as they are, each with its place, until all prompts are known."""
-        rows: Iterable[tuple[int | None, Any]] = Source(path, path.name).rows(problems)
+        rows: Iterable[tuple[int | None, Any]] = file_rows(path, problems)
         if path.suffix.lower() == ".json":
             found = read_json(path, problems)
             held = found.get("results") if isinstance(found, dict) else None

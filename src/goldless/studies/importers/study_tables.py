@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from goldless.errors import UserError
 from goldless.studies.chats import turns
 from goldless.studies.checking import ALIASES, Problems, as_text, is_empty, probable_column, read_cell
 from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
-from goldless.studies.importers.log import Repeats
 from goldless.studies.recorded import EVIDENCE
 from goldless.studies.study import MADE
-from goldless.studies.tables import ALLOWED, SINGLE, Line, Source, is_table, table_name
+from goldless.studies.tables import ALLOWED, SINGLE, Line, Table, first_row, is_table, table_name
 
 TABLES = (*MADE, *EVIDENCE)
 """The known tables of a study."""
@@ -26,8 +24,6 @@ NOT_AGENTS = (
     *("score", "source", "tstamp", "type", "winner"),
 )
 """Beginnings of names of columns that are hardly agents, for hints only."""
-ONE_AGENT = "sample"
-"""The agent of all samples of a table that names none."""
 
 
 class Noted(dict[str, Any]):
@@ -70,16 +66,16 @@ class StudyTables:
 
 
 def _has_responses(path: Path) -> bool:
-    return set(REQUIRED) <= Source(path, path.name).first_row().keys()
+    return set(REQUIRED) <= first_row(path).keys()
 
 
 def _one_table(path: Path, problems: Problems) -> Noted:
     """The responses in a file; where the columns have other common names, they are taken with a note."""
-    row = Source(path, path.name).first_row()
+    row = first_row(path)
     if set(REQUIRED) <= row.keys() or not row:
         return Noted(responses=path)
     if columns := guessed_columns(list(row)):
-        found = Noted(responses=mapped(Source(path, path.name), problems, columns))
+        found = Noted(responses=mapped(Table(path, problems), columns))
         said = ",".join(f"{name}={column}" for name, column in columns.items() if name != column)
         found.notes = (f"{path.name}: columns are read as {said}; name others with --columns",)
         return found
@@ -105,7 +101,7 @@ def _find_tables(folder: Path, problems: Problems) -> Mapping[str, Any]:
     like_responses = [table for table in others if _has_responses(found[table])]
     if len(found) == len(others) == 1 and not like_responses:
         only = found[others[0]]
-        if guessed_columns(list(Source(only, only.name).first_row())):
+        if guessed_columns(list(first_row(only))):
             return _one_table(only, problems)
     tables = Noted((table, found[table]) for table in (*TABLES, *found) if table in found)
     if len(like_responses) == 1:
@@ -152,7 +148,6 @@ class PlainTable:
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
         wide: bool = False,
-        repeats: Repeats | None = None,
         **_others: Any,
     ) -> Mapping[str, Any]:
         for path in paths:
@@ -163,38 +158,33 @@ class PlainTable:
             return {}
         if wide and len(paths) > 1:
             raise UserError(f"--wide reads one file, got {len(paths)}. Import them one by one")
-        lines = (line for path in paths for line in mapped(Source(path, path.name), problems, columns, wide=wide))
-        return {"responses": numbered(lines, repeats)}
+        lines = (line for path in paths for line in mapped(Table(path, problems), columns, wide=wide))
+        return {"responses": lines}
 
 
 def mapped(
-    source: Source,
-    problems: Problems,
-    columns: Mapping[str, str | Sequence[str]] | None = None,
-    *,
-    wide: bool = False,
+    table: Table, columns: Mapping[str, str | Sequence[str]] | None = None, *, wide: bool = False
 ) -> Iterator[Line]:
     """The rows of a table as responses; columns that are not named are kept under their own names.
 
     Of a wide table each agent's cell is a response, unless it is empty. Without a task column, rows are numbered.
     """
     about, agents = _chosen(columns or {}, wide=wide)
-    table = source.table(problems)
-    if not table.lines:
-        if not problems.total:
-            problems.add("no rows", source.file)
+    if not table.rows:
+        if not table.broken:
+            table.add("no rows")
         return
     columns_there = table.frame.columns
     there = ", ".join(map(repr, columns_there))
     absent = [given for given in (*about.values(), *agents) if given not in columns_there]
     if absent:
-        problems.add(f"--columns names {', '.join(map(repr, absent))}, but the columns are {there}", source.file)
+        table.add(f"--columns names {', '.join(map(repr, absent))}, but the columns are {there}")
         return
     agents = agents or (agent_columns(columns_there, about.values()) if wide else [])
     if wide and not agents:
-        problems.add(f"no column of an agent; the columns are {there}", source.file)
-    for count, (number, row) in enumerate(zip(table.lines, table.rows, strict=True), 1):
-        named = row | {name: _cell(name, row.get(given)) for name, given in about.items()}
+        table.add(f"no column of an agent; the columns are {there}")
+    for count, (number, row) in enumerate(table.numbered_rows(), 1):
+        named = {**row} | {name: _cell(name, row.get(given)) for name, given in about.items()}
         if not wide:
             yield Line(number, named)
             continue
@@ -233,24 +223,6 @@ def agent_columns(columns: Iterable[str], others: Collection[str] = ()) -> list[
     about = {"task", *ALIASES["task"], *TASK_TEXTS, *(word for name in TASK_TEXTS for word in ALIASES[name])}
     known = about | set(others)
     return [name for name in columns if name.lower() not in known and name not in known and not is_task_column(name)]
-
-
-def numbered(lines: Iterable[Line], repeats: Repeats | None) -> Iterator[Line]:
-    """One response per task and agent; without ``repeats`` all are passed on, and the check of the study finds them."""
-    if repeats is None:
-        yield from lines
-        return
-    seen: Counter[tuple[Any, Any]] = Counter()
-    for line in lines:
-        key = line.row.get("task"), line.row.get("agent")
-        seen[key] += 1
-        if repeats == "samples":
-            yield Line(line.number, {"agent": ONE_AGENT, **line.row, SAMPLE: seen[key]})
-        elif seen[key] == 1:
-            yield line
-        elif repeats != "first":
-            column, name = ("agent", key[1]) if repeats == "agents" else ("task", key[0])
-            yield Line(line.number, {**line.row, column: f"{name}#{seen[key]}"})
 
 
 def guessed_columns(columns: Sequence[str]) -> dict[str, str] | None:

@@ -15,7 +15,7 @@ import orjson
 from goldless.studies.chats import content_text, said_by, turns
 from goldless.studies.checking import Problems, as_text
 from goldless.studies.importers.log import HEAD_BYTES, Log, LogImporter, Row, expecting, first_keys, read_json
-from goldless.studies.tables import Source
+from goldless.studies.tables import file_rows
 
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
 SIGNS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "openinference.span.kind")
@@ -40,7 +40,7 @@ class Traces(LogImporter):
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
         """Add each span or observation that is a call; an OTLP file, or a line of one, has many."""
-        rows: Iterable[tuple[int | None, Any]] = Source(path, path.name).rows(problems)
+        rows: Iterable[tuple[int | None, Any]] = file_rows(path, problems)
         if path.suffix.lower() == ".json":
             found = read_json(path, problems)
             held = found.get("data", found) if isinstance(found, dict) else found

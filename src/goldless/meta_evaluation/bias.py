@@ -25,17 +25,23 @@ from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import (
+    PAIR,
     Kind,
+    Orders,
     agent_names,
+    comparisons,
     draws_of,
     judgement_arrays,
     judgements_hash,
     metric_judges,
+    people_votes,
     recorded_scales,
     response_scores,
     reviewer_judges,
+    toward,
+    verdicts,
+    votes,
 )
-from goldless.meta_evaluation.pairwise import PAIR, Orders, comparisons, people_votes, toward, verdicts, votes
 from goldless.meta_evaluation.text_features import NO_SPREAD, Feature, text_features, within_correlation
 from goldless.metrics.chair import voting_weights
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, check_convention

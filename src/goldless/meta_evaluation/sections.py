@@ -188,8 +188,8 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
     for bias in dict.fromkeys(row.bias for row in found.rows):
         rows = found.of(bias)
         figures: list[Block] = [_bias_figure(table, found.level) for table in found.measure_tables(rows)]
-        if bias == "self-preference" and len(found.gaps) > 2:
-            figures += [words("The ", term("gap", "preference gap"), " of every two:"), result_table(found.gap_table())]
+        if bias == "self-preference":
+            figures.insert(0, words("The ", term("gap", "preference gap"), " of every two:"))
         yield fold(f"{bias.capitalize()} in detail", [*figures, *remarks([STAR] * any(row.shown for row in rows))])
     if found.unavailable:
         yield result_table(found.unavailable_table())

@@ -172,10 +172,9 @@ def test_the_correlation_at_equal_rating_is_that_within_tasks_and_ratings():
 def test_the_gap_is_what_one_sees_of_itself_less_what_the_other_sees_of_it(tmp_path):
     """On 9 of 12 tasks ann finds its own response better than bob's, bob finds so on 3."""
     said = {name: [(int(i < wins),) * 2 for i in range(12)] for name, wins in (("ann", 9), ("bob", 3))}
-    report, rows = found(tmp_path, said)
+    _, rows = found(tmp_path, said)
     row = rows["ann, bob", "preference gap"]
     assert (row.value, row.asked, row.used, row.neutral) == (pytest.approx(9 / 12 - 3 / 12), 12, 12, 0)
-    assert report.gaps["bob", "ann"] is report.gaps["ann", "bob"]
 
 
 def test_in_the_mean_every_gap_counts_once_and_one_that_is_not_defined_is_left_out(tmp_path):

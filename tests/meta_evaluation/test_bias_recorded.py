@@ -42,6 +42,10 @@ def find(study, *, favours=(), orders="each", **more):
     return anyio.run(partial(find_bias, study, replace(FAST, **more), favours=favours, orders=orders))
 
 
+def gap(report, *pair):
+    return next(row for row in report.of("self-preference") if row.pair is not None and set(row.pair) == set(pair))
+
+
 @pytest.fixture(scope="module")
 def by_the_papers(xsum):
     return find(xsum, convention="paper")
@@ -50,10 +54,8 @@ def by_the_papers(xsum):
 @pytest.mark.nightly
 @pytest.mark.parametrize("pair", GAPS)
 def test_the_preference_gap_is_the_published_one(by_the_papers, pair):
-    gaps = by_the_papers.gaps
-    row = gaps[pair]
+    row = gap(by_the_papers, *pair)
     assert row.value == pytest.approx(GAPS[pair], abs=5e-5)
-    assert gaps[pair[::-1]] is row
     assert row.low < row.value < row.high
     assert (row.asked, row.used, row.n_tasks) == (100, 100, 100)
 
@@ -86,7 +88,7 @@ def test_the_equal_vote_of_the_seven_favours_on_6182_percent_each_order_and_has_
 
 def test_by_default_unparsable_judgements_are_left_out_and_counted(xsum):
     report = find(xsum, reviewers=["fastchat-t5-3b", "vicuna-7b"])
-    row = report.gaps["fastchat-t5-3b", "vicuna-7b"]
+    row = gap(report, "fastchat-t5-3b", "vicuna-7b")
     assert row.missing > 0
     assert row.used + row.missing == row.asked == 100
     assert row.value != pytest.approx(-0.15, abs=1e-3)

@@ -167,6 +167,5 @@ def test_runs_of_different_studies_and_folders_without_a_run_are_refused_togethe
     )
     with pytest.raises(UserError, match="different studies"):
         read_run_scores([tmp_path / "a", tmp_path / "b"])
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError, match=r"no, .*nothing: not a run folder"):
         read_run_scores([tmp_path / "no", tmp_path / "nothing"])
-    assert str(told.value).count("is not a run folder") == 2

@@ -9,7 +9,7 @@ import pytest
 import goldless
 from goldless.errors import UserError
 from goldless.judging.scales import SCALES
-from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
+from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices
 from goldless.models.interface import Usage
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
@@ -56,7 +56,7 @@ async def test_a_price_that_is_unknown_is_said_to_be_and_makes_the_sum_unknown(s
     scorer, critic = report.rows
     assert (scorer.usd, critic.usd) == (0.0, None)
     assert (critic.scaled.usd, report.total.usd) == (None, None)
-    assert "unknown" in report.table().to_markdown()
+    assert "unknown" in report.tables()[0].to_markdown()
 
 
 async def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(study):
@@ -176,15 +176,17 @@ async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(st
     with pytest.raises(UserError, match="is not a run folder"):
         await find_costs(study, Options(metrics=("gem-raw",)), runs=[tmp_path / "nothing"])
     (folder / "made_by.json").write_text("{}")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is not a run folder"):
         await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])
 
 
 # --- reviewers -----------------------------------------------------------------------------------------------------
 
 
-def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_token(study):
-    cost = reviewer_costs(study, Options(reviewers=(f"far={SERVER}",)), prices={"far": Price(1.0, 10.0)})["far"]
+async def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_token(study):
+    options = Options(metrics=(), reviewers=(f"far={SERVER}",))
+    report = await find_costs(study, options, prices={"far": Price(1.0, 10.0)})
+    (row,) = report.rows
     asked = [
         sum(len(message.content) for message in SCALES["pairwise"].messages(one.text, other.text, prompt=None)) // 4 + 1
         for _, responses in study
@@ -192,21 +194,18 @@ def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_t
         for other in responses
         if one.agent != other.agent
     ]
-    assert cost.judgements == 18
-    assert cost.tokens == sum(asked) + 18
-    assert cost.usd == pytest.approx((sum(asked) * 1.0 + 18 * 10.0) / 1e6)
-    assert cost.tokens_from == "estimated"
+    assert (row.calls, row.tokens) == (18, sum(asked) + 18)
+    assert row.usd == pytest.approx((sum(asked) * 1.0 + 18 * 10.0) / 1e6)
+    assert report.notes[0].endswith("tokens a judgement, 1 USD/M in, 10 out")
 
 
-def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(study):
+async def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(study):
     names = ("openai:gpt-4o-mini", f"far={SERVER}", "near=openai:gpt-4o-mini")
-    found = reviewer_costs(study, Options(reviewers=names), prices={"near": Price(3.0, 3.0)})
+    report = await find_costs(study, Options(metrics=(), reviewers=names), prices={"near": Price(3.0, 3.0)})
     # OpenAI's list price of gpt-4o-mini: 0.15 and 0.60 dollars a million tokens
-    listed = found["openai:gpt-4o-mini"]
-    assert (listed.input_usd_per_million, listed.output_usd_per_million) == (0.15, 0.6)
-    assert listed.price_from == "price table"
-    assert (found["far"].usd, found["far"].price_from) == (None, "unknown")
-    assert (found["near"].input_usd_per_million, found["near"].price_from) == (3.0, "given")
+    said = [note.partition("a judgement, ")[2] for note in report.notes[:3]]
+    assert said == ["0.15 USD/M in, 0.6 out", "price unknown", "3 USD/M in, 3 out"]
+    assert [row.usd is None for row in report.rows] == [False, True, False]
 
 
 @pytest.mark.parametrize("given", ["gpt4", "=3", "gpt4=much", "gpt4=-1", "gpt4=1,2,3", "gpt4=nan"])

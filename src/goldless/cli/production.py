@@ -121,13 +121,13 @@ async def cost(study: Study, own: Costing, options: Options) -> CostReport:
       goldless plan --cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
       goldless plan --cost answers.csv --reviewers openai:gpt-4o-mini,openai:gpt-4o
     """
-    from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
+    from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices
 
     if not (options.metrics or options.reviewers or own.runs):
         options = replace(options, metrics=("gem-raw",))
     prices = parse_reviewer_prices(own.reviewer_price)
-    known = reviewer_costs(study, options, prices=prices, tokens_a_judgement=own.tokens_per_judgement)
-    return await find_costs(study, options, tasks=own.tasks, runs=own.runs, reviewers=known)
+    how = {"tasks": own.tasks, "runs": own.runs, "tokens_a_judgement": own.tokens_per_judgement}
+    return await find_costs(study, options, prices=prices, **how)
 
 
 @cost.told

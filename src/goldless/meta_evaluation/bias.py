@@ -25,23 +25,28 @@ from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import (
+    PAIR,
     Kind,
+    Orders,
     agent_names,
+    comparisons,
     draws_of,
     judgement_arrays,
     judgements_hash,
     metric_judges,
+    people_votes,
     recorded_scales,
-    response_scores,
     reviewer_judges,
+    toward,
+    verdicts,
+    votes,
 )
-from goldless.meta_evaluation.pairwise import PAIR, Orders, comparisons, people_votes, toward, verdicts, votes
 from goldless.meta_evaluation.text_features import NO_SPREAD, Feature, text_features, within_correlation
 from goldless.metrics.chair import voting_weights
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, check_convention
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
@@ -176,12 +181,6 @@ class BiasReport:
                 return row
         raise KeyError((bias, judge, measure, about))
 
-    @property
-    def gaps(self) -> dict[tuple[str, str], BiasRow]:
-        """The preference gaps, by both orders of every pair of reviewers."""
-        rows = [(row.pair, row) for row in self.of("self-preference") if row.pair is not None]
-        return {pair: row for (one, other), row in rows for pair in ((one, other), (other, one))}
-
     def findings(self) -> Iterator[Said]:
         kind = "reviewer" if any(row.kind == "reviewer" for row in self.rows) else "metric"
         judges = {row.judge for row in self.rows if row.kind == kind}
@@ -219,24 +218,12 @@ class BiasReport:
         tables = [ReportTable("Coverage", columns, tuple(map(write, self.coverage)), signed)]
         for bias in get_args(Bias):
             tables += self.measure_tables(self.of(bias))
-        if len(self.gaps) > 2:
-            tables.append(self.gap_table())
         return [*tables, self.unavailable_table()] if self.unavailable else tables
 
     def unavailable_table(self) -> ReportTable:
         columns = (Column("bias", "bias"), Column("judges", "judges", absent="all"), Column("reason", "reason"))
         rows = tuple({**write(one), "judges": ", ".join(one.judges) or None} for one in self.unavailable)
         return ReportTable("Not measured", columns, rows)
-
-    def gap_table(self) -> ReportTable:
-        """One row and one column per reviewer; a star: the interval excludes 0."""
-        names = {name: f"with {name}" for name, _ in self.gaps}
-        rows: dict[str, dict[str, Cell]] = {name: {"PG": name} for name in names}
-        for (one, other), row in self.gaps.items():
-            rows[one][names[other]] = None if row.value is None else f"{row.value:+.4f}{'*' * bool(row.shown)}"
-        columns = (Column("PG", "PG", "name"), *(Column(key, name, "figure") for name, key in names.items()))
-        title = "Preference gaps as a matrix"
-        return ReportTable(title, columns, tuple(rows.values()), self.signature, _star(self.gaps.values()))
 
     def measure_tables(self, rows: Iterable[BiasRow]) -> list[ReportTable]:
         """The rows of one bias, one table per measure."""
@@ -248,7 +235,7 @@ class BiasReport:
     def _table(self, rows: Sequence[BiasRow], about: str | None) -> ReportTable:
         """One measure; ``about``: what all its rows are about."""
         named = about is None and any(row.about for row in rows)
-        bias, neutral = rows[0].bias.capitalize(), rows[0].neutral
+        neutral = rows[0].neutral
         signed = neutral == 0.0
         columns = (
             Column("judge", "judge", "name"),
@@ -264,14 +251,10 @@ class BiasReport:
         values = tuple(
             {**write(row), "remark": " ".join(filter(None, ["*" * bool(row.shown), row.note])) or None} for row in rows
         )
-        title = f"{bias}{'' if about is None else f' of {about}'}: {rows[0].measure}"
+        title = f"{rows[0].bias.capitalize()}{'' if about is None else f' of {about}'}: {rows[0].measure}"
         if neutral is not None:
             title += f" (no bias: {neutral:g})"
-        return ReportTable(title, columns, values, self.signature, _star(rows))
-
-
-def _star(rows: Iterable[BiasRow]) -> tuple[str, ...]:
-    return (STAR,) if any(row.shown for row in rows) else ()
+        return ReportTable(title, columns, values, self.signature, (STAR,) * any(row.shown for row in rows))
 
 
 # --- who is asked ----------------------------------------------------------------------------------------------------
@@ -294,11 +277,9 @@ async def find_bias(
     """
     check_convention(options.convention)
     find_judge(options.scale)
-    if weights is not None and not weights:
-        raise UserError("weights must name at least one reviewer, got none. Leave out weights for an equal vote")
-    if below := {name: weight for name, weight in (weights or {}).items() if not weight >= 0}:
-        named = ", ".join(f"{name}={weight:g}" for name, weight in below.items())
-        raise UserError(f"weights must not be negative, got {named}. Leave out reviewers that should not vote")
+    if weights is not None and not (weights and all(weight >= 0 for weight in weights.values())):
+        named = ", ".join(f"{name}={weight:g}" for name, weight in weights.items()) or "none"
+        raise UserError(f"weights must be of at least one reviewer and not negative, got {named}. Leave out the others")
     draws_of(options)
     agents = agent_names(study)
     pairs = read_favours(favours, agents)
@@ -356,21 +337,17 @@ def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) 
     """Pairs of agents, each ``FIRST:SECOND`` or two names; names can contain colons."""
     found, problems = [], []
     for one in given:
-        splits = [one] if isinstance(one, tuple) else []
-        if isinstance(one, str):
-            parts = one.split(":")
-            splits = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
-        pair = next((pair for pair in splits if set(pair) <= set(agents)), next(iter(splits), None))
-        strange = next((name for name in pair or () if name not in agents), None)
-        if pair is None:
-            problems.append(f"--favours must be two agents as FIRST:SECOND, got {one!r}")
-        elif strange is not None:
-            listed = f"{nearest(strange, agents) or '.'} Agents: {', '.join(agents)}"
-            problems.append(f"--favours {one!r}: no agent {strange!r}{listed}")
-        elif pair[0] == pair[1]:
-            problems.append(f"--favours must name two different agents, got {one!r}")
+        parts = one.split(":") if isinstance(one, str) else []
+        splits = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
+        splits += [] if isinstance(one, str) else [one]
+        pair = next((pair for pair in splits if set(pair) <= set(agents)), next(iter(splits), ()))
+        if strange := [name for name in pair if name not in agents]:
+            listed = f"{nearest(strange[0], agents) or '.'} Agents: {', '.join(agents)}"
+            problems.append(f"--favours {one!r}: no agent {strange[0]!r}{listed}")
+        elif len(set(pair)) < 2:
+            problems.append(f"--favours must be two different agents as FIRST:SECOND, got {one!r}")
         else:
-            found.append(pair)
+            found.append((pair[0], pair[1]))
     if problems:
         raise UserError("\n".join(problems))
     return list(dict.fromkeys(found))
@@ -441,12 +418,11 @@ class _Search:
     def coverage(self) -> Iterator[Coverage]:
         """Numbers of judgements and scores that are present, whatever the convention."""
         if self.table is not None:
-            for row, name in enumerate(self.table.reviewers):
-                asked, used = int(self.table.asked[row].sum()), int(np.sum(~np.isnan(self.table.value[row])))
-                yield Coverage(name, "reviewer", "judgements", asked, used)
+            for name, asked, value in zip(self.table.reviewers, self.table.asked, self.table.value, strict=True):
+                yield Coverage(name, "reviewer", "judgements", int(asked.sum()), int(np.sum(~np.isnan(value))))
         for name, outcome in ({} if self.evaluation is None else self.evaluation.outcomes).items():
-            scores = response_scores(outcome).values()
-            yield Coverage(name, "metric", "responses", len(scores), sum(score is not None for score in scores))
+            rows = outcome.responses
+            yield Coverage(name, "metric", "responses", len(rows), rows["score"].count())
 
     def notes(self) -> Iterator[str]:
         evaluation, labels = self.evaluation, self.said.labels

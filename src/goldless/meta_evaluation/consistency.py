@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,7 +25,7 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, over_agents, rank_correlations
 from goldless.studies import Study
 
@@ -43,21 +43,15 @@ PERCENTILE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ScorerAgreement:
-    """One coefficient of one metric's scores under two scorers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerAgreement(Estimate):
+    """One coefficient of one metric's scores under two scorers: over agents' mean scores, and within tasks."""
 
     metric: str
     first: str
     second: str
     coefficient: Coefficient
-    value: float | None
-    """Over agents' mean scores; None: not defined, because all agents are equal under one scorer."""
-    low: float | None
-    """None: no interval, ``note`` says why."""
-    high: float | None
     n_agents: int
-    n_tasks: int
     asked: int
     """Number of responses given to at least one of the two scorers."""
     used: int
@@ -68,8 +62,10 @@ class ScorerAgreement:
     within_high: float | None
     tasks_used: int
     """Tasks on which it is defined."""
-    level: float
-    note: str | None = None
+    KEYS = (
+        *("metric", "first", "second", "coefficient", "value", "low", "high", "n_agents", "n_tasks:n", "asked", "used"),
+        *("within_task", "within_low", "within_high", "tasks_used", "level", "note"),
+    )
 
     @property
     def scorers(self) -> str:
@@ -169,49 +165,41 @@ def compare_scorers(
     scored: Sequence[ScoredBy], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
 ) -> Consistency:
     """The agreement of every two scorers on every metric that both have, with tasks resampled for both together."""
-    draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
-    rows: list[ScorerAgreement] = []
-    compared: list[ScoredBy] = []
-    for first, second in itertools.combinations(scored, 2):
-        if first.metric == second.metric:
-            rows += _agreement(first, second, draws)
-            compared += [first, second]
-    if not rows:
+    metrics = list(dict.fromkeys(one.metric for one in scored))
+    both = [pair for pair in itertools.combinations(scored, 2) if pair[0].metric == pair[1].metric]
+    both.sort(key=lambda pair: metrics.index(pair[0].metric))
+    if not both:
         by: dict[str, list[str]] = {}
         for one in scored:
             by.setdefault(one.scorer, []).append(one.metric)
-        found = "; ".join(f"{name}: {', '.join(metrics)}" for name, metrics in by.items())
+        found = "; ".join(f"{name}: {', '.join(own)}" for name, own in by.items())
         raise MetricError(f"no metric was computed under two scorers ({found}). Compute the same metric under both")
-    order = {metric: i for i, metric in enumerate(dict.fromkeys(one.metric for one in scored))}
-    rows.sort(key=lambda row: order[row.metric])
-    signatures = {f"{one.metric} by {one.scorer}": one.signature for one in compared if one.signature}
-    return Consistency(tuple(rows), level, signatures, (PERCENTILE, *_other_differences(compared)))
+    draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
+    rows = tuple(row for pair in both for row in _agreement(*pair, draws))
+    signatures = {f"{one.metric} by {one.scorer}": one.signature for pair in both for one in pair if one.signature}
+    notes = dict.fromkeys(note for pair in both for note in _other_differences(*pair))
+    return Consistency(rows, level, signatures, (PERCENTILE, *notes))
 
 
 OF_THE_SCORER = {"scorer", "noise", "positions", "layout", "kernel", "dialect", "evidence", "goldless"}
 
 
-def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
+def _other_differences(first: ScoredBy, second: ScoredBy) -> Iterator[str]:
     """Differences beside the scorer between signatures of the same metric."""
-    notes: list[str] = []
-    for first, second in itertools.combinations(compared, 2):
-        if first.metric != second.metric or first.scorer == second.scorer:
-            continue
-        both = f"{first.metric}: {first.scorer} and {second.scorer}"
-        if first.signature and first.signature == second.signature:
-            notes.append(f"{both} have the same signature: identical runs were compared")
-        mine, theirs = (Signature.parse(one.signature).settings for one in (first, second))
-        for key in {**mine, **theirs}:
-            if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
-                values = f"{mine.get(key, 'none')} and {theirs.get(key, 'none')}"
-                notes.append(f"{both} differ in more than the scorer: {key} is {values}")
-    return list(dict.fromkeys(notes))
+    both = f"{first.metric}: {first.scorer} and {second.scorer}"
+    if first.signature and first.signature == second.signature:
+        yield f"{both} have the same signature: identical runs were compared"
+    mine, theirs = (Signature.parse(one.signature).settings for one in (first, second))
+    for key in {**mine, **theirs}:
+        if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
+            values = f"{mine.get(key, 'none')} and {theirs.get(key, 'none')}"
+            yield f"{both} differ in more than the scorer: {key} is {values}"
 
 
 # --- two scorers ---------------------------------------------------------------------------------------------------
 
 
-def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAgreement]:
+def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> Iterator[ScorerAgreement]:
     keys = {**first.scores, **second.scores}
     names = {"tasks": list(dict.fromkeys(t for t, _ in keys)), "agents": list(dict.fromkeys(a for _, a in keys))}
     tables = np.stack([score_arrays(one.scores, **names)[0] for one in (first, second)])
@@ -224,31 +212,22 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
         )
     tables, used = tables[:, :, kept], np.asarray(both.any(axis=1))
     over = over_agents(tables[:, used], _coefficients, draws)
-    by_task = np.stack([correlations(tables[0], tables[1], coefficient) for coefficient in COEFFICIENTS], axis=1)
-    rows = []
-    for coefficient, one, within in zip(COEFFICIENTS, over, task_intervals(by_task, **draws), strict=True):
-        rows.append(
-            ScorerAgreement(
-                metric=first.metric,
-                first=first.scorer,
-                second=second.scorer,
-                coefficient=coefficient,
-                value=one.value,
-                low=one.low,
-                high=one.high,
-                n_agents=int(kept.sum()),
-                n_tasks=one.n,
-                asked=len(keys),
-                used=int(both.sum()),
-                within_task=within.value,
-                within_low=None if within.low is None else max(-1.0, within.low),
-                within_high=None if within.high is None else min(1.0, within.high),
-                tasks_used=within.n,
-                level=one.level,
-                note=one.note,
-            )
+    by_task = task_intervals(_coefficients(*tables).T, **draws)
+    for coefficient, one, within in zip(COEFFICIENTS, over, by_task, strict=True):
+        yield ScorerAgreement(
+            **asdict(replace(one, n_tasks=one.n)),
+            metric=first.metric,
+            first=first.scorer,
+            second=second.scorer,
+            coefficient=coefficient,
+            n_agents=int(kept.sum()),
+            asked=len(keys),
+            used=int(both.sum()),
+            within_task=within.value,
+            within_low=None if within.low is None else max(-1.0, within.low),
+            within_high=None if within.high is None else min(1.0, within.high),
+            tasks_used=within.n,
         )
-    return rows
 
 
 def _coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -257,22 +236,21 @@ def _coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
 
 def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
     """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
-    both = ~(np.isnan(first) | np.isnan(second))
+    both = ~np.isnan(first + second)
+    count = both.sum(axis=1, keepdims=True)
     sides = []
     for table in (first, second):
         # levelled rows less their means, all 0 where they are alike
         scaled = levelled(np.where(both, table, np.nan), by_row=True)
-        deviation = scaled - np.nansum(scaled, axis=1, keepdims=True) / np.maximum(1, both.sum(axis=1, keepdims=True))
+        deviation = scaled - np.nansum(scaled, axis=1, keepdims=True) / np.maximum(1, count)
         flat = np.nan_to_num(np.abs(deviation)).max(axis=1, keepdims=True) <= 10.0**-DIGITS
         sides.append(np.where(flat & both, 0.0, deviation))
-    left, right = sides
     if coefficient == "pearson":
-        x, y = np.nan_to_num(left), np.nan_to_num(right)
+        x, y = map(np.nan_to_num, sides)
         found = np.full(len(first), np.nan)
         below = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
         np.divide((x * y).sum(axis=1), below, out=found, where=below > 0)
     else:
-        found = rank_correlations(left, right, "spearman" if coefficient == "spearman" else "kendall-b")
-    found[both.sum(axis=1) < FEWEST_AGENTS] = np.nan
-    clipped: FloatArray = np.clip(found, -1.0, 1.0)
+        found = rank_correlations(*sides, "spearman" if coefficient == "spearman" else "kendall-b")
+    clipped: FloatArray = np.where(count[:, 0] < FEWEST_AGENTS, np.nan, np.clip(found, -1.0, 1.0))
     return clipped

@@ -19,8 +19,9 @@ import numpy as np
 
 from goldless.errors import CapabilityError, UserError, nearest
 from goldless.judging.judges import find_judge
+from goldless.meta_evaluation.judges import draws_of
 from goldless.models.cache import default_journal
-from goldless.models.catalogue import is_local, open_model, unopened_identity
+from goldless.models.catalogue import open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
 from goldless.models.journal import CallPace, call_paces
 from goldless.models.usage import MILLION, Price, parse_price, price_of
@@ -34,7 +35,7 @@ from goldless.runs.options import Options
 from goldless.runs.plan import with_default_metrics
 from goldless.runs.review_evidence import named_reviewers, review_questions
 from goldless.runs.store import MADE_BY
-from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.bootstrap import task_intervals
 from goldless.studies import Study
 from goldless.user_metrics import USER_METRICS
 
@@ -63,10 +64,6 @@ class ScaledCost:
     seconds: float | None = None
     """None: not known."""
 
-    def times(self, by: float) -> ScaledCost:
-        usd, seconds = (None if one is None else one * by for one in (self.usd, self.seconds))
-        return replace(self, calls=self.calls * by, tokens=self.tokens * by, usd=usd, seconds=seconds)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
@@ -88,57 +85,10 @@ class Cost:
     """None: price unknown."""
     seconds: float | None = None
     """None: not known."""
-    unkept_calls: int = 0
-    """Calls without a reply to keep: probes and failed attempts, which do not grow with the tasks."""
-    unkept_tokens: int = 0
     growth: str = ""
     """Growth of the calls, in words."""
-    fixed: bool = False
-    """True if the cost does not depend on the number of tasks, as with a budget of calls."""
-    even: bool = False
-    """True if tokens are assumed equal on every task, so that an interval over tasks would be meaningless."""
-    pace: CallPace | None = None
-    """The model's calls in the journal."""
     scaled: ScaledCost | None = None
     """None: there is nothing to scale."""
-
-    @property
-    def row(self) -> dict[str, Any]:
-        row = {**write(self), "metric": ", ".join(self.metrics)}
-        scaled = self.scaled
-        if scaled is not None:
-            row |= {f"scaled_{name}": value for name, value in write(scaled).items()}
-            if scaled.tokens and scaled.tokens_low and scaled.tokens_high:
-                row |= {
-                    "share_low": scaled.tokens_low / scaled.tokens,
-                    "share_high": scaled.tokens_high / scaled.tokens,
-                }
-        return row
-
-
-TokensFrom = Literal["given", "estimated"]
-"""``given``: by the user. ``estimated``: from the text, at four characters per token."""
-PriceFrom = Literal["given", "price table", "on this machine", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewerCost:
-    """The cost of one reviewer's judgements."""
-
-    reviewer: str
-    judgements: int
-    """Number of judgements requested; with both orders each pair counts twice."""
-    tokens: float
-    """Input and output tokens of all judgements together."""
-    tokens_a_judgement: float
-    """Mean over the judgements."""
-    tokens_from: TokensFrom
-    input_usd_per_million: float | None
-    """None: price unknown."""
-    output_usd_per_million: float | None
-    price_from: PriceFrom
-    usd: float | None
-    """Of all judgements together; None: price unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +104,7 @@ class CostReport:
     level: float
     rows: tuple[Cost, ...]
     notes: tuple[str, ...]
-    reviewers: tuple[ReviewerCost, ...] = ()
-    """Cost of the reviewers' judgements."""
-    KEYS = ("study", "n_tasks", "n_agents", "tasks", "level", "rows", "notes", "total", "reviewers")
+    KEYS = ("*", "total")
 
     @property
     def total(self) -> ScaledCost | None:
@@ -173,10 +121,7 @@ class CostReport:
         yield from ()
 
     def tables(self) -> list[ReportTable]:
-        return [self.table(), self.scaled_table(), *([self.reviewer_table()] if self.reviewers else ())]
-
-    def table(self) -> ReportTable:
-        columns = (
+        here = (
             Column("metric", "metric", "name"),
             Column("part", "role", "name", ""),
             Column("model", "model", "name", wide=True),
@@ -187,38 +132,31 @@ class CostReport:
             Column("usd", "USD", "usd", "unknown"),
             Column("seconds", "time", "seconds", "?"),
         )
-        title = f"Cost on {self.study}: {self.n_tasks} tasks, {self.n_agents} agents"
-        return ReportTable(title, columns, tuple(row.row for row in self.rows))
-
-    def scaled_table(self) -> ReportTable:
-        interval = f"{self.level * 100:g}% interval"
-        columns = (
-            Column("metric", "metric", "name"),
-            Column("part", "role", "name", ""),
+        there = (
+            *here[:2],
             Column("scaled_calls", "calls", "large"),
             Column("scaled_tokens", "tokens", "large"),
             Column("scaled_usd", "USD", "usd", "unknown"),
-            Column("share_low share_high", interval, "shares", decimals=1),
+            Column("share_low share_high", f"{self.level * 100:g}% interval", "shares", decimals=1),
             Column("scaled_seconds", "time", "seconds", "?"),
             Column("scaled_tokens_low scaled_tokens_high", "tokens", "interval", decimals=0, wide=True),
             Column("scaled_usd_low scaled_usd_high", "USD", "interval", decimals=2, wide=True),
             Column("growth", "grows with", wide=True),
         )
-        title = f"The same on {self.tasks:,} similar tasks with {self.n_agents} agents"
-        return ReportTable(title, columns, tuple(row.row for row in self.rows))
-
-    def reviewer_table(self) -> ReportTable:
-        columns = (
-            Column("reviewer", "reviewer", "name"),
-            Column("judgements", "judgements", "count"),
-            Column("tokens_a_judgement", "tokens each", "count"),
-            Column("tokens_from", "token source"),
-            Column("input_usd_per_million", "USD/M in", "usd", "?"),
-            Column("output_usd_per_million", "out", "usd", "?"),
-            Column("price_from", "price source"),
-            Column("usd", "USD", "usd", "unknown", wide=True),
+        rows = []
+        for one in self.rows:
+            row = {**write(one), "metric": ", ".join(one.metrics)}
+            if (scaled := one.scaled) is not None:
+                row |= {f"scaled_{name}": value for name, value in write(scaled).items()}
+                if scaled.tokens and scaled.tokens_low and scaled.tokens_high:
+                    row["share_low"] = scaled.tokens_low / scaled.tokens
+                    row["share_high"] = scaled.tokens_high / scaled.tokens
+            rows.append(row)
+        titles = (
+            f"Cost on {self.study}: {self.n_tasks} tasks, {self.n_agents} agents",
+            f"The same on {self.tasks:,} similar tasks with {self.n_agents} agents",
         )
-        return ReportTable("Reviewers' judgements", columns, tuple(map(write, self.reviewers)))
+        return [ReportTable(title, columns, tuple(rows)) for title, columns in zip(titles, (here, there), strict=True)]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -233,33 +171,24 @@ async def find_costs(
     *,
     tasks: int = 10_000,
     runs: Sequence[Path | str] = (),
-    reviewers: Mapping[str, ReviewerCost] | None = None,
+    prices: Mapping[str, Price] | None = None,
+    tokens_a_judgement: float | None = None,
 ) -> CostReport:
     """The costs of the metrics and reviewers on the study, and on ``tasks`` tasks. Calls no model.
 
-    ``runs``: folders of runs and reviews of this study, whose spending is used instead of a plan. ``reviewers``: the
-    costs of their judgements, from ``reviewer_costs``.
+    ``runs``: folders of runs and reviews of this study, whose spending is used instead of a plan. ``prices``: by
+    reviewer, overriding the price table. ``tokens_a_judgement``: of reviewers; None: a quarter of the question's
+    characters and one for the verdict.
     """
-    options = with_default_metrics(study, options)
-    known = call_paces(options.journal or default_journal()) if runs else ()
-    paces = {identity.short: pace for identity, pace in known}
-    found = [row for folder in runs for row in _spent(study, Path(folder), options, paces)]
-    covered = {name for row in found for name in row.metrics}
-    notes: list[str] = []
-    if left := tuple(name for name in dict.fromkeys(options.metrics) if name not in covered):
-        planned, notes = await _planned(study, replace(options, metrics=left))
-        found += planned
-    judged = {} if reviewers is None else reviewers
-    for name, cost in judged.items():
-        row = Cost(metrics=(f"review[{options.scale}]",), part=name, model=name, source="estimated", usd=cost.usd)
-        growth, even = _growth(name, options, row.metrics[0]), cost.tokens_from == "given"
-        found.append(replace(row, calls=cost.judgements, tokens=round(cost.tokens), growth=growth, even=even))
-    n_tasks = study.n_tasks_with_peers
-    spread = {pairs: _spread(study, options, pairs=pairs) for pairs in (False, True)}
-    rows = tuple(replace(row, scaled=_scaled(row, n_tasks, tasks, spread["agents²" in row.growth])) for row in found)
-    notes += _notes(rows)
-    counts = n_tasks, len(study.agents), tasks
-    return CostReport(study.name, *counts, options.level, rows, tuple(notes), tuple(judged.values()))
+    costs = _Costs(study, with_default_metrics(study, options), tasks)
+    reviewing = list(costs.of_reviewers(prices or {}, tokens_a_judgement))
+    rows = [row for folder in runs for row in costs.spent(Path(folder))]
+    covered = {name for row in rows for name in row.metrics}
+    if left := tuple(name for name in dict.fromkeys(costs.options.metrics) if name not in covered):
+        rows += await costs.planned(left)
+    rows += reviewing
+    counts = costs.here, len(study.agents), tasks
+    return CostReport(study.name, *counts, options.level, tuple(rows), (*costs.notes, *_notes(rows)))
 
 
 def _notes(rows: Sequence[Cost]) -> Iterator[str]:
@@ -269,7 +198,7 @@ def _notes(rows: Sequence[Cost]) -> Iterator[str]:
     spent = [row for row in rows if row.source == "spent"]
     if any(row.reused for row in rows):
         yield "reused: from the journal, paid for before; costs on more tasks assume that every call is made again"
-    if any(row.unkept_calls for row in rows):
+    if spent:
         yield "calls without a reply to keep, such as probes, are not counted on more tasks"
     if any(len(row.metrics) > 1 for row in spent):
         yield "metrics of one run share evidence, so their spending is given together"
@@ -279,154 +208,182 @@ def _notes(rows: Sequence[Cost]) -> Iterator[str]:
         yield "time: the run's calls at the speed that the journal recorded for the model"
 
 
-# --- what runs have spent ------------------------------------------------------------------------------------------
+class _Costs:
+    """The rows of a report, and notes on them."""
 
+    def __init__(self, study: Study, options: Options, tasks: int) -> None:
+        self.study, self.options, self.tasks, self.here = study, options, tasks, study.n_tasks_with_peers
+        self.spread = {pairs: self._spread(pairs=pairs) for pairs in (False, True)}
+        self.notes: list[str] = []
 
-def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, CallPace]) -> Iterator[Cost]:
-    """The spending of a run or review, or of both, by model."""
-    run = RunFolder(folder)
-    board, review, noted = (run.required(name) for name in ("leaderboard", "review", "made_by"))
-    if (board is None and review is None) or noted is None:
-        raise UserError(
-            f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY}. "
-            "Write one with goldless score --out or goldless review --out"
-        )
-    made = {verb: one.spending for verb, one in run.made_by.made.items()}
-    sources: list[tuple[Sequence[Spending], tuple[str, ...], dict[str, str]]] = []
-    if run.leaderboard is not None and "score" in made:
-        models = {part: identity.short for part, identity in run.leaderboard.models.items()}
-        sources.append((made["score"], tuple(run.leaderboard.metrics), models))
-    if run.review is not None and "review" in made:
-        models = {reviewer.name: reviewer.model or "" for reviewer in run.review.reviewers}
-        sources.append((made["review"], (f"review[{run.review.scale}]",), models))
-    if not sources:
-        raise UserError(f"{folder}: {MADE_BY} cannot be read as that of a run or review. Run it again")
-    if any(one is not None and one.fingerprint != study.fingerprint for one in (run.leaderboard, run.review)):
-        raise UserError(
-            f"{folder} is a run of another study ({run.study_name}), or of this one before it was changed. Give runs "
-            f"of {study.name}, or leave it out to plan the cost"
-        )
-    for spending, metrics, models in sources:
-        if not spending:
-            yield Cost(metrics=metrics, part="", model="", source="no model", run=str(folder))
-        for row in spending:
-            played = [part for part, model in models.items() if model == row.model]
-            tokens = row.usage.input_tokens + row.usage.output_tokens
-            kept, pace = row.kept_usage or row.usage, paces.get(row.model)
-            yield Cost(
-                metrics=metrics,
-                part=", ".join(played) or "model",
-                model=row.model,
-                source="spent",
-                run=str(folder),
-                calls=row.calls,
-                reused=row.reused,
-                tokens=tokens,
-                usd=row.cost_usd,
-                seconds=None if pace is None or pace.seconds is None else pace.seconds / pace.calls * row.calls,
-                unkept_calls=0 if row.kept is None else row.calls - row.kept,
-                unkept_tokens=tokens - kept.input_tokens - kept.output_tokens,
-                growth="; ".join(dict.fromkeys(_growth(part, options, metrics[0]) for part in played)),
-                fixed=played == ["critic"] and options.budget_calls is not None,
-                pace=pace,
+    def _spread(self, *, pairs: bool) -> tuple[float, float] | None:
+        """The interval of the mean length of what is read on a task, as shares of that mean; None: too few tasks.
+
+        ``pairs``: every response is read with every other one; else each once.
+        """
+        read = []
+        for task, responses in self.study.with_peers():
+            times = len(responses) - 1 if pairs else 1
+            lengths = sum(len(response.text) for response in responses)
+            read.append(times * ((1 + pairs) * lengths + len(responses) * len(task.prompt or "")))
+        mean = float(np.mean(read)) if read else 0.0
+        if mean <= 0:
+            return None
+        (found,) = task_intervals(np.array(read, np.float64)[:, None] / mean, **draws_of(self.options))
+        return None if found.low is None or found.high is None else (max(0.0, found.low), found.high)
+
+    def _scaled(self, row: Cost, *, even: bool = False, times: float = 1.0) -> ScaledCost | None:
+        """The row on more tasks, ``times`` as many calls each; ``even``: tokens are assumed equal on every task."""
+        if not self.here:
+            return None
+        fixed = row.part == "critic" and self.options.budget_calls is not None
+        by = times * (1.0 if fixed else self.tasks / self.here)
+        usd, seconds = (None if one is None else one * by for one in (row.usd, row.seconds))
+        found = ScaledCost(self.tasks, row.calls * by, row.tokens * by, usd=usd, seconds=seconds)
+        spread = self.spread["agents²" in row.growth]
+        if spread is None or fixed or even:
+            return found
+        low, high = ({"tokens": found.tokens * share, "usd": None if usd is None else usd * share} for share in spread)
+        ends = {f"{name}_low": end for name, end in low.items()} | {f"{name}_high": end for name, end in high.items()}
+        return replace(found, **ends)
+
+    def _growth(self, part: str, metric: str) -> str:
+        """Growth of a part's calls with tasks and agents, in words."""
+        options, scale = self.options, metric.removeprefix("review[").removesuffix("]")
+        if metric != scale and part != "synopsis writer":
+            order = "in both orders" if options.orders == "both" else "once"
+            pairwise = find_judge(scale).pairwise
+            return f"tasks times agents² (every pair {order})" if pairwise else "tasks times agents"
+        chosen = options.peer_sample is not None or options.peers is not None
+        pairs = "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
+        if part == "scorer" or part.startswith("juror "):
+            return pairs
+        if part == "critic":
+            limited = options.budget_calls is not None
+            return "nothing: the budget limits the calls" if limited else f"{pairs} times (1 + shuffles)"
+        return "tasks times agents (each response once)" if part.startswith("rewriter") else "tasks"
+
+    def _free(self, metrics: tuple[str, ...], run: str | None = None) -> Cost:
+        nothing = ScaledCost(self.tasks, calls=0.0, tokens=0.0, usd=0.0)
+        return Cost(metrics=metrics, part="", model="", source="no model", run=run, scaled=nothing)
+
+    # --- what runs have spent
+
+    def spent(self, folder: Path) -> Iterator[Cost]:
+        """The spending of a run or review, or of both, by model."""
+        run = RunFolder(folder)
+        for name in ("leaderboard", "review", "made_by"):
+            run.required(name)
+        made, board, review = run.made_by.made, run.leaderboard, run.review
+        sources: list[tuple[Sequence[Spending], tuple[str, ...], dict[str, str]]] = []
+        if board is not None and "score" in made:
+            models = {part: identity.short for part, identity in board.models.items()}
+            sources.append((made["score"].spending, tuple(board.metrics), models))
+        if review is not None and "review" in made:
+            models = {reviewer.name: reviewer.model or "" for reviewer in review.reviewers}
+            sources.append((made["review"].spending, (f"review[{review.scale}]",), models))
+        if not sources:
+            raise UserError(
+                f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY} that tells "
+                "what they cost. Write one with goldless score --out or goldless review --out"
             )
+        if any(one is not None and one.fingerprint != self.study.fingerprint for one in (board, review)):
+            raise UserError(
+                f"{folder} is a run of another study ({run.study_name}), or of this one before it was changed. Give "
+                f"runs of {self.study.name}, or leave it out to plan the cost"
+            )
+        known = call_paces(self.options.journal or default_journal())
+        paces = {identity.short: pace for identity, pace in known}
+        for spending, metrics, models in sources:
+            if not spending:
+                yield self._free(metrics, str(folder))
+            for one in spending:
+                played = [part for part, model in models.items() if model == one.model]
+                growth = "; ".join(dict.fromkeys(self._growth(part, metrics[0]) for part in played))
+                row = Cost(metrics=metrics, part=", ".join(played) or "model", model=one.model, source="spent")
+                row = replace(row, run=str(folder), growth=growth)
+                yield self._spent_row(row, one, paces.get(one.model))
 
+    def _spent_row(self, row: Cost, spent: Spending, pace: CallPace | None) -> Cost:
+        """The row with what was spent; on more tasks, replies from the journal are asked for anew.
 
-# --- what is planned -----------------------------------------------------------------------------------------------
-
-
-async def _planned(study: Study, options: Options) -> tuple[list[Cost], list[str]]:
-    """The plan of each metric alone, as if the journal were empty, and notes on it."""
-    with tempfile.TemporaryDirectory() as aside:
-        plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
-    found: list[Cost] = []
-    asking = 0
-    for metric in options.chosen_metrics():
-        own = [row for row in plan.rows if row.metric == metric.name]
-        asking += bool(own)
-        for row in own:
-            cost = Cost(metrics=(metric.name,), part=row.part, model=row.model, source="planned", calls=row.calls)
-            growth = _growth(row.part, options, metric.name)
-            fixed = row.part == "critic" and options.budget_calls is not None
-            paid: dict[str, Any] = {"tokens": row.tokens, "usd": row.cost_usd, "seconds": row.seconds}
-            found.append(replace(cost, **paid, growth=growth, fixed=fixed))
-        if not own:  # what a custom metric asks cannot be seen
-            custom = metric.name.startswith(YOUR_OWN)
-            how: dict[str, Any] = {"source": "not known", "usd": None} if custom else {"source": "no model"}
-            found.append(Cost(metrics=(metric.name,), part="", model="", **how))
-    several = "planned metrics are counted separately; in one run, calls that they share are made once (goldless plan)"
-    return found, [*plan.notes, *[several] * (asking > 1)]
-
-
-def _growth(part: str, options: Options, metric: str) -> str:
-    """Growth of a part's calls with tasks and agents, in words."""
-    scale = metric.removeprefix("review[").removesuffix("]")
-    if metric != scale and part != "synopsis writer":
-        order = "in both orders" if options.orders == "both" else "once"
-        pairwise = find_judge(scale).pairwise
-        return f"tasks times agents² (every pair {order})" if pairwise else "tasks times agents"
-    chosen = options.peer_sample is not None or options.peers is not None
-    pairs = "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
-    if part == "scorer" or part.startswith("juror "):
-        return pairs
-    if part == "critic":
-        limited = options.budget_calls is not None
-        return "nothing: the budget limits the calls" if limited else f"{pairs} times (1 + shuffles)"
-    return "tasks times agents (each response once)" if part.startswith("rewriter") else "tasks"
-
-
-def reviewer_costs(
-    study: Study,
-    options: Options,
-    *,
-    prices: Mapping[str, Price] | None = None,
-    tokens_a_judgement: float | None = None,
-) -> dict[str, ReviewerCost]:
-    """The cost of asking the reviewers about everything, by reviewer. No model is called.
-
-    Tokens are those given, else a quarter of the question's characters and one for the verdict. ``prices``: by
-    reviewer, overriding the price table.
-    """
-    named, own_prices = named_reviewers(options.reviewers), prices or {}
-    if strange := [name for name in own_prices if name not in named]:
-        raise UserError(
-            f"a price is given for {', '.join(map(repr, strange))}, which is not a reviewer"
-            f"{nearest(strange[0], named) or '.'} Reviewers: {', '.join(named)}"
-        )
-    if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
-        raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000, or leave it out")
-    found = {}
-    scale = options.chosen_scale
-    texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}
-    prompts = {task.task: task.prompt for task, _ in study}
-    for name, given in named.items():
-        identity = _identity(given)
-        asked = review_questions(study, options, name, None if identity is None else identity.name)
-        judgements = len(asked)
-        if tokens_a_judgement is None:
-            read, written = 0.0, float(judgements)
-            described = options.descriptions.get(name, options.task_description)
-            for one in asked:
-                shown = texts[one.task, one.first], texts.get((one.task, one.second or ""))
-                messages = scale.messages(*shown, prompt=prompts[one.task], task_description=described)
-                read += sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
+        Such a reply costs what this run's calls cost or, where it made none, the model's others.
+        """
+        timed = None if pace is None or pace.seconds is None else pace.seconds / pace.calls
+        seconds = None if timed is None else timed * spent.calls
+        row = replace(row, calls=spent.calls, reused=spent.reused, usd=spent.cost_usd, seconds=seconds)
+        row = replace(row, tokens=spent.usage.input_tokens + spent.usage.output_tokens)
+        kept, usage = spent.calls if spent.kept is None else spent.kept, spent.kept_usage or spent.usage
+        if kept:  # without probes and failed attempts, which do not grow with the tasks
+            tokens = usage.input_tokens + usage.output_tokens
+            usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
+            base = replace(row, calls=kept, tokens=tokens, usd=usd, seconds=None if timed is None else timed * kept)
+        elif pace is not None:
+            base = replace(row, calls=pace.calls, tokens=pace.tokens, usd=pace.usd, seconds=pace.seconds)
         else:
-            written = min(1.0, tokens_a_judgement) * judgements
-            read = tokens_a_judgement * judgements - written
-        given_price: tuple[Price, PriceFrom] | None = (own_prices[name], "given") if name in own_prices else None
-        price, price_from = given_price or _price(identity, options)
-        found[name] = ReviewerCost(
-            reviewer=name,
-            judgements=judgements,
-            tokens=read + written,
-            tokens_a_judgement=(read + written) / judgements if judgements else 0.0,
-            tokens_from="estimated" if tokens_a_judgement is None else "given",
-            input_usd_per_million=None if price is None else price.input_usd,
-            output_usd_per_million=None if price is None else price.output_usd,
-            price_from=price_from,
-            usd=None if price is None else (read * price.input_usd + written * price.output_usd) / MILLION,
-        )
-    return found
+            return row
+        return replace(row, scaled=self._scaled(base, times=(kept + row.reused) / max(1, base.calls)))
+
+    # --- what is planned
+
+    async def planned(self, metrics: tuple[str, ...]) -> list[Cost]:
+        """The plan of each metric alone, as if the journal were empty."""
+        options = replace(self.options, metrics=metrics)
+        with tempfile.TemporaryDirectory() as aside:
+            plan = await plan_study(self.study, replace(options, journal=Path(aside) / "empty.sqlite"))
+        self.notes += plan.notes
+        found: list[Cost] = []
+        asking = {row.metric for row in plan.rows}
+        for name in (metric.name for metric in options.chosen_metrics()):
+            for row in (row for row in plan.rows if row.metric == name):
+                cost = Cost(metrics=(name,), part=row.part, model=row.model, source="planned", calls=row.calls)
+                paid: dict[str, Any] = {"tokens": row.tokens, "usd": row.cost_usd, "seconds": row.seconds}
+                cost = replace(cost, **paid, growth=self._growth(row.part, name))
+                found.append(replace(cost, scaled=self._scaled(cost)))
+            if name not in asking:  # what a custom metric asks cannot be seen
+                unseen = Cost(metrics=(name,), part="", model="", source="not known", usd=None)
+                found.append(unseen if name.startswith(YOUR_OWN) else self._free((name,)))
+        if len(asking) > 1:
+            self.notes.append(
+                "planned metrics are counted separately; in one run, calls that they share are made once (goldless "
+                "plan)"
+            )
+        return found
+
+    def of_reviewers(self, prices: Mapping[str, Price], tokens_a_judgement: float | None) -> Iterator[Cost]:
+        """The cost of asking each reviewer about everything."""
+        study, options, scale = self.study, self.options, self.options.chosen_scale
+        named = named_reviewers(options.reviewers)
+        if strange := [name for name in prices if name not in named]:
+            raise UserError(
+                f"a price is given for {', '.join(map(repr, strange))}, which is not a reviewer"
+                f"{nearest(strange[0], named) or '.'} Reviewers: {', '.join(named)}"
+            )
+        if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
+            raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000")
+        texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}
+        prompts = {task.task: task.prompt for task, _ in study}
+        metric = f"review[{options.scale}]"
+        for name, given in named.items():
+            identity = _identity(given)
+            asked = review_questions(self.study, self.options, name, None if identity is None else identity.name)
+            read, written = 0.0, float(len(asked))
+            if tokens_a_judgement is None:
+                described = options.descriptions.get(name, options.task_description)
+                for one in asked:
+                    shown = texts[one.task, one.first], texts.get((one.task, one.second or ""))
+                    messages = scale.messages(*shown, prompt=prompts[one.task], task_description=described)
+                    read += sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
+            else:
+                written *= min(1.0, tokens_a_judgement)
+                read = tokens_a_judgement * len(asked) - written
+            price = prices.get(name) or (Price(0.0, 0.0) if identity is None else price_of(identity) or options.price)
+            usd = None if price is None else (read * price.input_usd + written * price.output_usd) / MILLION
+            row = Cost(metrics=(metric,), part=name, model=name, source="estimated", calls=len(asked), usd=usd)
+            row = replace(row, tokens=round(read + written), growth=self._growth(name, metric))
+            yield replace(row, scaled=self._scaled(row, even=tokens_a_judgement is not None))
+            paid = "price unknown" if price is None else f"{price.input_usd:g} USD/M in, {price.output_usd:g} out"
+            self.notes.append(f"{name}: {(read + written) / max(1, len(asked)):,.0f} tokens a judgement, {paid}")
 
 
 def _identity(given: Any) -> ModelIdentity | None:
@@ -444,14 +401,6 @@ def _identity(given: Any) -> ModelIdentity | None:
     return identity
 
 
-def _price(identity: ModelIdentity | None, options: Options) -> tuple[Price | None, PriceFrom]:
-    if identity is None or is_local(identity):
-        return Price(0.0, 0.0), "on this machine"
-    if (price := price_of(identity)) is not None:
-        return price, "price table"
-    return options.price, "unknown" if options.price is None else "given"
-
-
 def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
     """Prices by reviewer from ``NAME=USD`` or ``NAME=IN,OUT``, in US dollars per million tokens."""
     found, problems = {}, []
@@ -467,48 +416,3 @@ def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
             f"got {', '.join(problems) or '=USD'}. Try gpt4=40 or open-model=0"
         )
     return found
-
-
-# --- more tasks ----------------------------------------------------------------------------------------------------
-
-
-def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | None) -> ScaledCost | None:
-    """The row on another number of tasks, replies from the journal asked for anew; None: nothing to reckon from.
-
-    A reply from the journal costs what this run's calls cost or, where it made none, the model's others.
-    """
-    if row.source == "no model":
-        return ScaledCost(tasks, calls=0.0, tokens=0.0, usd=0.0)
-    kept, tokens, pace = row.calls - row.unkept_calls, row.tokens - row.unkept_tokens, row.pace
-    if not n_tasks or row.source == "not known" or (row.source == "spent" and not kept and pace is None):
-        return None
-    if row.source == "spent" and not kept and pace is not None:
-        known = ScaledCost(tasks, pace.calls, pace.tokens, usd=pace.usd, seconds=pace.seconds)
-    else:
-        usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
-        seconds = None if row.seconds is None else row.seconds * kept / max(1, row.calls)
-        known = ScaledCost(tasks, kept, tokens, usd=usd, seconds=seconds)
-    whole = known.times((kept + row.reused) / max(1, known.calls))
-    found = whole.times(1.0 if row.fixed else tasks / n_tasks)
-    if spread is None or row.fixed or row.even:
-        return found
-    low, high = (found.times(share) for share in spread)
-    return replace(found, tokens_low=low.tokens, tokens_high=high.tokens, usd_low=low.usd, usd_high=high.usd)
-
-
-def _spread(study: Study, options: Options, *, pairs: bool) -> tuple[float, float] | None:
-    """The interval of the mean length of what is read on a task, as shares of that mean; None: too few tasks.
-
-    ``pairs``: every response is read with every other one; else each once.
-    """
-    read = []
-    for task, responses in study.with_peers():
-        times = len(responses) - 1 if pairs else 1
-        lengths = sum(len(response.text) for response in responses)
-        read.append(times * ((1 + pairs) * lengths + len(responses) * len(task.prompt or "")))
-    mean = float(np.mean(read)) if read else 0.0
-    if mean <= 0:
-        return None
-    draws: Draws = {"seed": options.seed, "resamples": options.resamples, "level": options.level}
-    (found,) = task_intervals(np.array(read, np.float64)[:, None] / mean, **draws)
-    return None if found.low is None or found.high is None else (max(0.0, found.low), found.high)

@@ -1,8 +1,10 @@
 """Judges of responses: a metric, a reviewer, a panel of reviewers, or external scores.
 
 All are compared with people, and tested for bias, in the same two ways: by their scores of single responses, and by
-their preferences between two responses to a task. External scores are files with the columns metric (optional: else
-the file's name), task, agent and score; a run's ``response_scores.csv`` has these columns.
+their votes on two responses to a task. Votes are one frame for reviewers, panels, metrics and people: judge, kind,
+task, low, high and vote; tasks and agents are numbers, the lower agent first; a vote is 1 for ``low``, 0 for ``high``,
+0.5 for neither, and null where it was requested but is missing. External scores are files with the columns metric
+(optional: else the file's name), task, agent and score; a run's ``response_scores.csv`` has these columns.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from goldless.arrays import BoolArray, FloatArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import (
@@ -134,6 +136,79 @@ def draws_of(options: Options) -> Draws:
     return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
 
 
+# --- votes -----------------------------------------------------------------------------------------------------------
+
+Orders = Literal["each", "together"]
+"""``each``: the two orders of a pair are separate verdicts. ``together``: one vote on both."""
+PAIR = ("task", "low", "high")
+
+
+def toward(vote: str) -> pl.Expr:
+    """The vote for high instead of low where ``turned`` is true."""
+    return pl.when("turned").then(1 - pl.col(vote)).otherwise(pl.col(vote))
+
+
+def people_votes(labels: PairLabels) -> pl.DataFrame:
+    """People's votes on each labelled pair."""
+    return _voted("people", "people", labels, (labels.sign + 1) / 2)
+
+
+def comparisons(table: PairJudgements, convention: Convention) -> pl.DataFrame:
+    """Every comparison that was requested: order 0 shows low first; value as given, and lean by the convention."""
+    who, pair, order = np.nonzero(table.asked)
+    lean = 2 * table.filled(convention)[who, pair, order] - 1
+    rows = {name: getattr(table, name)[pair] for name in PAIR} | {"order": order, "lean": lean}
+    names = pl.Series([table.reviewers[number] for number in who], dtype=pl.String)
+    found = pl.DataFrame({"judge": names, **rows, "value": table.value[who, pair, order]}, nan_to_null=True)
+    return found.with_columns(kind=pl.lit("reviewer"))
+
+
+def votes(judge: Judge) -> pl.DataFrame:
+    """One vote on each pair: of a reviewer the mean over the orders, if none is missing; of scores the higher one."""
+    if judge.compared is None or judge.kind == "panel":
+        return verdicts(judge, "together")
+    whole = pl.col("lean").null_count() == 0
+    rows = comparisons(judge.compared, judge.convention).group_by("judge", "kind", *PAIR, maintain_order=True)
+    return rows.agg(vote=pl.when(whole).then((pl.col("lean").sign().mean() + 1) / 2))
+
+
+def verdicts(judge: Judge, orders: Orders) -> pl.DataFrame:
+    """The decisions for low, high or neither: on both orders of a pair together, or on each alone."""
+    table = judge.compared
+    if table is None:
+        return _scored(judge)
+    found = []
+    for shown in ([True, False], [False, True]) if orders == "each" else ([True, True],):
+        asked = table.asked & np.array(shown)
+        one = replace(table, asked=asked, value=np.where(asked, table.value, np.nan))
+        voted = panel_verdicts(one, weights=judge.weights, convention=judge.convention)
+        found.append(_voted(judge.name, judge.kind, voted, voted.verdict).filter(voted.asked > 0))
+    return pl.concat(found)
+
+
+def _scored(judge: Judge) -> pl.DataFrame:
+    """The higher of two scores wins."""
+    table = judge.response_scores
+    task, agent = np.nonzero(table.asked > 0)
+    rows = pl.DataFrame({"task": task, "agent": agent, "score": table.score[task, agent]}, nan_to_null=True)
+    pairs = rows.join(rows, on="task", suffix="_high", maintain_order="left_right")
+    vote = ((pl.col("score") - pl.col("score_high")).sign() + 1) / 2
+    return pairs.filter(pl.col("agent") < pl.col("agent_high")).select(
+        pl.lit(judge.name).alias("judge"),
+        pl.lit(judge.kind).alias("kind"),
+        "task",
+        low="agent",
+        high="agent_high",
+        vote=vote if judge.convention == "default" else vote.fill_null(0.5),
+    )
+
+
+def _voted(name: str, kind: str, pairs: PairLabels | PanelVerdicts, vote: FloatArray | IntArray) -> pl.DataFrame:
+    rows = {column: getattr(pairs, column) for column in PAIR} | {"vote": vote}
+    named = [pl.lit(name).alias("judge"), pl.lit(kind).alias("kind")]
+    return pl.DataFrame(rows, nan_to_null=True).select(*named, *rows)
+
+
 # --- metrics -------------------------------------------------------------------------------------------------------
 
 
@@ -149,19 +224,18 @@ def scoring_judge(
 
 def metric_judges(evaluation: Evaluation | None, study: Study, *, only_asked: bool = False) -> list[Judge]:
     """Computed metrics as judges, by their response scores; ``only_asked``: without responses that have no pair."""
-    names = {"tasks": study.tasks, "agents": agent_names(study)}
-    return [
-        scoring_judge(name, "metric", response_scores(one, only_asked=only_asked), signature=one.signature, **names)
-        for name, one in ({} if evaluation is None else evaluation.outcomes).items()
-    ]
+    found = []
+    for name, one in ({} if evaluation is None else evaluation.outcomes).items():
+        rows = response_scores(replace(one, responses=one.responses.filter(pl.col("asked") > 0)) if only_asked else one)
+        names = {"tasks": study.tasks, "agents": agent_names(study)}
+        found.append(scoring_judge(name, "metric", rows, signature=one.signature, **names))
+    return found
 
 
-def response_scores(
-    results: MetricScores | MetricOutcome, *, only_asked: bool = False
-) -> dict[tuple[str, str], float | None]:
-    """The score of each response; ``only_asked``: only responses with at least one pair to score."""
-    rows = results.responses.filter(pl.col("asked") > 0) if only_asked else results.responses
-    return {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").iter_rows()}
+def response_scores(results: MetricScores | MetricOutcome) -> dict[tuple[str, str], float | None]:
+    """The score of each response."""
+    rows = results.responses.select("task", "agent", "score")
+    return {(task, agent): score for task, agent, score in rows.iter_rows()}
 
 
 def score_arrays(scores: Scores, *, tasks: Sequence[str], agents: Sequence[str]) -> tuple[FloatArray, BoolArray]:
@@ -361,25 +435,18 @@ def run_scores(run: RunFolder) -> list[ScoredBy]:
 
 
 def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = ()) -> list[ScoredBy]:
-    """The scores of several runs of one study, each under the name of its folder. Reports all problems at once.
-
-    ``metrics``: those to compare; empty: all.
-    """
+    """The scores of several runs of one study, each under the name of its folder; ``metrics``: empty for all."""
     paths = [Path(folder) for folder in folders]
-    problems = [
-        f"{path} is not a run folder: it has no {' and no '.join(lacking)}. "
-        f"Write one with goldless score STUDY --out {path}"
-        for path in paths
-        if (lacking := [name for name in (SCORES, "leaderboard.json") if not (path / name).is_file()])
-    ]
-    if len({path.resolve() for path in paths}) < len(paths):
-        problems.append("run folders must be different, got one twice")
-    if len(paths) < 2:
-        problems.append(
-            f"at least two run folders are needed, got {len(paths)}. Give another, or one study with two scorers"
+    without = [str(path) for path in paths if not (path / SCORES).is_file()]
+    if without:
+        raise UserError(
+            f"{', '.join(without)}: not a run folder with {SCORES}. Write one with goldless score STUDY --out FOLDER"
         )
-    if problems:
-        raise UserError("\n".join(problems))
+    if len({path.resolve() for path in paths}) < max(2, len(paths)):
+        raise UserError(
+            f"two or more different run folders are needed, got {', '.join(map(str, paths))}. Give another, or one "
+            "study with two scorers"
+        )
     unlike = len({path.name for path in paths}) == len(paths)
     runs = [RunFolder(path, path.name if unlike else str(path)) for path in paths]
     for run in runs:
@@ -391,8 +458,7 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
         )
     found = [scored for run in runs for scored in run_scores(run)]
     known = list(dict.fromkeys(scored.metric for scored in found))
-    strange = [metric for metric in metrics if metric not in known]
-    if strange:
+    if strange := [metric for metric in metrics if metric not in known]:
         raise UserError(
             f"no run has {', '.join(map(repr, strange))}{nearest(strange[0], known) or '.'} "
             f"Metrics in the runs: {', '.join(known)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from goldless.meta_evaluation.agreement import Agreement
@@ -21,19 +21,22 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import Estimate
 
-Look = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""The fields of a row's ``IntervalRow`` besides its name, value and ends."""
+RATED = {
+    "pass": {"shape": "dot", "tone": "blue", "sign": "✓\u00a0pass"},
+    "fail": {"shape": "cross", "tone": "vermilion", "sign": "✕\u00a0fail"},
+    "not shown": {"shape": "ring", "tone": "muted", "sign": "○\u00a0not\u00a0shown"},
+}
+GROUPS = {"fall": "Content removed: the score must fall", "not rise": "Superficial changes: the score must not rise"}
 
 
 def _drawn(
     slug: str,
     table: ReportTable,
     columns: tuple[str, str],
-    *,
-    said: Iterable[Said],
     caption: tuple[blocks.Inline, ...],
+    said: Iterable[Said],
+    *,
     prefix: str = "",
-    look: Look = lambda _: {},
     rows: Iterable[Mapping[str, Any]] | None = None,
     **plot: Any,
 ) -> Block:
@@ -45,7 +48,7 @@ def _drawn(
     lines = [
         IntervalRow(
             *(str(row[key]), row[value], row.get(f"{prefix}low"), row.get(f"{prefix}high")),
-            **{"aside": numeral(row[value], absent=""), **look(row)},
+            **{"aside": numeral(row[value], absent="", signed=row.get("neutral") == 0.0), **_look(row)},
         )
         for row in (table.rows if rows is None else rows)
     ]
@@ -54,20 +57,36 @@ def _drawn(
     return figure(slug, table.title, caption, drawn, [result_table(table)], finding=finding)
 
 
+def _look(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The look of a rated metric, a biased or fair judge, a judge of some kind, or a coefficient of two scorers."""
+    if "rating" in row:
+        how: dict[str, Any] = dict(RATED[row["rating"]])
+        aside = f"{numeral(row['smd'], 2, signed=True, absent='')} {how.pop('sign')}"
+        hint = f"{row['perturbation']}: {row['rating']}, {row['reason'] or row['note'] or ''}"
+        return {**how, "aside": aside, "group": GROUPS[row["must"]], "hint": hint}
+    if "shown" in row:
+        tone = "vermilion" if row["shown"] else "blue" if row["neutral"] is not None else "muted"
+        return {"shape": "dot" if row["shown"] else "ring", "tone": tone}
+    if "kind" in row:
+        ours = row["kind"] in {"reviewer", "panel"}
+        return {"shape": "dot" if ours else "square", "tone": "blue" if ours else "green", "hint": row["kind"]}
+    return {"group": f"{row['metric']}: {label(row['scorers'])}"} if "scorers" in row else {}
+
+
 @section("agreement", "Agreement with people")
 def agreement_section(run: RunFolder) -> Iterator[Block]:
     """Accuracy on decided pairs and rank correlation, and how far people agree with each other."""
     found: Agreement | None = run.others.get("agreement")
-    for one in found.criteria if found is not None else ():
-        level = found.level if found is not None else 0.0
+    for one in () if found is None else found.criteria:
+        level = 0.0 if found is None else found.level
         accuracy, *others = one.tables(level)
         caption = (
             f"Share of pairs where a judge prefers the same response as people do, with {percent(level)} intervals; a "
             "tie counts as one half, and 0.5 is chance. Blue dots are reviewers and their panel, green squares metrics."
         )
         band, told = _ceiling(one.ceiling.accuracy)
-        shown: dict[str, Any] = {"caption": (caption, *told), "said": one.findings(), "look": _judge_look, "band": band}
-        yield _drawn("accuracy", accuracy, ("judge", "accuracy"), axis="accuracy", reference=0.5, **shown)
+        plot: dict[str, Any] = {"axis": "accuracy", "reference": 0.5, "band": band}
+        yield _drawn("accuracy", accuracy, ("judge", "accuracy"), (caption, *told), one.findings(), **plot)
         details: list[Block] = []
         if any(judge.correlations for judge in one.judges):
             correlation = others.pop(0)
@@ -76,10 +95,11 @@ def agreement_section(run: RunFolder) -> Iterator[Block]:
             rows.sort(key=lambda row: -(row["spearman"] or -2.0))
             band, told = _ceiling(one.ceiling.spearman)
             caption = f" over the responses to a task, averaged over tasks, with {percent(level)} intervals."
-            shown |= {"caption": (term("spearman", "Spearman's coefficient"), caption, *told), "band": band}
-            shown |= {"axis": "Spearman, mean over tasks", "prefix": "spearman_", "reference": 0.0, "rows": rows}
-            shown["said"] = [(f"{label(rows[0]['judge'])} is first with {numeral(rows[0]['spearman'])}.",)]
-            details.append(_drawn("correlation", correlation, ("judge", "spearman"), **shown))
+            plot = {"axis": "Spearman, mean over tasks", "reference": 0.0, "band": band, "rows": rows}
+            said = [(f"{label(rows[0]['judge'])} is first with {numeral(rows[0]['spearman'])}.",)]
+            read = (term("spearman", "Spearman's coefficient"), caption, *told)
+            columns = ("judge", "spearman")
+            details.append(_drawn("correlation", correlation, columns, read, said, prefix="spearman_", **plot))
         alpha = words("How well people agree with each other: ", term("alpha", "Krippendorff's alpha"), ", and below.")
         details += [alpha, *map(result_table, others)]
         yield fold("Rank correlations, agreement between people, and which judge exceeds which", details)
@@ -94,35 +114,21 @@ def _ceiling(found: Estimate | None) -> tuple[Band | None, tuple[blocks.Inline, 
     return Band(found.low, found.high, "one person vs the others", found.value), said
 
 
-def _judge_look(row: Mapping[str, Any]) -> dict[str, Any]:
-    ours = row["kind"] in {"reviewer", "panel"}
-    return {"shape": "dot" if ours else "square", "tone": "blue" if ours else "green", "hint": row["kind"]}
-
-
 @section("calibration", "Agents on the people's scale")
 def calibration_section(run: RunFolder) -> Iterator[Block]:
     """Means estimated from few labels."""
     found: Calibration | None = run.others.get("calibration")
     if found is None:
         return
-    by = ", ".join(found.proxies) or "nothing"
     done = f"{found.labelled:,} of {plural(found.tasks, 'task')} are labelled"
-    yield words(f"{done}; {by} predicts the labels of the others.")
+    yield words(f"{done}; {', '.join(found.proxies) or 'nothing'} predicts the labels of the others.")
     tables = found.tables()
     if found.agents:
         caption = (f"Mean label over all tasks, with {percent(found.level)} intervals.",)
-        shown: dict[str, Any] = {"axis": "mean label", "said": found.findings(), "caption": caption}
-        yield _drawn("calibration", tables.pop(0), ("agent", "mean"), **shown)
+        columns = ("agent", "mean")
+        yield _drawn("calibration", tables.pop(0), columns, caption, found.findings(), axis="mean label")
     yield from map(result_table, tables)
     yield from remarks(found.notes)
-
-
-DRAWN = {
-    "pass": {"shape": "dot", "tone": "blue", "sign": "✓\u00a0pass"},
-    "fail": {"shape": "cross", "tone": "vermilion", "sign": "✕\u00a0fail"},
-    "not shown": {"shape": "ring", "tone": "muted", "sign": "○\u00a0not\u00a0shown"},
-}
-GROUPS = {"fall": "Content removed: the score must fall", "not rise": "Superficial changes: the score must not rise"}
 
 
 @section("crash-test", "Crash test of the metrics")
@@ -150,13 +156,6 @@ def crash_section(run: RunFolder) -> Iterator[Block]:
         yield blocks.table("Missing in the crash test", columns, rows)
 
 
-def _crash_look(row: Mapping[str, Any]) -> dict[str, Any]:
-    how = dict(DRAWN[row["rating"]])
-    aside = f"{numeral(row['smd'], 2, signed=True, absent='')} {how.pop('sign')}"
-    hint = f"{row['perturbation']}: {row['rating']}, {row['reason'] or row['note'] or ''}"
-    return {**how, "aside": aside, "group": GROUPS[row["must"]], "hint": hint}
-
-
 def _crash_figure(metric: str, test: CrashTest) -> Block:
     table = test.table(metric)
     caption = (
@@ -168,14 +167,13 @@ def _crash_figure(metric: str, test: CrashTest) -> Block:
         "crash-test",
         table,
         ("perturbation", "smd"),
+        (term("smd", "Standardised mean difference"), caption),
+        [(f"{label(metric)} fails {', '.join(failed) or 'no test'}.",)],
         prefix="smd_",
+        rows=sorted(table.rows, key=lambda row: list(GROUPS).index(str(row["must"]))),
         axis="standardised mean difference: lower after the change ← 0 → higher",
-        caption=(term("smd", "Standardised mean difference"), caption),
-        said=[(f"{label(metric)} fails {', '.join(failed) or 'no test'}.",)],
         reference=0.0,
         band=Band(-test.margin, test.margin) if test.margin > 0 else None,
-        look=_crash_look,
-        rows=sorted(table.rows, key=lambda row: list(GROUPS).index(str(row["must"]))),
     )
 
 
@@ -189,9 +187,9 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
     yield from _matrix(found)
     for bias in dict.fromkeys(row.bias for row in found.rows):
         rows = found.of(bias)
-        figures: list[Block] = [_bias_figure(table, found) for table in found.measure_tables(rows)]
-        if bias == "self-preference" and len(found.gaps) > 2:
-            figures += [words("The ", term("gap", "preference gap"), " of every two:"), result_table(found.gap_table())]
+        figures: list[Block] = [_bias_figure(table, found.level) for table in found.measure_tables(rows)]
+        if bias == "self-preference":
+            figures.insert(0, words("The ", term("gap", "preference gap"), " of every two:"))
         yield fold(f"{bias.capitalize()} in detail", [*figures, *remarks([STAR] * any(row.shown for row in rows))])
     if found.unavailable:
         yield result_table(found.unavailable_table())
@@ -214,27 +212,15 @@ def _matrix(found: BiasReport) -> Iterator[Block]:
         yield blocks.table("● The interval excludes the value of an unbiased judge", columns, ordered)
 
 
-def _bias_figure(table: ReportTable, found: BiasReport) -> Block:
+def _bias_figure(table: ReportTable, level: float) -> Block:
     neutral: Any = table.rows[0]["neutral"]
     unknown = " Where the better response may also be the longer one, what an unbiased judge would do is not known."
-
-    def look(row: Mapping[str, Any]) -> dict[str, Any]:
-        tone = "vermilion" if row["shown"] else "blue" if neutral is not None else "muted"
-        aside = numeral(row["value"], absent="", signed=neutral == 0.0)
-        return {"shape": "dot" if row["shown"] else "ring", "tone": tone, "aside": aside}
-
-    caption = f"With {percent(found.level)} intervals. Dot: significant bias; ring: not significant, or undecidable."
+    caption = f"With {percent(level)} intervals. Dot: significant bias; ring: not significant, or undecidable."
+    read = (caption, unknown if neutral is None else " The line marks an unbiased judge.")
     shown = sum(bool(row["shown"]) for row in table.rows)
-    return _drawn(
-        "bias",
-        table,
-        ("judge", "value"),
-        axis="difference of shares" if neutral == 0.0 else "share",
-        caption=(caption, unknown if neutral is None else " The line marks an unbiased judge."),
-        said=[(f"{shown} of {len(table.rows)} numbers show a bias.",)],
-        reference=neutral,
-        look=look,
-    )
+    said = [(f"{shown} of {len(table.rows)} numbers show a bias.",)]
+    axis = "difference of shares" if neutral == 0.0 else "share"
+    return _drawn("bias", table, ("judge", "value"), read, said, axis=axis, reference=neutral)
 
 
 @section("cost", "Cost")
@@ -250,10 +236,8 @@ def cost_section(run: RunFolder) -> Iterator[Block]:
 def consistency_section(run: RunFolder) -> Iterator[Block]:
     """Correlations of agents' scores under two scorers."""
     found: Consistency | None = run.others.get("consistency")
-    if found is None:
-        return
-    said = f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals."
-    shown: dict[str, Any] = {"axis": "correlation", "reference": 0.0, "said": found.findings(), "caption": (said,)}
-    shown["look"] = lambda row: {"group": f"{row['metric']}: {label(row['scorers'])}"}
-    yield _drawn("consistency", found.table(), ("coefficient", "value"), **shown)
-    yield from remarks(found.notes)
+    if found is not None:
+        said = f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals."
+        plot: dict[str, Any] = {"axis": "correlation", "reference": 0.0}
+        yield _drawn("consistency", found.table(), ("coefficient", "value"), (said,), found.findings(), **plot)
+        yield from remarks(found.notes)

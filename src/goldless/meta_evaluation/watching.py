@@ -29,12 +29,10 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
-from goldless.statistics.bootstrap import check_seed
 from goldless.statistics.change_evidence import Values, change_evidence
 from goldless.statistics.deciding import check_alpha
 from goldless.studies import Study
 from goldless.studies.checking import Cells, all_at_once
-from goldless.studies.tables import ALLOWED, is_table
 
 FIRST_REPEATS = 4
 """Number of times the anchors are asked on the first occasion."""
@@ -163,7 +161,6 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
     try:
         known = read(Watched, json.loads((folder / WATCH).read_bytes()))
         check_alpha(known.alpha)
-        check_seed(known.seed)
         path = folder / OCCASIONS
         lines = path.read_bytes().splitlines() if path.is_file() else []
         return known, [read(Occasion, json.loads(line)) for line in lines if line.strip()]
@@ -182,8 +179,16 @@ def add_occasion(folder: Path, known: Sequence[Occasion], new: Occasion) -> None
         write_text(folder / OCCASIONS, "".join(lines))
 
 
-def _check_same(folder: Path, known: Watched, given: Watched) -> None:
-    """Refuse anchors, a judge or a rate of false alarms other than those of the first occasion."""
+def _same_watch(folder: Path, given: Watched) -> tuple[Watched, list[Occasion]]:
+    """The watch of the folder, started if it is new; others than those of the first occasion are refused."""
+    known, occasions = read_watch(folder)
+    if known is None:
+        try_writing(folder, "Choose another folder")
+        with alone(folder):
+            if any(folder.iterdir()):
+                raise UserError(f"{folder} has other files. Give a new folder to a watch")
+            write_text(folder / WATCH, json.dumps(write(given), ensure_ascii=False, indent=2) + "\n")
+        return given, []
     was, now = ({"anchors": one.fingerprint[:8], "--alpha": f"{one.alpha:g}", **one.judge} for one in (known, given))
     for name in {**was, **now}:
         if was.get(name) != now.get(name):
@@ -191,18 +196,17 @@ def _check_same(folder: Path, known: Watched, given: Watched) -> None:
                 f"{folder} watches {name} {was.get(name, 'none')}, got {now.get(name, 'none')}. Give the same as "
                 "on the first occasion, or start another watch in a new folder"
             )
+    return known, occasions
 
 
 # --- the system's stream ---------------------------------------------------------------------------------------------
 
 
-def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[Numbers, str]:
+def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[Numbers, str | None]:
     """The scores of a file or run folder by response, and its hash. A file given before is refused."""
     path = path / SCORES if path.is_dir() else path
-    if not is_table(path):
-        raise UserError(f"{path}: no such file of scores; {ALLOWED}")
-    content = hashlib.sha256(path.read_bytes()).hexdigest()
-    if before := next((one.number for one in known if one.stream_hash == content), None):
+    content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    if content and (before := next((one.number for one in known if one.stream_hash == content), None)):
         raise UserError(f"{path}: the same scores were given on occasion {before}. Give those since then")
     names = ("metric", "task", "agent")
     columns: dict[str, Cells] = {**dict.fromkeys(names, "optional_name"), "score": "optional_number"}
@@ -215,8 +219,9 @@ def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[Numbers, str]:
         if not len(rows) and not check.broken:
             check.add("no scores. The columns are score and, where they recur, task and agent")
     item = pl.concat_str("task", "agent", separator=" / ", ignore_nulls=True).alias("item")
-    found = rows.group_by(item, maintain_order=True).agg("score")
-    return {name: tuple(scores) for name, scores in found.iter_rows()}, content
+    return {
+        name: tuple(scores) for name, scores in rows.group_by(item, maintain_order=True).agg("score").rows()
+    }, content
 
 
 def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
@@ -237,8 +242,7 @@ def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
     return [dict(one.stream) for one in occasions], "its own earlier scores"
 
 
-Asked = tuple[dict[str, float | None], str, int, tuple[Spending, ...]]
-"""The value of each item, who gave it, how many calls are open, and what they cost."""
+# --- asking ----------------------------------------------------------------------------------------------------------
 
 
 async def watch(
@@ -262,43 +266,33 @@ async def watch(
     folder = Path(folder)
     check_alpha(alpha)
     judge = _judge(options)
-    known, occasions = read_watch(folder)
     given = Watched(anchors.name, anchors.fingerprint, judge, alpha, options.seed, uuid.uuid4().hex)
-    if known is None:
-        try_writing(folder, "Choose another folder")
-        with alone(folder):
-            if any(folder.iterdir()):
-                raise UserError(f"{folder} has other files. Give a new folder to a watch")
-            write_text(folder / WATCH, json.dumps(write(given), ensure_ascii=False, indent=2) + "\n")
-        known = given
-    _check_same(folder, known, given)
+    known, occasions = _same_watch(folder, given)
     scores, stream_hash = ({}, None) if stream is None else _read_stream(Path(stream), occasions)
     number = len(occasions) + 1
-    fresh = restart or not occasions
-    times = repeats or (FIRST_REPEATS if fresh else 1)
+    times = repeats or (FIRST_REPEATS if restart or not occasions else 1)
     asked = [
         await _ask(anchors, replace(options, occasion=f"{known.id}/{number}/{turn}"), judge) for turn in range(times)
     ]
-    given_values, models, left, costs = zip(*asked, strict=True)
-    spending = tuple(row for some in costs for row in some)
-    if sum(left):
-        return replace(_report(folder, known, occasions, guard), open=sum(left), spending=spending)
-    model = models[0]
+    spending = tuple(row for _, _, _, costs in asked for row in costs)
+    if left := sum(still_open for _, _, still_open, _ in asked):
+        return replace(_report(folder, known, occasions, guard), open=left, spending=spending)
+    model = asked[0][1]
     if occasions and occasions[-1].model != model:
         raise UserError(
             f"{folder} watches {occasions[-1].model}, but the model now reports itself as {model}: it is known to have "
             "changed. Start another watch in a new folder"
         )
-    values = {item: [one.get(item) for one in given_values] for item in given_values[0]}
-    missing = sum(value is None for one in given_values for value in one.values())
-    heard = {item: tuple(value for value in some if value is not None) for item, some in values.items()}
-    kept = {item: some for item, some in heard.items() if some}
-    if not kept:
+    given_values = [pair for values, *_ in asked for pair in values.items()]
+    rows = pl.DataFrame(given_values, {"item": pl.String, "value": pl.Float64}, orient="row")
+    heard = rows.drop_nulls().group_by("item", maintain_order=True).agg("value")
+    if not len(heard):
         raise MetricError(
             f"{model} gave no value to any anchor, so the occasion is not added. Run goldless doctor on it"
         )
+    values = {item: tuple(some) for item, some in heard.iter_rows()}
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    new = Occasion(number, now, model, kept, missing, dict(scores), stream_hash, restart)
+    new = Occasion(number, now, model, values, rows["value"].null_count(), dict(scores), stream_hash, restart)
     report = _report(folder, known, [*occasions, new], guard)  # a stream that does not fit is refused before it is kept
     add_occasion(folder, occasions, new)
     told = [note] if (note := _from_people(anchors, [*occasions, new])) else []
@@ -313,42 +307,36 @@ def watched(folder: Path | str, *, guard: int = GUARD) -> WatchReport:
     return _report(Path(folder), known, occasions, guard)
 
 
-# --- asking ----------------------------------------------------------------------------------------------------------
-
-
 def _judge(options: Options) -> dict[str, str]:
     """The way the anchors are asked, as the folder keeps it. Refuses what cannot be watched, before any call."""
     if options.recorded:
         raise UserError("--recorded asks no model, so there is nothing to watch")
-    wording: dict[str, str] = {"verdicts": options.verdicts}
-    if options.task_description:
-        wording["task description"] = options.task_description
-    if options.reviewers:
-        check_review_options(options)
-        given = options.reviewers
-        names = [f"{n}={m}" for n, m in given.items()] if isinstance(given, Mapping) else [*map(_name, given)]
-        if len(names) > 1:
-            raise UserError(f"one reviewer can be watched at a time, got {len(names)}. Start a watch for each")
-        if not options.metrics or tuple(options.metrics) == (DEFAULT_METRICS,):
-            return {"reviewer": names[0], "scale": options.scale, **wording}
+    chosen = () if tuple(options.metrics) == (DEFAULT_METRICS,) else tuple(options.metrics)
+    given = options.reviewers
+    names = [f"{n}={m}" for n, m in given.items()] if isinstance(given, Mapping) else [*map(_name, given)]
+    if chosen and names:
         raise UserError("--metric and --reviewers exclude each other: watch a scorer or a reviewer")
-    if tuple(options.metrics) in {(), (DEFAULT_METRICS,)}:
+    if not chosen and not names:
         raise UserError("name what to watch: --reviewers MODEL --scale 5-level, or --metric gem-raw --scorer MODEL")
-    metrics = check_options(options)
-    if len(metrics) > 1:
-        raise UserError(f"one metric can be watched at a time, got {len(metrics)}. Start a watch for each")
-    needs = metrics[0].needs
-    if needs.logprobs is None and needs.verdicts is None:
-        raise MetricError(f"{metrics[0].name} asks no model, so there is nothing to watch. Try gem-raw")
-    found = {
-        "metric": metrics[0].name,
-        "scorer": _name(options.scorer) if needs.logprobs is not None else "",
-        "critic": _name(options.critic) if needs.verdicts is not None else "",
-        "template": ",".join(template.name for template in options.chosen_templates()),
-        "peers": ",".join(options.peers or ()),
-        "peer sample": str(options.peer_sample or ""),
-        **wording,
-    }
+    if len(chosen or names) > 1:
+        what = "metric" if chosen else "reviewer"
+        raise UserError(f"one {what} can be watched at a time, got {len(chosen or names)}. Start a watch for each")
+    if names:
+        check_review_options(options)
+        found = {"reviewer": names[0], "scale": options.scale}
+    else:
+        (metric,) = check_options(options)
+        if metric.needs.logprobs is None and metric.needs.verdicts is None:
+            raise MetricError(f"{metric.name} asks no model, so there is nothing to watch. Try gem-raw")
+        found = {
+            "metric": metric.name,
+            "scorer": _name(options.scorer) if metric.needs.logprobs is not None else "",
+            "critic": _name(options.critic) if metric.needs.verdicts is not None else "",
+            "template": ",".join(template.name for template in options.chosen_templates()),
+            "peers": ",".join(options.peers or ()),
+            "peer sample": str(options.peer_sample or ""),
+        }
+    found |= {"verdicts": options.verdicts, "task description": options.task_description or ""}
     return {name: value for name, value in found.items() if value}
 
 
@@ -356,17 +344,20 @@ def _name(model: Any) -> str:
     return model if isinstance(model, str) else str(model.identity.short)
 
 
-async def _ask(anchors: Study, options: Options, judge: Mapping[str, str]) -> Asked:
-    """Each item is a rating, a preference over both orders, or the mean score of a task."""
+async def _ask(
+    anchors: Study, options: Options, judge: Mapping[str, str]
+) -> tuple[dict[str, float | None], str, int, tuple[Spending, ...]]:
+    """The value of each item, who gave it, how many calls are open, and what they cost.
+
+    An item is a rating, a preference over both orders, or the mean score of a task.
+    """
     study = anchors.without_recorded(except_=KEPT)
     if "metric" in judge:
         scored = await score_study(study, options)
-        means = (
-            scored.scores[judge["metric"]]
-            .responses.group_by(pl.col("task").cast(pl.String))
-            .agg(pl.col("score").mean())
+        rows = scored.scores[judge["metric"]].responses.group_by(pl.col("task").cast(pl.String))
+        values: dict[str, float | None] = dict.fromkeys(study.tasks) | dict(
+            rows.agg(pl.col("score").mean()).iter_rows()
         )
-        values: dict[str, float | None] = dict.fromkeys(study.tasks) | dict(means.iter_rows())
         models = dict.fromkeys(model.identity.short for model in scored.collected.models.values())
         return values, ", ".join(models), scored.evidence.open, scored.spending
     review = await review_study(study, replace(options, exams=("none",), own_family=True))
@@ -376,9 +367,9 @@ async def _ask(anchors: Study, options: Options, judge: Mapping[str, str]) -> As
     pair = pl.format("{} / {}, {}", "task", pl.min_horizontal(first, second), pl.max_horizontal(first, second))
     item = pl.when(first.is_null()).then(pl.format("{} / {}", "task", "agent")).otherwise(pair).alias("item")
     turned = pl.when(first > second).then(1 - value).otherwise(value)
-    rows = review.judgements.with_columns(pl.col("task", "agent", "first", "second").cast(pl.String))
+    judgements = review.judgements.with_columns(pl.col("task", "agent", "first", "second").cast(pl.String))
     mean = pl.when(value.null_count() == 0).then(turned.mean())
-    judged = rows.group_by(item, maintain_order=True).agg(mean.alias("value"))
+    judged = judgements.group_by(item, maintain_order=True).agg(mean.alias("value"))
     return dict(judged.iter_rows()), names, review.open, review.spending
 
 
@@ -389,9 +380,8 @@ def _report(folder: Path, known: Watched, occasions: Sequence[Occasion], guard: 
     start = max((place for place, one in enumerate(occasions) if one.restart), default=0)
     since = occasions[start:]
     streams, among = _stream_values(since)
-    anchors = [one.anchors for one in since]
     rows = [
-        *_process("judge (anchors)", known, since, anchors, seed=known.seed),
+        *_process("judge (anchors)", known, since, [one.anchors for one in since], seed=known.seed),
         *_process("system (stream)", known, since, streams, seed=known.seed + 1),
     ]
     who, verdict = _who(rows, len(occasions), guard)
@@ -400,33 +390,20 @@ def _report(folder: Path, known: Watched, occasions: Sequence[Occasion], guard: 
         notes.append(f"A score of the stream is compared with {among}. Each process has its own false-alarm rate.")
     if since and since[-1].missing:
         notes.append(f"{since[-1].missing} anchors have no value this time, such as replies that could not be read.")
-    if since and (moved := _moved(since)):
-        notes.append(moved)
-    return WatchReport(
-        folder=str(folder),
-        anchors=known.anchors,
-        model=occasions[-1].model if occasions else known.judge.get("reviewer", known.judge.get("scorer", "")),
-        alpha=known.alpha,
-        occasions=len(occasions),
-        processes=tuple(rows),
-        who=who,
-        verdict=verdict,
-        notes=tuple(notes),
-    )
+    model = occasions[-1].model if occasions else known.judge.get("reviewer", known.judge.get("scorer", ""))
+    counts = len(occasions), tuple(rows)
+    return WatchReport(str(folder), known.anchors, model, known.alpha, *counts, who, verdict, tuple(notes))
 
 
 def _process(
     name: str, known: Watched, occasions: Sequence[Occasion], values: Sequence[Values], *, seed: int
 ) -> Iterator[WatchedProcess]:
-    there = [place for place, one in enumerate(values) if any(one.values())]
+    there = [one for one in values if any(one.values())]
     if not there:
         return
     found = change_evidence(values, alpha=known.alpha, seed=seed)
     alarm = next((place for place, one in enumerate(found) if one.alarm), None)
-    first, last = (
-        float(np.mean([np.mean(some) for some in values[place].values() if len(some)]))
-        for place in (there[0], there[-1])
-    )
+    first, last = (float(np.mean([np.mean(some) for some in there[i].values() if len(some)])) for i in (0, -1))
     yield WatchedProcess(
         process=name,
         occasions=len(there),
@@ -472,19 +449,3 @@ def _from_people(anchors: Study, occasions: Sequence[Occasion]) -> str | None:
     if None in means:
         return None
     return f"Judge minus people on the labelled anchors: {means[0]:+.2f} on the first occasion, {means[1]:+.2f} now."
-
-
-def _moved(occasions: Sequence[Occasion]) -> str | None:
-    """The change a judge without noise shows at once: a value that was always the same is another one now."""
-    *before, last = occasions
-    same = {
-        item: set(values)
-        for item in last.anchors
-        if len(values := [v for one in before for v in one.anchors.get(item, [])]) > 1 and len(set(values)) == 1
-    }
-    other = [item for item, values in same.items() if set(last.anchors[item]) != values]
-    if not other or len(same) < len(last.anchors):
-        return None
-    return (
-        f"Every anchor had the same value on each earlier occasion; {len(other)} of {len(same)} have another one now."
-    )

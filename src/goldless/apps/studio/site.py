@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from aiohttp import web
 
 from goldless.apps.studio.access import Access, html
 from goldless.apps.studio.children import Children
-from goldless.apps.studio.labels import Desk
 from goldless.apps.studio.rendering import FileLinks, Links, environment
-from goldless.apps.studio.task_index import DamagedRunError, TaskIndex, damaged_files, is_run, kept_index
+from goldless.apps.studio.task_index import TaskIndex, is_run, kept_index
 from goldless.errors import UserError, nearest
-from goldless.files import POLARS_FAILED
 from goldless.models.embedded import TokenTexts
 from goldless.reports.run_folder import RESULTS, RunFolder, stamp
 from goldless.reports.run_record import RunProgress
-from goldless.studies.tables import UNREADABLE
 
 STALE_SECONDS = 120
 """A run without progress for this long may have been killed."""
-MOST_DAMAGED = 5
 State = Literal["complete", "incomplete", "running", "silent", "failed", "interrupted", "damaged", "unknown"]
-Made = TypeVar("Made")
 
 
 class PageNotFoundError(UserError):
@@ -179,23 +174,6 @@ class Site:
         response.headers["X-Run-State"] = "running" if running else "done"
         return response
 
-    def made(self, make: Callable[..., Made], given: Mapping[str, str], *where: str | int) -> Made:
-        """Call ``make``; raise DamagedRunError, with the files, if it failed because files of a run are damaged."""
-        try:
-            return make(self, given, *where)
-        except (*POLARS_FAILED, *UNREADABLE, KeyError, TypeError, AttributeError) as error:
-            names = [where[0]] if where else [given.get("first"), given.get("second")]
-            runs = [self.run(str(name)) for name in names if name and str(name) in find_runs(self.root)]
-            found = [problem for run in runs for problem in damaged_files(run)]
-            if not runs or not (found or isinstance(error, (*POLARS_FAILED, *UNREADABLE))):
-                raise
-            listed = "; ".join(found[:MOST_DAMAGED]) or str(error).splitlines()[0]
-            more = f" and {len(found) - MOST_DAMAGED} more" * (len(found) > MOST_DAMAGED)
-            named = ", ".join(run.name for run in runs)
-            raise DamagedRunError(
-                f"files of the run {named} cannot be read: {listed}{more}. Run the command that wrote it again"
-            ) from error
-
     def summaries(self) -> list[RunSummary]:
         summaries = []
         for run in find_runs(self.root).values():
@@ -250,7 +228,6 @@ class Studio(Site):
         self.folder = root / OWN_FOLDER
         self.access = Access(self.page)
         self.children = Children(root)
-        self.desk = Desk(self.run, self.folder)
 
     def summary(self, run: RunFolder) -> RunSummary:
         """The row of a run; of one that was started here, with what is known of its process."""

@@ -232,7 +232,7 @@ class ResponseEvidence:
         self.task = place.index.task(place.name)
         self.texts = place.index.responses(place.name)
         self._site = site
-        self._prompts = Prompts(place.run, site.journal)
+        self._prompts = Prompts(place.index.run, site.journal)
 
     def _rows(self, table: str, about: pl.Expr, *, tokens: bool = False) -> pl.DataFrame:
         return self.place.index.rows(table, self.place.name, about=about, tokens=tokens)

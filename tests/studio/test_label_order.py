@@ -67,12 +67,12 @@ def test_agents_that_are_out_are_not_asked_about_and_a_decided_question_ends_it(
     """20 of 20 for ann against bob: p is at most 2 / 2^20, below 0.05 / 2, so that bob is out."""
     labels = preferences(("ann", "bob", [1.0] * 20), ("ann", "cy", [1.0, -1.0] * 3))
     found = decide(ANSWERS, labels)
-    assert not found.made
+    assert found.open
     assert found.answer == "the best is one of ann, cy"
     shown = labelled(ANSWERS, DECISIVE, lambda _: 0.0, before=labels)
     assert {frozenset((one.first, one.second)) for one in shown} == {frozenset(("ann", "cy"))}
     labels += preferences(("ann", "cy", [1.0] * 40), rater="cat")
-    assert decide(ANSWERS, labels).made
+    assert not decide(ANSWERS, labels).open
     assert decide(ANSWERS, labels).answer == "ann is the best"
     assert next_pair(ANSWERS, DECISIVE, labels) is None
     assert next_pair(ANSWERS, RANDOM, labels) is not None
@@ -228,8 +228,8 @@ def test_agreement_is_the_share_of_pairs_on_which_a_metric_prefers_the_same_resp
     rows = [("m", "t1", "ann", 1.0), ("m", "t1", "bob", 2.0), ("n", "t1", "ann", 2.0), ("n", "t1", "bob", 1.0)]
     scores = pl.DataFrame(rows, schema=["metric", "task", "agent", "score"], orient="row")
     found = label_agreement(study(), labels, scores)
-    assert (found.labels, found.raters, found.pairs, found.decided) == (4, 2, 2, 1)
-    assert [(one.name, one.accuracy) for one in found.metrics] == [("n", 1.0), ("m", 0.0)]
-    assert found.ceiling.accuracy.value == 0.5
-    assert label_agreement(study(), labels, None).metrics == ()
-    assert label_agreement(study(), [], scores) is None
+    assert [found[name] for name in ("labels", "raters", "pairs", "decided")] == [4, 2, 2, 1]
+    assert [(one.name, one.accuracy) for one in found["metrics"]] == [("n", 1.0), ("m", 0.0)]
+    assert found["ceiling"].accuracy.value == 0.5
+    assert label_agreement(study(), labels, None)["metrics"] == []
+    assert label_agreement(study(), [], scores) == {}

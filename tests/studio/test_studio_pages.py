@@ -9,8 +9,7 @@ import pytest
 from studio_server import asking
 
 from goldless.apps.studio import new_run
-from goldless.apps.studio.children import checked_run_name
-from goldless.apps.studio.site import Studio
+from goldless.apps.studio.site import Studio, checked_run_name
 from goldless.errors import UserError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -167,7 +167,7 @@ def test_a_reply_that_is_not_as_it_was_stored_is_not_shown(tmp_path):
 def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journal_holds_the_question(tmp_path):
     assert all(row.asked.messages and not row.asked.note for row in reviewed(tmp_path, chat("one")))
     for row in judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite")):
-        assert "has no hash of the texts" in row.asked.note
+        assert "does not have the call" in row.asked.note
         assert row.asked.turns == ()
     assert not (tmp_path / "nowhere.sqlite").exists()
     rewriter = chat("The point is zarn.", name="rewriter")
@@ -178,4 +178,4 @@ def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journ
     save_run(found, tmp_path / "rewritten")
     assert all(row.asked.messages and not row.asked.note for row in subject(tmp_path / "rewritten", journal).rewrites())
     for row in subject(tmp_path / "rewritten", tmp_path / "nowhere.sqlite").rewrites():
-        assert "has no hash of the original prompt" in row.asked.note
+        assert "does not have the call" in row.asked.note

@@ -249,11 +249,7 @@ async def test_an_older_or_broken_run_folder_is_a_page_and_no_error(viewer, runs
     (runs / "bare" / "tasks.parquet").unlink()
     (runs / "bare" / "logprobs.parquet").write_bytes(b"no parquet")
     (runs / "bare" / "review.json").write_text('{"rankings": {"x": 3}, "reviewers": [{"name": "r"}]}')
-    for path in (
-        "runs/bare",
-        "runs/bare/tasks",
-        "runs/bare/tasks/0",
-        "runs/bare/tasks/0/agents/0",
-        "runs/bare/failures",
-    ):
+    for path in ("runs/bare", "runs/bare/tasks", "runs/bare/tasks/0", "runs/bare/failures"):
         await viewer.get(path)
+    damaged = await viewer.get("runs/bare/tasks/0/agents/0", status=422)
+    assert "files of the run bare cannot be read: logprobs" in damaged

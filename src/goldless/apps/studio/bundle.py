@@ -56,7 +56,7 @@ def write_bundle(
     files: dict[tuple[str | int, ...], str] = {("home",): "index.html"}
     left_out: dict[str, int] = {}
     for number, run in enumerate(site.summaries(), 1):
-        index = site.made(lambda site, _, name: site.indexed(name), {}, run.name)
+        index = site.indexed(run.name)
         files |= _files_of(index, number, tasks, maps=maps)
         if len(index.tasks) > tasks:
             left_out[run.name] = len(index.tasks) - tasks
@@ -69,7 +69,7 @@ def write_bundle(
             shutil.copyfile(str(site.run(str(where[0])).report), path)
         else:
             make = partial(tasks_page, most=tasks) if page == "tasks" else VIEWER[str(page)]
-            path.write_text(str(here.made(make, {}, *where)), encoding="utf-8")
+            path.write_text(str(make(here, {}, *where)), encoding="utf-8")
     shutil.copytree(STATIC, folder / "static", ignore=shutil.ignore_patterns("studio.*", "label.*"))
     return Bundle(folder, sum(key[0] != "report" for key in files), left_out)
 

@@ -182,14 +182,12 @@ def differences(index: TaskIndex, metric: str | None, one: str, other: str) -> p
 
     Under a pairwise review it is the share of the comparisons between the two that the one won less the share it lost.
     """
-    frame = scanned(index.run, "judgements") if index.pairwise(metric) else None
-    if frame is not None:
-        first, second, value = pl.col("first"), pl.col("second"), pl.col("value").cast(pl.Float64)
-        of_these = ((first == one) & (second == other)) | ((first == other) & (second == one))
-        rows = frame.filter((pl.col("format") == str(metric).removeprefix("review: ")) & of_these)
-        worth = pl.when(first == one).then(value).otherwise(1 - value).alias("worth")
-        won = rows.select(pl.col("task").cast(pl.String), worth).group_by("task").agg(mean_in_order(pl.col("worth")))
-        found = won.select("task", (2 * pl.col("worth") - 1).alias("difference")).collect()
+    if index.pairwise(metric):
+        on_scale = pl.col("format") == str(metric).removeprefix("review: ")
+        rows = index.rows("judgements", about=on_scale & _both((one, other)))
+        first, value = pl.col("first"), pl.col("value")
+        worth = pl.when(first == one).then(2 * value - 1).otherwise(1 - 2 * value)
+        found = rows.group_by("task").agg(mean_in_order(worth).alias("difference"))
     else:
         scores = index.scores.filter(pl.col("metric") == (metric or ""))
         mine, theirs = (scores.filter(pl.col("agent") == agent).select("task", "score") for agent in (one, other))
@@ -232,13 +230,17 @@ def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> l
     return found
 
 
+def _both(agents: tuple[str, str]) -> pl.Expr:
+    first, second = pl.col("first"), pl.col("second")
+    return first.is_in(agents) & second.is_in(agents) & (first != second)
+
+
 def _judged(index: TaskIndex, tasks: Sequence[str], agents: tuple[str, str]) -> dict[str, list[dict[str, Any]]]:
     """Comparisons of two agents by reviewers and by people, by task."""
-    both = pl.col("first").is_in(agents) & pl.col("second").is_in(agents) & pl.col("task").is_in(list(tasks))
     found: dict[str, list[dict[str, Any]]] = {}
     for table in ("judgements", "labels"):
-        frame = scanned(index.run, table, "task", "first", "second")
-        for row in [] if frame is None else frame.filter(both).collect().to_dicts():
+        pairs = scanned(index.run, table, "first", "second") is not None
+        for row in index.rows(table, *tasks, about=_both(agents)).to_dicts() if pairs and tasks else ():
             if table == "labels":
                 person = f"{row['rater']} (person{', ' + row['criterion'] if row.get('criterion') else ''})"
                 value = (1 + (row["preference"] > 0) - (row["preference"] < 0)) / 2

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from goldless.generation import REWRITE_TOKENS
 from goldless.judging.asking import CHOICE_TOKENS, asked_again
 from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
-from goldless.judging.licences import prompt_hash
 from goldless.judging.scales import Scale
 from goldless.models.interface import ChatRequest, Message, ModelIdentity
 from goldless.models.journal import REPLIES, read_row
@@ -46,11 +44,7 @@ from goldless.scoring import Question, ScoringStage
 from goldless.signature import Signature
 from goldless.templates import EXAMPLES, Template
 
-NO_HASH = "rebuilt from the texts now in the run folder; the run has no hash of the original prompt"
-NO_HASH_OF_TEXTS = (
-    "the wording is the original; the run has no hash of the texts, so these are the ones now in its folder"
-)
-NOT_RECORDED = "recorded evidence: the original prompt is unknown; this is the prompt goldless uses"
+REBUILT = "rebuilt from the texts in the run folder by this version of goldless; the journal does not have the call"
 NOT_HERE = "a response is not in the run folder"
 FAILED = "select kind, message, attempts from failures where key = ? order by created_at limit 20"
 Row = Mapping[str, Any]
@@ -94,17 +88,6 @@ class Prompts:
         self._leaderboard = run.leaderboard or Leaderboards()
         self._review = run.review or ReviewReport()
         self._journal = journal
-        self._settings = [Signature.parse(one.signature).settings for one in self._leaderboard.metrics.values()]
-
-    @cached_property
-    def _words(self) -> str:
-        """A note on goldless's own wording in the prompts; empty: the run was made by this version."""
-        versions = {one.get("goldless", "") for one in self._settings}
-        if versions == {__version__} and not any(map(_is_recorded, self._settings)):
-            return ""
-        named = ", ".join(sorted(filter(None, versions - {__version__})))
-        made = f"was made with {named}" if named else "does not record its version"
-        return f"in the wording of this version of goldless ({__version__}); the run {made}"
 
     def _template(self, row: Row) -> Template | str:
         name = row.get("template")
@@ -134,11 +117,16 @@ class Prompts:
         asked = stage.asked(task, question, known)
         if isinstance(asked, CallFailure):
             return Prompt((), f"cannot be rebuilt: {asked.message}", target)
-        note = self._words
+        settings = (Signature.parse(one.signature).settings for one in self._leaderboard.metrics.values())
+        versions = {one.get("goldless", "unknown") for one in settings}
+        note = ""
         if row.get("texts") is None:
             note = "the run does not record which texts were scored; these are the ones now in its folder"
         elif row["texts"] != stage.texts_hash(task, question, known):
             note = "the texts in the folder are not the ones that were scored"
+        elif versions != {__version__}:
+            made = ", ".join(sorted(versions - {__version__}))
+            note = f"in the wording of this version of goldless ({__version__}); the run was made with {made}"
         return Prompt(asked[0], note, target)
 
     def rewrite(self, row: Row, text: str | None) -> Prompt:
@@ -146,7 +134,7 @@ class Prompts:
         if isinstance(template, str) or text is None:
             return Prompt((), template if isinstance(template, str) else NOT_HERE)
         request = ChatRequest((Message("system", template.rewrite), Message("user", text)), max_tokens=REWRITE_TOKENS)
-        return self._looked_up([request], row.get("rewriter"), self._words or NO_HASH)
+        return self._looked_up([request], row.get("rewriter"))
 
     def verdict(self, row: Row, first: str | None, second: str | None) -> Prompt:
         if first is None or second is None:
@@ -155,14 +143,8 @@ class Prompts:
             prompt = find_critic_prompt(str(row.get("prompt")))
         except UserError:
             return Prompt((), f"the critic prompt {row.get('prompt')} is not in the run folder")
-        asked = (one for one in self._settings if "critic" in one and not _is_recorded(one))
-        reading = next((one.get("verdicts", "").partition("+")[0] for one in asked), "")
-        note = (self._words or NO_HASH) if reading else NOT_RECORDED
-        if reading == "probabilities-scored":
-            return Prompt(prompt.messages(first, second), note, " | ".join(map(prompt.spoken, prompt.labels)))
-        chosen = reading != "labels" if reading else row.get("read_from") == "probabilities"
-        request = _request(prompt, prompt.messages(first, second, explained=not chosen), chosen=chosen)
-        return self._looked_up([request], row.get("critic"), note, prompt.restated(), proves=bool(reading))
+        requests = _requests(prompt, first, second, written=row.get("read_from") == "label")
+        return self._looked_up(requests, row.get("critic"), prompt.restated())
 
     def judgement(self, row: Row, prompt: str | None, texts: Mapping[str, str]) -> Prompt:
         """The prompt behind a row of the judgements table; ``texts`` are the responses by agent."""
@@ -171,73 +153,45 @@ class Prompts:
         if first is None or (row.get("second") is not None and second is None):
             return Prompt((), NOT_HERE)
         reviewer, settings = str(row["reviewer"]), self._review.settings
-        description = settings.descriptions.get(reviewer, settings.task_description)
         try:
             scale = find_judge(str(row["format"]))
         except UserError as error:
             return Prompt((), str(error))
-        reading = settings.readings.get(reviewer)
-        ways = [True, False] if reading is None and scale.labels else [bool(scale.labels) and reading != "labels"]
-        requests = []
-        for chosen in ways:
-            shown = scale.messages(first, second, prompt=prompt, task_description=description, explained=not chosen)
-            requests.append(_request(scale, shown, chosen=chosen))
-        note = self._review_note(scale, description)
-        if reading is None and scale.opening_explained and not note:
-            note = "the run folder does not record whether an explanation was requested before the verdict"
+        shown = {"prompt": prompt, "task_description": settings.descriptions.get(reviewer, settings.task_description)}
+        requests = _requests(scale, first, second, written=settings.readings.get(reviewer) == "labels", **shown)
         model = next((one.model for one in self._review.reviewers if one.name == reviewer), None)
-        return self._looked_up(requests, model, note or NO_HASH_OF_TEXTS, scale.restated(), proves=not note)
+        found = self._looked_up(requests, model, scale.restated())
+        if "debate" in Signature.parse(self._review.signature).settings:
+            return replace(found, note="this prompt opened a debate, whose turns are not shown")
+        return found
 
-    def _review_note(self, scale: Scale, description: str) -> str:
-        """A note on what is unknown about the prompts of a review; empty: nothing is."""
-        settings = Signature.parse(self._review.signature).settings
-        if not settings or _is_recorded(settings):
-            return NOT_RECORDED
-        if "debate" in settings:
-            return "this is the prompt that opened a debate; the turns of the debate are not shown"
-        if prompt_hash(scale, description)[:8] not in settings.get("wording", "").split("+"):
-            return "the task description is not in the run folder; the rest of the prompt is the original"
-        return ""
+    def _looked_up(self, requests: Sequence[ChatRequest], model: str | None, restated: str = "") -> Prompt:
+        """The request that the journal has of a model of that short name, with its calls; else the first, with a note.
 
-    def _looked_up(
-        self, requests: list[ChatRequest], model: str | None, note: str, restated: str = "", *, proves: bool = True
-    ) -> Prompt:
-        """The first request, with its calls to a model of that short name if the journal has one of them.
-
-        ``restated``: the follow-up to a reply without a verdict. ``proves``: the journal's whole prompt removes
-        the note.
+        ``restated``: the follow-up to a reply without a verdict.
         """
-        turns: tuple[Turn, ...] = ()
         if model is not None and self._journal.is_file():
             try:
                 address = f"{self._journal.resolve().as_uri()}?mode=ro"
                 with closing(sqlite3.connect(address, uri=True, timeout=1.0)) as journal:
-                    found = (_turns(journal, who, one, restated) for who in _named(journal, model) for one in requests)
-                    turns = next(filter(None, found), ())
-            except sqlite3.Error:
-                turns = ()
-        return Prompt(requests[0].messages, "" if turns and proves else note, None, turns)
+                    for (identity,) in journal.execute("select identity from models").fetchall():
+                        who = ModelIdentity(**json.loads(identity))
+                        for request in requests if who.short == model else ():
+                            if turns := _turns(journal, who, request, restated):
+                                return Prompt(request.messages, turns=turns)
+            except (sqlite3.Error, ValueError, TypeError):  # a damaged journal has nothing to show
+                pass
+        return Prompt(requests[0].messages, REBUILT)
 
 
-def _is_recorded(settings: Mapping[str, str]) -> bool:
-    return settings.get("evidence", "").startswith("recorded")
-
-
-def _request(kind: Scale, messages: tuple[Message, ...], *, chosen: bool) -> ChatRequest:
-    """The call: for one of the labels, or for a reply to be read."""
-    if chosen:
-        return ChatRequest(messages, max_tokens=CHOICE_TOKENS, choices=tuple(kind.labels))
-    return ChatRequest(messages, max_tokens=kind.most_tokens)
-
-
-def _named(journal: sqlite3.Connection, short: str) -> list[ModelIdentity]:
+def _requests(scale: Scale, first: str, second: str | None, *, written: bool, **shown: Any) -> list[ChatRequest]:
+    """The two ways to ask for a verdict, as one of the labels or ``written``; the likelier one first."""
     found = []
-    for (text,) in journal.execute("select identity from models"):
-        try:
-            found.append(ModelIdentity(**json.loads(text)))
-        except (ValueError, TypeError):
-            continue
-    return [identity for identity in found if identity.short == short]
+    for chosen in (not written, written) if scale.labels else (False,):
+        messages = scale.messages(first, second, explained=not chosen, **shown)
+        most, choices = (CHOICE_TOKENS, tuple(scale.labels)) if chosen else (scale.most_tokens, ())
+        found.append(ChatRequest(messages, max_tokens=most, choices=choices))
+    return found
 
 
 def _turns(journal: sqlite3.Connection, who: ModelIdentity, request: ChatRequest, restated: str) -> tuple[Turn, ...]:
@@ -278,7 +232,7 @@ class ResponseEvidence:
         self.task = place.index.task(place.name)
         self.texts = place.index.responses(place.name)
         self._site = site
-        self._prompts = Prompts(place.run, site.journal)
+        self._prompts = Prompts(place.index.run, site.journal)
 
     def _rows(self, table: str, about: pl.Expr, *, tokens: bool = False) -> pl.DataFrame:
         return self.place.index.rows(table, self.place.name, about=about, tokens=tokens)
@@ -376,7 +330,7 @@ def task_page(site: Site, given: Mapping[str, str], run: str, number: int) -> st
     place = site.task(run, number)
     index, name = place.index, place.name
     responses, scores = index.responses(name), index.scores_of(name)
-    failed = index.failures.filter(pl.col("task") == name).group_by("agent").agg(pl.col("count").sum())
+    failed = index.failures.filter(pl.col("task") == name).group_by("agent").agg(pl.len())
     pairs: dict[str, dict[str, Any]] = {}
     for row in index.rows("pair_scores", name).iter_rows(named=True):
         pairs.setdefault(row["metric"], {"rows": {}})["rows"][row["agent"], row["peer"]] = row

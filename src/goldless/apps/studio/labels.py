@@ -1,4 +1,4 @@
-"""Labelling: where labels go, which pair a rater is shown next and on which side, and what the labels say.
+"""Label pairs blind, by keyboard: where labels go, which pair a rater is shown next, what the labels say, the pages.
 
 ``decisive``: a pair of agents on which a question such as ``best`` still depends, by the confidence sequence of
 ``goldless score --until``: that which the fewest more tasks would decide, each on a random task. Once the question is
@@ -8,6 +8,7 @@ decided there is none.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -23,15 +24,18 @@ from urllib.parse import urlencode
 
 import numpy as np
 import polars as pl
+from aiohttp import web
 
-from goldless.apps.studio.task_index import is_run, kept_index
+from goldless.apps.studio.site import PageNotFoundError, Studio
+from goldless.apps.studio.task_index import is_run
 from goldless.errors import UserError
 from goldless.files import write_whole
-from goldless.meta_evaluation.ceiling import Ceiling, human_ceiling
+from goldless.meta_evaluation.ceiling import human_ceiling
 from goldless.meta_evaluation.judges import scoring_judge
 from goldless.metrics.label_agreement import Accuracy, accuracies
 from goldless.metrics.pair_labels import pair_labels, usual_margin
 from goldless.records import Preference
+from goldless.reports.formats import guarded_frame
 from goldless.reports.run_folder import RunFolder, Stamp, stamp
 from goldless.statistics.answering import Until, parse_question
 from goldless.statistics.bootstrap import Draws
@@ -39,6 +43,7 @@ from goldless.statistics.comparisons import Comparison, Pairs
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.tables import SEPARATORS
 
+Given = Mapping[str, str]
 Order = Literal["decisive", "random"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 QUESTION = "best"
@@ -54,9 +59,6 @@ class Pair:
     task: str
     left: str
     right: str
-
-    def is_of(self, label: Preference) -> bool:
-        return label.task == self.task and {label.first, label.second} == {self.left, self.right}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,23 +139,12 @@ class Decision:
     comparisons: tuple[Comparison, ...]
 
     @property
-    def made(self) -> bool:
-        return not self.until.open(self.agents, self.comparisons)
+    def open(self) -> set[str]:
+        return set(self.until.open(self.agents, self.comparisons))
 
     @property
     def answer(self) -> str:
         return self.until.answer(self.agents, self.comparisons)
-
-    def undecided(self, sitting: LabelSession) -> list[Comparison]:
-        """The comparisons on which it still depends, that which is decided soonest first, equal ones at random."""
-        open_ = set(self.until.open(self.agents, self.comparisons))
-
-        def soonest(one: Comparison) -> tuple[bool, float, int, bytes]:
-            more = math.inf if one.more_tasks is None else one.more_tasks
-            return one.n >= FIRST_LOOKS, more, one.n, sitting.key(*sorted((one.first, one.second)), str(one.n))
-
-        left = self.until.matter(self.agents, self.comparisons)
-        return sorted((one for one in left if not one.decided and {one.first, one.second} <= open_), key=soonest)
 
 
 def decide(answers: Answers, labels: Sequence[Preference], question: str = QUESTION) -> Decision:
@@ -189,9 +180,16 @@ def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preferen
             if left:
                 return sitting.sided(task, *min(left, key=lambda pair: sitting.key(task, *sorted(pair), "order")))
         return None
-    for one in decide(answers, labels, sitting.question).undecided(sitting):
+
+    def soonest(one: Comparison) -> tuple[bool, float, int, bytes]:
+        """What is decided soonest comes first, equal ones at random."""
+        more = math.inf if one.more_tasks is None else one.more_tasks
+        return one.n >= FIRST_LOOKS, more, one.n, sitting.key(*sorted((one.first, one.second)), str(one.n))
+
+    found = decide(answers, labels, sitting.question)
+    for one in sorted(found.until.matter(found.agents, found.comparisons), key=soonest):
         two = {one.first, one.second}
-        for task in tasks:
+        for task in tasks if two <= found.open and not one.decided else ():
             if two <= set(answers[task]) and (task, frozenset(two)) not in done:
                 return sitting.sided(task, *two)
     return None
@@ -259,6 +257,11 @@ class OpenStudy:
     labels: tuple[Preference, ...]
     """Those on the criterion of the sitting."""
 
+    def labelled_by(self, sitting: LabelSession) -> list[Pair]:
+        """The pairs that its rater has labelled, on the sides where this sitting shows them."""
+        mine = (label for label in self.labels if label.rater == sitting.rater)
+        return [sitting.sided(label.task, label.first, label.second) for label in mine]
+
 
 class Desk:
     """Opens studies and writes labels, one change at a time."""
@@ -267,8 +270,7 @@ class Desk:
         """``run``: finds a run by its name."""
         self._run = run
         self._folder = folder / "labels"
-        self._read: dict[Path, tuple[Stamp, Study, Answers]] = {}
-        self._given: dict[LabelSession, list[Preference]] = {}
+        self.given: dict[LabelSession, list[Preference]] = {}
         """Labels given since the studio was started, which can be undone."""
         self._lock = threading.RLock()
 
@@ -276,20 +278,11 @@ class Desk:
         """The study, read again if its labels were changed by anything else."""
         with self._lock:
             folder = self._place(sitting)
-            study, answers = self._study(folder)
+            study, answers = _kept_study(folder)
             if not any(len(agents) > 1 for agents in answers.values()):
                 raise UserError(f"{study.name} has no task with two responses, so there are no pairs to label")
             labels = tuple(label for label in study.preferences() if label.criterion == sitting.criterion)
             return OpenStudy(folder, study, answers, labels)
-
-    def _study(self, path: Path) -> tuple[Study, Answers]:
-        """The study and who responded, kept as long as nothing is written to it."""
-        now = stamp(sorted(path.iterdir()) if path.is_dir() else [path])
-        if path not in self._read or self._read[path][0] != now:
-            study = read_study(path)
-            answers = {task.task: tuple(response.agent for response in responses) for task, responses in study}
-            self._read[path] = now, study, answers
-        return self._read[path][1:]
 
     def _place(self, sitting: LabelSession) -> Path:
         """The folder that labels are written to: the study's own, or a copy for a run and for a single file."""
@@ -300,7 +293,7 @@ class Desk:
         if run is None and path.is_dir() and not is_run(path):
             return path.resolve()
         # one copy for each state of the texts, so that labels stay with what was read
-        study, _ = self._study(path)
+        study, _ = _kept_study(path)
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", run.name if run else path.stem).strip(".-")[:60] or "study"
         folder = self._folder / f"{plain}-{study.fingerprint[:8]}"
         if not folder.is_dir():
@@ -311,28 +304,38 @@ class Desk:
         """Write a label; False: this rater has labelled the pair already."""
         with self._lock:
             desk = self.open(sitting)
-            if any(label.rater == sitting.rater and pair.is_of(label) for label in desk.labels):
+            if sitting.sided(pair.task, pair.left, pair.right) in desk.labelled_by(sitting):
                 return False
             label = Preference(pair.task, pair.left, pair.right, sitting.rater, preference, sitting.criterion)
             change_labels(desk.folder, label, add=True)
-            self._given.setdefault(sitting, []).append(label)
+            self.given.setdefault(sitting, []).append(label)
             return True
-
-    def can_undo(self, sitting: LabelSession) -> bool:
-        return bool(self._given.get(sitting))
 
     def undo(self, sitting: LabelSession) -> Preference | None:
         """Take back the last label that this rater gave; None: there is none since the studio was started."""
         with self._lock:
-            if not self.can_undo(sitting):
+            if not self.given.get(sitting):
                 return None
-            label = self._given[sitting].pop()
+            label = self.given[sitting].pop()
             change_labels(self.open(sitting).folder, label, add=False)
             return label
 
-    def scores(self, sitting: LabelSession) -> pl.DataFrame | None:
-        name = sitting.metrics or sitting.run
-        return kept_index(self._run(name)).scores if name else None
+
+@functools.lru_cache(maxsize=8)
+def desk_of(studio: Studio) -> Desk:
+    """The desk of a studio."""
+    return Desk(studio.run, studio.folder)
+
+
+def _kept_study(path: Path) -> tuple[Study, Answers]:
+    return _read_study(path, stamp(sorted(path.iterdir()) if path.is_dir() else [path]))
+
+
+@functools.lru_cache(maxsize=8)
+def _read_study(path: Path, _: Stamp) -> tuple[Study, Answers]:
+    """The study and who responded, kept as long as nothing is written to it."""
+    study = read_study(path)
+    return study, {task.task: tuple(response.agent for response in responses) for task, responses in study}
 
 
 # --- what the labels say ---------------------------------------------------------------------------------------------
@@ -342,24 +345,10 @@ DRAWS: Draws = {"seed": 0, "resamples": 500, "level": 0.95}
 """Fewer than a report has, since they are drawn again with every label."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelAgreement:
-    """The answer of the labels so far."""
-
-    labels: int
-    raters: int
-    pairs: int
-    decided: int
-    """Pairs in which one response is better, by the votes of all raters."""
-    metrics: tuple[Accuracy, ...]
-    """Highest first."""
-    ceiling: Ceiling
-
-
-def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None) -> LabelAgreement | None:
-    """Agreement on one criterion; None: there are no labels. ``scores``: metric, task, agent, score."""
+def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None) -> dict[str, Any]:
+    """Agreement of people and metrics on one criterion; empty: no labels. ``scores``: metric, task, agent, score."""
     if not labels:
-        return None
+        return {}
     # only what was labelled: a large study is as quick as a small one
     tasks, agents = list(dict.fromkeys(label.task for label in labels)), [agent.agent for agent in study.agents]
     voted = pair_labels([], labels, tasks=tasks, agents=agents, least_margin=usual_margin(labels))
@@ -371,11 +360,100 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
             known.setdefault(metric, {})[task, agent] = score
         judges = [scoring_judge(name, "scores", some, tasks=tasks, agents=agents) for name, some in known.items()]
         found = accuracies([judge.credits(voted, "default") for judge in judges], **DRAWS)
-    return LabelAgreement(
-        labels=len(labels),
-        raters=len({label.rater for label in labels}),
-        pairs=voted.n_pairs,
-        decided=voted.n_decided,
-        metrics=tuple(sorted(found, key=lambda one: (one.accuracy is None, -(one.accuracy or 0.0)))),
-        ceiling=human_ceiling([], labels, tasks=tasks, agents=agents, draws=DRAWS),
-    )
+    return {
+        "labels": len(labels),
+        "raters": len({label.rater for label in labels}),
+        "pairs": voted.n_pairs,
+        "decided": voted.n_decided,  # pairs in which one response is better, by the votes of all raters
+        "metrics": sorted(found, key=lambda one: (one.accuracy is None, -(one.accuracy or 0.0))),
+        "ceiling": human_ceiling([], labels, tasks=tasks, agents=agents, draws=DRAWS),
+    }
+
+
+# --- pages -----------------------------------------------------------------------------------------------------------
+
+VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
+"""The preference for the response on the left that each button stands for."""
+COLUMNS = ("task", "first", "second", "rater", "preference", "criterion")
+
+
+def label_start(studio: Studio, given: Given) -> str:
+    """The form that says what to label."""
+    runs = [run for run in studio.summaries() if run.results]
+    dropped = sorted(path for path in studio.folder.glob("files/*/*") if path.is_file())
+    return studio.page("label.html", runs=runs, dropped=dropped, given=given, orders=ORDERS, question=QUESTION)
+
+
+def label_pair(studio: Studio, given: Given) -> str:
+    """The next pair, or the one whose label was taken back, unless it was labelled in the meantime."""
+    sitting = read_sitting(given)
+    desk = desk_of(studio).open(sitting)
+    mine = desk.labelled_by(sitting)
+    pair = _named(desk, sitting, given.get("task"), given.get("again"))
+    if pair is None or pair in mine:
+        pair = next_pair(desk.answers, sitting, desk.labels)
+    shown: dict[str, Any] = {"pair": None}
+    if pair is not None:
+        texts = [desk.study.response(pair.task, agent) for agent in (pair.left, pair.right)]
+        shown = {
+            "pair": sitting.name(pair),
+            "number": list(desk.answers).index(pair.task),
+            "prompt": desk.study.task(pair.task).prompt,
+            "texts": [response.text if response else "" for response in texts],
+        }
+    shown |= {"study": sitting.run or desk.study.name, "file": desk.folder, "mine": len(mine)}
+    of = sum(math.comb(len(agents), 2) for agents in desk.answers.values())
+    undoable = bool(desk_of(studio).given.get(sitting))
+    return agreement_page(studio, given, template="label_pair.html", of=of, undoable=undoable, **shown)
+
+
+def agreement_page(studio: Studio, given: Given, *, template: str = "label_agreement.html", **more: Any) -> str:
+    """A page with the answer of the labels so far; ``more``: what else it shows."""
+    sitting = read_sitting(given)
+    desk, metrics = desk_of(studio).open(sitting), sitting.metrics or sitting.run
+    scores = studio.indexed(metrics).scores if metrics else None
+    agreement = label_agreement(desk.study, desk.labels, scores)
+    decision = decide(desk.answers, desk.labels, sitting.question)
+    return studio.page(template, sitting=sitting, agreement=agreement, decision=decision, **more)
+
+
+def _named(desk: OpenStudy, sitting: LabelSession, number: str | None, name: str | None) -> Pair | None:
+    """The pair of an opaque name, on the task of that number."""
+    tasks = list(desk.answers)
+    if not name or not number or not number.isascii() or not number.isdigit() or int(number[:9]) >= len(tasks):
+        return None
+    return sitting.named(desk.answers, tasks[int(number[:9])], name)
+
+
+def label_verdict(studio: Studio, given: Given) -> web.Response:
+    """Write a label, or take the last one back, and show the next pair."""
+    sitting, verdict = read_sitting(given), given.get("verdict")
+    address = f"/label/pairs?{sitting.address}"
+    desk = desk_of(studio).open(sitting)
+    if verdict == "undo":
+        label = desk_of(studio).undo(sitting)
+        if label is not None:
+            name = sitting.name(Pair(label.task, label.first, label.second))
+            address += f"&task={list(desk.answers).index(label.task)}&again={name}"
+        return studio.see(address)
+    if verdict not in VERDICTS:
+        raise UserError(f"the verdict must be one of {', '.join(VERDICTS)} or undo, got {verdict!r}")
+    pair = _named(desk, sitting, given.get("task"), given.get("pair"))
+    if pair is None:
+        raise PageNotFoundError("this pair is not in the study, or the study was changed. Nothing was written")
+    desk_of(studio).add(sitting, pair, VERDICTS[verdict])
+    return studio.see(address)
+
+
+def export_labels(studio: Studio, given: Given, kind: str) -> web.Response:
+    """The labels on the criterion as a file."""
+    labels = desk_of(studio).open(read_sitting(given)).labels
+    if kind == "csv":
+        schema = {name: pl.Float64 if name == "preference" else pl.String for name in COLUMNS}
+        # other programs execute cells that look like formulas
+        body = guarded_frame(pl.DataFrame(list(labels), schema=schema)).write_csv().encode()
+    else:
+        body = b"".join(json_line(asdict(label)) for label in labels)
+    headers = {"Content-Disposition": f'attachment; filename="labels.{kind}"'}
+    content = "text/csv" if kind == "csv" else "application/x-ndjson"
+    return web.Response(body=body, content_type=content, charset="utf-8", headers=headers)

@@ -109,7 +109,7 @@ def whole_map(site: Site, place: RunTask, row: Row) -> ShownMap:
         )
     shown: dict[str, Any] = {"template": row["template"], "synopsis": row.get("synopsis")}
     shown["text"] = "responses" if row.get("rewriter") is None else "rewrites"
-    return _computed(site, read_study(place.run.path), row["task"], row["given"], peer=row["target"], **shown)
+    return _computed(site, read_study(place.index.run.path), row["task"], row["given"], peer=row["target"], **shown)
 
 
 def map_of_texts(site: Site, candidate: str, peer: str, task: str = "") -> ShownMap:

@@ -19,8 +19,7 @@ from aiohttp import web
 from aiohttp.web_request import FileField
 from multidict import MultiMapping
 
-from goldless.apps.studio.children import checked_run_name, refuse_code
-from goldless.apps.studio.site import PageNotFoundError, Studio
+from goldless.apps.studio.site import PageNotFoundError, Studio, checked_run_name, refuse_code
 from goldless.audit.texts import study_warnings
 from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError, StudyError, UserError

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 from markupsafe import Markup
 
 from goldless.apps.studio.rendering import PLOT, bar, linked, page_number
 from goldless.apps.studio.site import RunSummary, Site
-from goldless.apps.studio.task_index import ORDERS, SCOPES, Page, TaskIndex, TaskQuery, scanned
+from goldless.apps.studio.task_index import ORDERS, SCOPES, Page, TaskIndex, TaskQuery
 from goldless.errors import UserError
-from goldless.evidence import TOKENS
 from goldless.reports.findings import direction, in_text
 from goldless.reports.html.about import verdict_blocks
 from goldless.reports.html.blocks import table_html, unlinked
@@ -161,24 +159,7 @@ def failures_page(site: Site, given: Given, name: str) -> str:
     index, kind = site.indexed(name), given.get("kind") or None
     if kind is not None and kind not in index.kinds:
         raise UserError(f"no failure of kind {kind!r} in this run. Kinds: {', '.join(index.kinds) or 'none'}")
+    counts = index.failures.group_by("table", "kind").agg(pl.len().alias("count")).sort("table", "kind").to_dicts()
     chosen = index.failures.filter(kind is None or pl.col("kind") == kind)
-    page = Page.of(range(int(chosen["count"].sum())), page_number(given.get("page")), FAILURES_A_PAGE)
-    failed = pl.col("failure").is_not_null() if kind is None else pl.col("failure") == kind
-    rows: list[dict[str, Any]] = []
-    begin = page.rows[0] if page.rows else 0
-    for table in dict.fromkeys(chosen["table"]):
-        here = int(chosen.filter(pl.col("table") == table)["count"].sum())
-        frame = scanned(index.run, table, "failure")
-        if frame is not None and begin < here and len(rows) < FAILURES_A_PAGE:
-            some = frame.drop(TOKENS, "text", strict=False).filter(failed)
-            some = some.slice(begin, FAILURES_A_PAGE - len(rows))
-            rows += [{"table": table, **row} for row in some.collect().iter_rows(named=True)]
-        begin = max(0, begin - here)
-    return site.page(
-        "failures.html",
-        index,
-        counts=index.failures.group_by("table", "kind").agg(pl.col("count").sum()).sort("table", "kind").to_dicts(),
-        kind=kind,
-        found=page,
-        rows=rows,
-    )
+    found = Page.of(chosen, page_number(given.get("page")), FAILURES_A_PAGE)
+    return site.page("failures.html", index, counts=counts, kind=kind, found=found)

@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiDict
 
-from goldless.apps.studio import label_pages as label
+from goldless.apps.studio import labels as label
 from goldless.apps.studio import maps
 from goldless.apps.studio import new_run as new
 from goldless.apps.studio.access import READING, REPORT_POLICY, WRITING, Handler, RefusedError, answering, html
@@ -115,7 +115,7 @@ def _handler(site: Site, make: Make) -> Handler:
         parts = [
             int(part) if name in {"number", "agent", "peer"} else part for name, part in request.match_info.items()
         ]
-        made = await asyncio.to_thread(site.made, make, given, *parts)
+        made = await asyncio.to_thread(make, site, given, *parts)
         return html(made) if isinstance(made, str) else made
 
     return handle

@@ -1,32 +1,39 @@
-"""The site: the runs in a folder, their tasks and evidence, and the pages about them. Nothing is written to runs."""
+"""The site: the runs in a folder and the pages about them; and the studio, which starts runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from aiohttp import web
 
 from goldless.apps.studio.access import Access, html
-from goldless.apps.studio.children import Children
-from goldless.apps.studio.labels import Desk
 from goldless.apps.studio.rendering import FileLinks, Links, environment
-from goldless.apps.studio.task_index import DamagedRunError, TaskIndex, damaged_files, is_run, kept_index
+from goldless.apps.studio.task_index import TaskIndex, is_run, kept_index
 from goldless.errors import UserError, nearest
-from goldless.files import POLARS_FAILED
+from goldless.files import write_text
+from goldless.models.cache import default_journal
 from goldless.models.embedded import TokenTexts
 from goldless.reports.run_folder import RESULTS, RunFolder, stamp
 from goldless.reports.run_record import RunProgress
-from goldless.studies.tables import UNREADABLE
+from goldless.runs.progress import PROGRESS_FILE
 
 STALE_SECONDS = 120
 """A run without progress for this long may have been killed."""
-MOST_DAMAGED = 5
 State = Literal["complete", "incomplete", "running", "silent", "failed", "interrupted", "damaged", "unknown"]
-Made = TypeVar("Made")
 
 
 class PageNotFoundError(UserError):
@@ -91,20 +98,16 @@ def best_ranked(run: RunFolder) -> tuple[str, list[Any]]:
 def _made_at(run: RunFolder) -> datetime | None:
     times = []
     for made in run.made_by.made.values():
-        try:
+        with contextlib.suppress(ValueError, OverflowError):
             times.append(datetime.fromisoformat(made.at).astimezone(UTC))
-        except (ValueError, OverflowError):
-            continue
-    if times:
-        return max(times)
     written = stamp(run.path / f"{name}.json" for name in (*RESULTS, "progress"))
-    return datetime.fromtimestamp(written[0][1] / 1e9, UTC) if written else None
+    return max(times) if times else datetime.fromtimestamp(written[0][1] / 1e9, UTC) if written else None
 
 
 def _state(progress: RunProgress | None, results: Sequence[object]) -> State:
     if progress is not None and progress.state == "running":
-        age = None if progress.updated_at is None else datetime.now(UTC).timestamp() - progress.updated_at
-        return "silent" if age is not None and age > STALE_SECONDS else "running"
+        updated, now = progress.updated_at, datetime.now(UTC).timestamp()
+        return "silent" if updated is not None and now - updated > STALE_SECONDS else "running"
     if progress is not None and progress.state in {"failed", "interrupted"}:
         return "failed" if progress.state == "failed" else "interrupted"
     if not results:
@@ -130,7 +133,6 @@ def find_runs(root: Path) -> dict[str, RunFolder]:
 class RunTask:
     """A task of a run."""
 
-    run: RunFolder
     index: TaskIndex
     number: int
 
@@ -179,23 +181,6 @@ class Site:
         response.headers["X-Run-State"] = "running" if running else "done"
         return response
 
-    def made(self, make: Callable[..., Made], given: Mapping[str, str], *where: str | int) -> Made:
-        """Call ``make``; raise DamagedRunError, with the files, if it failed because files of a run are damaged."""
-        try:
-            return make(self, given, *where)
-        except (*POLARS_FAILED, *UNREADABLE, KeyError, TypeError, AttributeError) as error:
-            names = [where[0]] if where else [given.get("first"), given.get("second")]
-            runs = [self.run(str(name)) for name in names if name and str(name) in find_runs(self.root)]
-            found = [problem for run in runs for problem in damaged_files(run)]
-            if not runs or not (found or isinstance(error, (*POLARS_FAILED, *UNREADABLE))):
-                raise
-            listed = "; ".join(found[:MOST_DAMAGED]) or str(error).splitlines()[0]
-            more = f" and {len(found) - MOST_DAMAGED} more" * (len(found) > MOST_DAMAGED)
-            named = ", ".join(run.name for run in runs)
-            raise DamagedRunError(
-                f"files of the run {named} cannot be read: {listed}{more}. Run the command that wrote it again"
-            ) from error
-
     def summaries(self) -> list[RunSummary]:
         summaries = []
         for run in find_runs(self.root).values():
@@ -220,7 +205,124 @@ class Site:
         index = self.indexed(name)
         if not 0 <= number < len(index.tasks):
             raise PageNotFoundError(f"no task {number} in this run; tasks are numbered 0 to {len(index.tasks) - 1}")
-        return RunTask(index.run, index, number)
+        return RunTask(index, number)
+
+
+# --- runs that were started here --------------------------------------------------------------------------------------
+
+ENDING_SECONDS = 10.0
+LOG_BYTES = 20_000
+_NAME = re.compile(r"\w[\w .+-]{0,79}")
+_CODE = re.compile(r"(?:^|[=,])(?:command|python|promptfoo|deepeval|inspect):")
+
+
+def checked_run_name(given: str) -> str:
+    """The name of a run, which is its folder's."""
+    name = given.strip()
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        raise UserError(
+            f"a run's name must have up to 80 letters, digits, spaces and . _ + -, and start with a letter or digit, "
+            f"got {given[:100]!r}"
+        )
+    return name
+
+
+def refuse_code(words: Iterable[str]) -> None:
+    """Raise if a word names a metric or a model that runs code: a page starts none."""
+    if code := [word for word in words if _CODE.search(word)]:
+        raise UserError(f"a metric or model that runs code cannot be chosen on a page, got {code[0]!r}")
+
+
+class Children:
+    """Runs that the studio started: each a child process with the command line's own ``goldless score``.
+
+    Their commands are kept, so that they can go on after a restart, but in goldless's own folder: a folder of runs may
+    come from elsewhere, and must not bring commands to run.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        key = hashlib.sha256(os.fsencode(self._root)).hexdigest()[:16]
+        self.folder = default_journal().parent / "studio" / key
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._starting = threading.Lock()
+
+    def start(self, name: str, arguments: Sequence[str]) -> None:
+        """Start ``goldless ARGUMENTS --out RUN``, or the same again."""
+        refuse_code(arguments)
+        with self._starting:  # a second click waits, and is then told
+            if self.running(name):
+                raise UserError(f"{name} is running already")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_text(self.folder / f"{name}.json", json.dumps({"arguments": list(arguments)}))
+            run = self._root / name
+            run.mkdir(exist_ok=True)
+            begun = {"state": "running", "updated_at": time.time()}
+            write_text(run / PROGRESS_FILE, json.dumps(begun))  # its page is there before the child is
+            # -P: no file in the folder where the studio was started may hide a module that goldless imports
+            command = [sys.executable, "-P", "-m", "goldless", *arguments, "--out", str(run)]
+            # a session of its own: Ctrl-C in the studio's terminal ends the studio, which then stops its runs in good
+            # order
+            with (self.folder / f"{name}.log").open("wb") as log:
+                self._processes[name] = subprocess.Popen(  # noqa: S603 - the interpreter, and words that were checked
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
+                )
+
+    def go_on(self, name: str) -> None:
+        """Start a run again with its own command: what is in the journal is neither computed nor paid for again."""
+        arguments = self.command(name)
+        if arguments is None:
+            raise UserError(f"{name} was not started here. Run its command again where you started it")
+        self.start(name, arguments)
+
+    def stop(self, name: str) -> None:
+        """End a run in good order, and at once if told again; one that has just ended is left as it is."""
+        if name not in self._processes:
+            raise UserError(f"{name} is not running here")
+        self._processes[name].send_signal(signal.SIGTERM)
+
+    def knows(self, name: str) -> bool:
+        """True if it was started since the studio was."""
+        return name in self._processes
+
+    def running(self, name: str) -> bool:
+        return name in self._processes and self._processes[name].poll() is None
+
+    def command(self, name: str) -> list[str] | None:
+        """The arguments it was started with; None: it was not started here."""
+        try:
+            return [str(word) for word in json.loads((self.folder / f"{name}.json").read_bytes())["arguments"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def forget(self, name: str) -> None:
+        """Remove the command and the log of a run that was deleted."""
+        for suffix in (".json", ".log"):
+            (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
+
+    def said(self, name: str) -> str:
+        try:
+            with (self.folder / f"{name}.log").open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
+                return log.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+    def end_all(self) -> None:
+        """Stop all, and wait for them."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)  # nothing is sent to one that has ended
+        for process in self._processes.values():
+            try:
+                process.wait(ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 # --- the studio ------------------------------------------------------------------------------------------------------
@@ -250,7 +352,6 @@ class Studio(Site):
         self.folder = root / OWN_FOLDER
         self.access = Access(self.page)
         self.children = Children(root)
-        self.desk = Desk(self.run, self.folder)
 
     def summary(self, run: RunFolder) -> RunSummary:
         """The row of a run; of one that was started here, with what is known of its process."""
@@ -259,7 +360,7 @@ class Studio(Site):
             return found
         # a child's own end counts more than what its folder says, which may be of an earlier run or of none
         state: State = "running" if running else found.state
-        if self.children.ended(run.name) and state in {"running", "silent", "unknown"}:
+        if not running and self.children.knows(run.name) and state in {"running", "silent", "unknown"}:
             state = "failed"
         stopped = state not in {"running", "complete", "incomplete"}
         printed = self.children.said(run.name) if stopped else ""

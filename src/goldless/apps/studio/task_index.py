@@ -1,4 +1,4 @@
-"""The index of one run: a small table of scores and failures by task, kept until its files change.
+"""The index of one run: small tables of its scores and failures by task, kept until its files change.
 
 Texts and evidence are read when a page shows them, one task's rows at a time.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,17 +17,15 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from goldless.errors import StudyError, UserError
+from goldless.errors import UserError
 from goldless.evidence import TABLES as SCHEMAS
-from goldless.evidence import TOKENS
+from goldless.evidence import TOKENS, Schema
 from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
 from goldless.records import Task
 from goldless.reports.report_table import decimals_for
-from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, failed_rows, stamp
-from goldless.studies.recorded import check_inside
+from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, stamp
 
-TABLES = ("tasks", "responses", "labels", "critic_contrasts", "pair_scores", *EVIDENCE)
 NEEDED = {
     "responses": ("agent", "text"),
     "pair_scores": ("metric", "agent", "peer", "score"),
@@ -35,10 +35,16 @@ NEEDED = {
     "rewrites": ("agent", "rewriter"),
 }
 """Columns without which the rows of a table say nothing."""
+TYPES: dict[str, Schema] = {
+    "pair_scores": {"score": pl.Float64},
+    "labels": {"score": pl.Float64, "preference": pl.Float64},
+    **SCHEMAS,
+}
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
-FAILED = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
+FAILED = dict.fromkeys(("table", "task", "agent", "other", "model", "kind", "message", "reply"), pl.String)
 EXCERPT = 160
+REPLY = 300
 PASSAGE = 90
 """Characters before and after a search text that are shown with it."""
 KEPT = 8
@@ -54,12 +60,28 @@ class DamagedRunError(UserError):
 
     status = 422
 
+    def __init__(self, run: RunFolder, table: str, why: object) -> None:
+        said = (str(why).splitlines() or [""])[0]
+        super().__init__(
+            f"files of the run {run.name} cannot be read: {table} ({said}). Run the command that wrote it again"
+        )
+
+
+@contextmanager
+def _naming(run: RunFolder, table: str) -> Iterator[None]:
+    """Raise DamagedRunError, with the table, if reading it fails."""
+    try:
+        yield
+    except (OSError, *POLARS_FAILED) as error:
+        raise DamagedRunError(run, table, error) from error
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:
     """The tasks to list, and their order."""
 
     metric: str | None = None
+    """None: the first one."""
     agent: str | None = None
     """The agent whose score counts; None: the mean over agents."""
     failure: str | None = None
@@ -107,6 +129,7 @@ class TaskIndex:
     splits: pl.DataFrame
     """Disagreement of the comparisons of a pairwise review, by metric and task."""
     failures: pl.DataFrame
+    """Every piece of evidence that is missing: its table and task, whom it is about, by which model, and why."""
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
@@ -149,27 +172,28 @@ class TaskIndex:
             raise UserError(f"no agent {given!r} in this run")
         return given or None
 
-    # --- evidence of one task ----------------------------------------------------------------------------------------
+    # --- evidence ----------------------------------------------------------------------------------------------------
 
     def rows(self, table: str, *tasks: str, about: pl.Expr | None = None, tokens: bool = False) -> pl.DataFrame:
-        """A table's rows of some tasks; ``about``: only those; ``tokens``: with the values of tokens."""
-        frame = scanned(self.run, table)
-        if frame is None:
-            return pl.DataFrame()
-        there = frame.collect_schema().names()
-        for column in ("task", *NEEDED.get(table, ())):
-            if column not in there:
-                raise DamagedRunError(
-                    f"files of the run {self.run.name} cannot be read: {table} has no column {column}"
-                )
-        wanted = pl.col("task").is_in(list(tasks)) if len(tasks) != 1 else pl.col("task") == tasks[0]
-        found = frame if tokens else frame.drop(TOKENS, strict=False)
-        return found.filter(wanted if about is None else wanted & about).collect()
+        """A table's rows of some tasks or of all; ``about``: only those; ``tokens``: with the values of tokens."""
+        with _naming(self.run, table):
+            frame = self.run.scan(table)
+            if frame is None:
+                return pl.DataFrame()
+            frame = frame if tokens else frame.drop(TOKENS, strict=False)
+            there = frame.collect_schema().names()
+            for column in ("task", *NEEDED.get(table, ())):
+                if column not in there:
+                    raise DamagedRunError(self.run, table, f"it has no column {column}")
+            wanted = pl.lit(True) if about is None else about
+            if tasks:
+                wanted &= pl.col("task").is_in(list(tasks)) if len(tasks) > 1 else pl.col("task") == tasks[0]
+            typed = [pl.col(name).cast(kind) for name, kind in TYPES.get(table, {}).items() if name in there]
+            return frame.filter(wanted).with_columns(typed).collect()
 
     def task(self, name: str) -> Task:
         """The task: its prompt, reference and synopses, including those written by a model."""
-        found = self.rows("tasks", name)
-        row: dict[str, Any] = found.row(0, named=True) if len(found) else {}
+        row = next(self.rows("tasks", name).iter_rows(named=True), {})
         row = {key: value for key, value in row.items() if value is not None and key != "task"}
         prompt, reference = (
             None if (text := row.pop(key, None)) is None else str(text) for key in ("prompt", "reference")
@@ -195,9 +219,8 @@ class TaskIndex:
 
         That is the score, the range over agents, the best and worst agent, missing scores and failures.
         """
-        metric = query.metric if query.metric in self.metrics else next(iter(self.metrics), "")
-        scores, score = self.scores.filter(pl.col("metric") == metric), pl.col("score")
-        lacking = pl.col("asked") - pl.col("used")
+        metric, score = query.metric or next(iter(self.metrics), ""), pl.col("score")
+        scores, lacking = self.scores.filter(pl.col("metric") == metric), pl.col("asked") - pl.col("used")
         found = scores.group_by("task").agg(
             mean_in_order(score),
             score.min().alias("low"),
@@ -208,20 +231,28 @@ class TaskIndex:
             lacking.sum().alias("missing"),
             pl.col("asked").sum(),
         )
-        failures = self.failures
+        failures, whose = self.failures, "left"
         if query.agent is not None:
             own = scores.filter(pl.col("agent") == query.agent).select("task", score, lacking.alias("missing"), "asked")
             found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
-            failures = failures.filter(pl.col("agent") == query.agent)
-        split = self.splits.filter(pl.col("metric") == metric).select("task", "disagreement")
-        counted = failures.group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
-        frame = self.prompts
-        for more in (found, split, counted):
-            alone = more is found and query.agent is not None and bool(metric)
-            frame = frame.join(more, on="task", how="inner" if alone else "left", maintain_order="left")
-        frame = frame.filter(_wanted(query, failures))
+            failures, whose = failures.filter(pl.col("agent") == query.agent), "inner" if metric else "left"
+        frame = (
+            self.prompts.join(found, on="task", how=whose, maintain_order="left")  # type: ignore[arg-type]
+            .join(self.splits.filter(pl.col("metric") == metric).drop("metric"), on="task", how="left")
+            .join(failures.group_by("task").agg(pl.len().cast(pl.Int64).alias("failures")), on="task", how="left")
+        )
+        if query.failure in {"any", "none"}:
+            frame = frame.filter(pl.col("failures").is_not_null() == (query.failure == "any"))
+        elif query.failure is not None:
+            frame = frame.join(failures.filter(pl.col("kind") == query.failure), on="task", how="semi")
+        if query.missing:
+            frame = frame.filter(pl.col("missing") > 0)
+        if query.low is not None:
+            frame = frame.filter(score >= query.low)
+        if query.high is not None:
+            frame = frame.filter(score <= query.high)
         if query.search:
-            frame = frame.join(self.matching(query.search, query.scope, query.agent), on="task", maintain_order="left")
+            frame = frame.join(self.matching(query.search, query.scope, query.agent), on="task")
         by = "number" if query.order == "task" else query.order
         frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
         page = Page.of(frame, query.page, query.size)
@@ -241,33 +272,17 @@ class TaskIndex:
         }
         found = []
         for table, column, source in places[scope]:
-            frame = scanned(self.run, table)
-            if frame is None or column not in frame.collect_schema():
+            frame = scanned(self.run, table, column)
+            if frame is None:
                 continue
             wanted = pl.col(column).str.contains(pattern)
             if table == "responses" and agent is not None:
                 wanted &= pl.col("agent") == agent
-            task, text = pl.col("task").cast(pl.String), pl.col(column).alias("text")
-            found.append(frame.filter(wanted).select(task, source.cast(pl.String).alias("source"), text))
+            found.append(frame.filter(wanted).select("task", source.alias("source"), pl.col(column).alias("text")))
         named = self.prompts.lazy().filter(pl.col("task").str.contains(pattern))
         named = named.select("task", pl.lit("name").alias("source"), pl.col("task").alias("text"))
-        return pl.concat([*found, named]).unique("task", keep="first", maintain_order=True).collect()
-
-
-def _wanted(query: TaskQuery, failures: pl.DataFrame) -> pl.Expr:
-    wanted = pl.lit(True)
-    if query.failure in {"any", "none"}:
-        wanted &= (pl.col("failures").fill_null(0) > 0) == (query.failure == "any")
-    elif query.failure is not None:
-        some = failures.filter(pl.col("kind") == query.failure)
-        wanted &= pl.col("task").is_in(some["task"].unique().to_list())
-    if query.missing:
-        wanted &= pl.col("missing").fill_null(0) > 0
-    if query.low is not None:
-        wanted &= pl.col("score") >= query.low
-    if query.high is not None:
-        wanted &= pl.col("score") <= query.high
-    return wanted
+        with _naming(self.run, "texts"):
+            return pl.concat([*found, named]).unique("task", keep="first", maintain_order=True).collect()
 
 
 def _passage(text: str, search: str) -> tuple[str, str, str] | None:
@@ -303,9 +318,9 @@ def scanned(run: RunFolder, table: str, *columns: str) -> pl.LazyFrame | None:
 
 def kept_index(run: RunFolder) -> TaskIndex:
     """The index of a run folder as it is now; it is rebuilt when a file of the run was written."""
-    files = (run.path / SCORES, run.path / "agents.jsonl", *(path for name in TABLES for path in run.files(name)))
+    tables = (path for name in ("tasks", "responses", *EVIDENCE) for path in run.files(name))
     with _MAKING:
-        return _index(run.path, run.name, stamp(files))
+        return _index(run.path, run.name, stamp((run.path / SCORES, run.path / "agents.jsonl", *tables)))
 
 
 _MAKING = threading.Lock()
@@ -313,31 +328,25 @@ _MAKING = threading.Lock()
 
 @functools.lru_cache(maxsize=KEPT)
 def _index(path: Path, name: str, _: Stamp) -> TaskIndex:
-    """Read what an index needs: scores, the beginnings of prompts, and counts of failures."""
+    """Read what an index needs: scores, the beginnings of prompts, and failures."""
     run = RunFolder(path, name)
     scores = pl.DataFrame(schema=SCORED) if run.scores is None else run.scores.select(*SCORED)
-    scores = pl.concat([scores, run.judged_scores])
-    failures = _failures(run)
-    known = scanned(run, "tasks", "task")
-    if known is not None:
-        prompt = pl.col("prompt") if "prompt" in known.collect_schema() else pl.lit(None)
-        start = prompt.cast(pl.String).str.slice(0, EXCERPT).alias("prompt")
-        prompts = known.select(pl.col("task").cast(pl.String), start).collect()
-    else:  # in order of first appearance
-        named = [*_unique(run, "task"), *scores["task"].drop_nulls(), *failures["task"].drop_nulls()]
-        tasks = pl.Series("task", list(dict.fromkeys(named)), pl.String)
-        prompts = pl.DataFrame(tasks).with_columns(pl.lit(None, pl.String).alias("prompt"))
-    prompts = prompts.unique("task", keep="first", maintain_order=True)
-    prompts = prompts.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
-    agents = [note.agent for note in run.agent_notes] + _unique(run, "agent") + scores["agent"].drop_nulls().to_list()
-    return TaskIndex(run, tuple(dict.fromkeys(agents)), prompts, scores, _splits(run), failures)
-
-
-def _unique(run: RunFolder, column: str) -> list[str]:
-    frame = scanned(run, "responses", column)
-    if frame is None:
-        return []
-    return [str(x) for x in frame.select(column).drop_nulls().unique(maintain_order=True).collect()[column]]
+    with _naming(run, "judgements"):
+        scores, splits = pl.concat([scores, run.judged_scores]), _splits(run)
+    failures = pl.concat([pl.DataFrame(schema=FAILED), *(_failures(run, table) for table in EVIDENCE)])
+    named, answered = scanned(run, "tasks", "task"), scanned(run, "responses", "task", "agent")
+    with _naming(run, "responses"):
+        answers = (pl.LazyFrame(schema=KEYS) if answered is None else answered).select("task", "agent").collect()
+    if named is None:  # in order of first appearance
+        tasks = pl.concat([frame.select("task") for frame in (answers, scores, failures)]).drop_nulls()
+        named = tasks.lazy().with_columns(pl.lit(None, pl.String).alias("prompt"))
+    prompt = pl.col("prompt") if "prompt" in named.collect_schema() else pl.lit(None, pl.String)
+    with _naming(run, "tasks"):
+        prompts = named.select("task", prompt.str.slice(0, EXCERPT).alias("prompt")).collect()
+    prompts = prompts.unique("task", keep="first", maintain_order=True).with_row_index("number")
+    agents = [note.agent for note in run.agent_notes]
+    agents.extend(pl.concat([answers["agent"], scores["agent"]]).drop_nulls().unique(maintain_order=True))
+    return TaskIndex(run, tuple(dict.fromkeys(agents)), prompts, scores, splits, failures)
 
 
 def _splits(run: RunFolder) -> pl.DataFrame:
@@ -358,36 +367,27 @@ def _splits(run: RunFolder) -> pl.DataFrame:
     )
     by_pair = pairs.group_by("metric", "task", "one", "other", maintain_order=True)
     split = mean_in_order(1 - (2 * pl.col("value") - 1).abs()).alias("disagreement")
-    by_task = by_pair.agg(mean_in_order(pl.col("value"))).group_by("metric", "task").agg(split)
-    return by_task.select(pl.col(name).cast(kind) for name, kind in SPLIT.items()).collect()
+    return by_pair.agg(mean_in_order(pl.col("value"))).group_by("metric", "task").agg(split).collect()
 
 
-def _failures(run: RunFolder) -> pl.DataFrame:
-    found = []
-    for table in EVIDENCE:
-        frame = scanned(run, table)
-        rows = None if frame is None else failed_rows(frame, table)
-        if rows is not None:
-            counts = rows.group_by("task", "agent", "kind", maintain_order=True).agg(pl.len().alias("count"))
-            found.append(counts.select(pl.lit(table).alias("table"), "task", "agent", "kind", "count"))
-    if not found:
+def _failures(run: RunFolder, table: str) -> pl.DataFrame:
+    """The failed rows of a table of evidence, in the columns that all tables share."""
+    frame = scanned(run, table, "task", "failure")
+    if frame is None:
         return pl.DataFrame(schema=FAILED)
-    return pl.concat(found).collect().select(pl.col(name).cast(kind) for name, kind in FAILED.items())
-
-
-TEXTS = dict.fromkeys(("task", "agent", "text", "prompt", "reference", "metric", "peer"), pl.String)
-
-
-def damaged_files(run: RunFolder) -> list[str]:
-    """Damage to the files of a run, one line each."""
-    found = [*run.unreadable]
-    for name in TABLES:
-        files = run.files(name)
-        if files:
-            whole = files[0].parent if files[0].parent.name == name else files[0]
-            try:
-                schema = SCHEMAS.get(name, {**TEXTS, "score": pl.Float64})
-                check_inside({name: whole}, run.name, schemas={name: schema})
-            except StudyError as error:
-                found += map(str, error.problems)
-    return found
+    there = frame.collect_schema().names()
+    columns = {
+        "agent": ("target", "first", "agent"),
+        "other": ("given", "second"),
+        "model": EVIDENCE[table][1:2],
+        "kind": ("failure",),
+        "message": ("failure_message",),
+        "reply": ("output",),
+    }
+    cells = [
+        pl.coalesce(pl.lit(None, pl.String), *(name for name in names if name in there)).alias(column)
+        for column, names in columns.items()
+    ]
+    with _naming(run, table):
+        failed = frame.filter(pl.col("failure").is_not_null()).select(pl.lit(table).alias("table"), "task", *cells)
+        return failed.with_columns(pl.col("reply").str.slice(0, REPLY + 1)).collect().cast(pl.String)

@@ -19,7 +19,7 @@ import json
 import subprocess
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goldless.reports.html import write_report
-from goldless.reports.leaderboard import make_leaderboard
+from goldless.reports.leaderboard import Leaderboard
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import standings
 
@@ -45,11 +45,11 @@ def scores(agents: int, tasks: int, seed: int) -> npt.NDArray[np.float64]:
 
 
 def outcome(metric: str, values: npt.NDArray[np.float64], names: list[str], tasks: list[str]) -> dict[str, Any]:
-    asked = dict.fromkeys(names, len(tasks))
     used = {name: int((~np.isnan(values[:, j])).sum()) for j, name in enumerate(names)}
     signature = f"{metric}|scorer:generated|peers:all|missing:left-out|resamples:1000|seed:0|goldless:0"
     found = standings(values, names, resamples=1000)
-    board = make_leaderboard(found, metric=metric, unit="nats", level=0.95, signature=signature, asked=asked, used=used)
+    rows = tuple(replace(row, asked=len(tasks), used=used[row.agent]) for row in found.rows)
+    board = Leaderboard(metric, "nats", 0.95, rows, found.comparisons, signature)
     means = np.add.outer(np.nanmean(values, axis=0), np.nanmean(values, axis=0)) / 2
     return {
         **asdict(board),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from goldless.cli.console import out
 from goldless.cli.output import print_whole
-from goldless.reports.leaderboard import make_leaderboard
+from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.standings import standings
 
@@ -28,11 +29,9 @@ def printed(table, capsys, monkeypatch, width: int) -> str:
 def leaderboard():
     # every agent is 100 above the next in all of 12 tasks: each beats all below it
     values = np.arange(12.0)[:, None] % 5 - 100.0 * np.arange(6)[None, :]
-    counts = dict.fromkeys(AGENTS, 35)
     found = standings(values, AGENTS, resamples=200, level=0.95)
-    return make_leaderboard(
-        found, metric="bartscore", unit="nats", level=0.95, signature="s", asked=counts, used=counts
-    )
+    rows = tuple(replace(row, asked=35, used=35) for row in found.rows)
+    return Leaderboard("bartscore", "nats", 0.95, rows, found.comparisons, "s")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

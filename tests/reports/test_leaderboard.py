@@ -6,12 +6,13 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from goldless.reports.leaderboard import make_leaderboard
+from goldless.reports.leaderboard import Leaderboard
 from goldless.statistics.standings import standings
 
 NAN = np.nan
@@ -21,18 +22,10 @@ BASE = np.array([3.0, -1.0, 4.0, 1.5, -9.0, 2.0, 6.0, 5.0, 3.5, -8.0, 9.0, 7.0])
 VALUES = np.stack([BASE - 10, np.full(12, NAN), BASE + 10, BASE], axis=1)
 
 
-def board(values=VALUES, agents=AGENTS, level=0.95, **options):
-    asked = dict.fromkeys(agents, 24)
-    used = {agent: 24 if agent != "absent" else 0 for agent in agents}
-    settings = {
-        "metric": "gem-raw",
-        "unit": "nats",
-        "signature": "gem-raw|seed:0",
-        "asked": asked,
-        "used": used,
-    }
-    found = standings(values, agents, resamples=500, level=level)
-    return make_leaderboard(found, level=level, **{**settings, **options})
+def board(values=VALUES, agents=AGENTS, used=24):
+    found = standings(values, agents, resamples=500)
+    rows = tuple(replace(row, asked=24, used=used if row.agent != "absent" else 0) for row in found.rows)
+    return Leaderboard("gem-raw", "nats", 0.95, rows, found.comparisons, "gem-raw|seed:0")
 
 
 def rendered(leaderboard, width: int = 80) -> str:
@@ -42,14 +35,13 @@ def rendered(leaderboard, width: int = 80) -> str:
 
 
 def test_a_row_holds_mean_interval_n_and_what_is_missing():
-    by_agent = {row.agent: row for row in board(groups={"high": "good faith"}).rows}
+    by_agent = {row.agent: row for row in board().rows}
     middle, absent = by_agent["middle"], by_agent["absent"]
     assert middle.score == pytest.approx(23 / 12)
     assert middle.low < 23 / 12 < middle.high
     assert (middle.n, middle.asked, middle.used, middle.missing, middle.note) == (12, 24, 24, 0, None)
     assert (absent.score, absent.low, absent.high, absent.n) == (None, None, None, 0)
     assert (absent.asked, absent.used, absent.missing, absent.note) == (24, 0, 24, "no task was scored")
-    assert (by_agent["high"].group, middle.group) == ("good faith", None)
 
 
 def test_an_agent_beats_those_it_is_better_than_on_common_tasks_after_correction():
@@ -74,7 +66,7 @@ def test_what_is_significant_only_without_correction_does_not_count():
 
 def test_csv_reads_back_with_the_signature_on_every_row_and_nothing_for_what_is_missing():
     agents = ["a, with comma", 'b "quoted"', "c\nlines", "d|bar"]
-    leaderboard = board(VALUES[:, [2, 3, 0, 1]], agents, used=dict.fromkeys(agents, 20))
+    leaderboard = board(VALUES[:, [2, 3, 0, 1]], agents, used=20)
     rows = list(csv.DictReader(io.StringIO(leaderboard.to_csv())))
     assert [row["agent"] for row in rows] == [row.agent for row in leaderboard.rows]
     for name in ("score", "low"):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
@@ -100,42 +101,57 @@ def _types(kind: Any) -> dict[str, Any]:
 
 def _read(kind: Any, data: Any, place: str) -> Any:
     """``kind``: a dataclass, a text, number, truth value or literal, a tuple or mapping of these, None, or Any."""
-    if is_dataclass(kind):
-        return _read_fields(kind, data, place)
     origin, inner = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _read_fields(kind, _expected(dict, "an object", data, place), place)
     if origin in (Union, UnionType):
-        return _read_either(inner, data, place)
-    if origin is Literal:
-        if data in inner:
-            return data
-        raise _unexpected(place, f"must be one of {', '.join(map(repr, inner))}, got {data!r:.60}")
+        *others, last = [one for one in inner if one is not type(None)]
+        for one in others:  # the first that it fits; the error is the last one's
+            with suppress(UnexpectedDataError):
+                return _read(one, data, place)
+        return None if _is_absent(data) and type(None) in inner else _read(last, data, place)
     if origin is tuple:
-        if not isinstance(data, list | tuple):
-            raise _unexpected(place, f"must be a list, got {type(data).__name__}")
-        kinds = inner[:1] * len(data) if inner[-1] is ... else inner
-        if len(data) != len(kinds):
-            raise _unexpected(place, f"must be a list of {len(kinds)}, got {len(data)}")
-        return tuple(_read(one, value, f"{place}.{n}") for n, (one, value) in enumerate(zip(kinds, data, strict=True)))
-    if origin is not None:  # a mapping
-        if not isinstance(data, dict):
-            raise _unexpected(place, f"must be an object, got {type(data).__name__}")
-        return {key: _read(inner[1], value, f"{place}.{key}") for key, value in data.items()}
+        values = _expected(list, "a list", data, place)
+        kinds = inner[:1] * len(values) if inner[-1] is ... else inner
+        if len(values) != len(kinds):
+            raise _unexpected(place, f"must be a list of {len(kinds)}, got {len(values)}")
+        return tuple(_read(kinds[n], value, f"{place}.{n}") for n, value in enumerate(values))
+    if origin not in (None, Literal):  # a mapping
+        found = _expected(dict, "an object", data, place)
+        return {key: _read(inner[1], value, f"{place}.{key}") for key, value in found.items()}
     return _read_one(kind, data, place)
 
 
-def _read_fields(kind: Any, data: Any, place: str) -> Any:
-    if not isinstance(data, dict):
-        raise _unexpected(place, f"must be an object, got {type(data).__name__}")
+def _read_one(kind: Any, data: Any, place: str) -> Any:
+    if kind in (int, float):
+        return kind(_expected(int | float, "a number", None if _is_absent(data) else data, place))
+    if kind in (str, bool):
+        return _expected(kind, "a text" if kind is str else "true or false", data, place)
+    if kind is not Any and data not in (allowed := get_args(kind)):
+        raise _unexpected(place, f"must be one of {', '.join(map(repr, allowed))}, got {data!r:.60}")
+    return data
+
+
+def _expected(kinds: Any, what: str, data: Any, place: str) -> Any:
+    if not isinstance(data, kinds) or (isinstance(data, bool) and kinds is not bool):
+        raise _unexpected(place, f"must be {what}, got {type(data).__name__}")
+    return data
+
+
+def _read_fields(kind: Any, data: dict[str, Any], place: str) -> Any:
     given = {}
     for one in _fields(kind):
-        key = _keys(kind).get(one.name, one.name)
-        hint, value = _types(kind)[one.name], _number(data.get(key))
+        key, hint = _keys(kind).get(one.name, one.name), _types(kind)[one.name]
+        optional = type(None) in get_args(hint)
         required = one.default is MISSING and one.default_factory is MISSING
-        if one.metadata.get("json") == "inline":
-            given[one.name] = _read_inline(hint, data, place, without=set(_keys(kind).values()))
-        elif value is not None:
-            given[one.name] = _read(hint, value, f"{place}.{key}")
-        elif type(None) in get_args(hint) and (required or key in data):
+        if one.metadata.get("json") == "inline":  # its keys are among the data; None: none of its own is there
+            inner = next(each for each in get_args(hint) or (hint,) if each is not type(None))
+            own = set(_keys(inner).values()).difference(_keys(kind).values())
+            there = not optional or any(data.get(name) is not None for name in own)
+            given[one.name] = _read_fields(inner, data, place) if there else None
+        elif not _is_absent(data.get(key)):
+            given[one.name] = _read(hint, data[key], f"{place}.{key}")
+        elif optional and (required or key in data):
             given[one.name] = None
         elif required:
             raise _unexpected(f"{place}.{key}", "Field required")
@@ -145,48 +161,10 @@ def _read_fields(kind: Any, data: Any, place: str) -> Any:
         raise _unexpected(place, str(error)) from error
 
 
-def _read_inline(hint: Any, data: dict[str, Any], place: str, *, without: Iterable[str]) -> Any:
-    """The result whose keys are among the data; None where that is allowed and none of its own keys is there."""
-    (kind,) = [one for one in get_args(hint) or (hint,) if one is not type(None)]
-    own = set(_keys(kind).values()).difference(without)
-    absent = type(None) in get_args(hint) and all(data.get(key) is None for key in own)
-    return None if absent else _read_fields(kind, data, place)
-
-
-def _read_either(kinds: tuple[Any, ...], data: Any, place: str) -> Any:
-    """Data of the first kind that it fits; the error is the last one's."""
-    if _number(data) is None:
-        if type(None) in kinds:
-            return None
-        raise _unexpected(place, "Field required")
-    *others, last = [kind for kind in kinds if kind is not type(None)]
-    for kind in others:
-        try:
-            return _read(kind, data, place)
-        except UnexpectedDataError:
-            continue
-    return _read(last, data, place)
-
-
-def _number(value: Any) -> Any:
-    """None for a number that counts as missing."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value if abs(value) < LARGEST else None  # NaN is not below anything
-    return value
-
-
-def _read_one(kind: Any, data: Any, place: str) -> Any:
-    known = _number(data)
-    if kind is Any:
-        return data
-    if kind in (int, float):
-        if isinstance(known, bool) or not isinstance(known, int | float):
-            raise _unexpected(place, f"must be a number, got {type(data).__name__}")
-        return kind(known)
-    if not isinstance(data, kind):
-        what = {str: "a text", bool: "true or false"}.get(kind, kind.__name__)
-        raise _unexpected(place, f"must be {what}, got {type(data).__name__}")
-    return data
+def _is_absent(value: Any) -> bool:
+    """True for nothing, and for a number that counts as missing."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (number and not abs(value) < LARGEST)  # NaN is not below anything
 
 
 def _unexpected(place: str, said: str) -> UnexpectedDataError:
@@ -252,15 +230,19 @@ class Unreadable:
 
 def read_object(path: Path) -> dict[str, Any] | Unreadable | None:
     """The JSON object in a file; None if the file does not exist."""
+    data = _parsed(path, json.loads)
+    if data is None or isinstance(data, dict | Unreadable):
+        return data
+    return Unreadable(path.name, f"must be a JSON object, got {type(data).__name__}")
+
+
+def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
         return Unreadable(path.name, f"cannot be read ({type(error).__name__}: {error})")
-    if not isinstance(data, dict):
-        return Unreadable(path.name, f"must be a JSON object, got {type(data).__name__}")
-    return data
 
 
 def read_document(path: Path, kind: type[Kind]) -> Kind | Unreadable | None:
@@ -276,16 +258,11 @@ def read_document(path: Path, kind: type[Kind]) -> Kind | Unreadable | None:
 
 def read_rows(path: Path, kind: type[Kind]) -> tuple[Kind, ...] | Unreadable:
     """The valid rows of a JSONL file; empty if the file does not exist."""
-    try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError, RecursionError) as error:
-        return Unreadable(path.name, f"cannot be read ({type(error).__name__}: {error})")
+    rows = _parsed(path, lambda text: [json.loads(line) for line in text.split("\n") if line.strip()])
+    if isinstance(rows, Unreadable):
+        return rows
     found = []
-    for row in rows:
-        try:
+    for row in rows or ():
+        with suppress(UnexpectedDataError):
             found.append(read(kind, row))
-        except UnexpectedDataError:
-            continue
     return tuple(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import PeerGraph
@@ -17,7 +17,7 @@ from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import Stopped
 from goldless.reports.document import IF_ANY, INLINE, write
 from goldless.reports.findings import MOST_NAMED, REVIEW, Name, Said, comparative, heading, named
-from goldless.reports.report_table import Column, ReportTable, decimals_for
+from goldless.reports.report_table import Column, ReportTable, decimals_for, typeset
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
@@ -54,10 +54,10 @@ class Tabled:
     """A result with one table."""
 
     __slots__ = ()
+    ON_PAPER: ClassVar[dict[str, Any]] = {}
+    """Options of the table where there is little room."""
 
-    def table(self) -> ReportTable:
-        """The table for people and for programs."""
-        raise NotImplementedError
+    table: Callable[..., ReportTable]
 
     def to_csv(self) -> str:
         """Comma-separated values; the signature is the last column of every row."""
@@ -69,11 +69,11 @@ class Tabled:
 
     def to_latex(self) -> str:
         """A booktabs LaTeX table, with the signature in a comment and in the caption."""
-        return self.table().to_latex()
+        return self.table(**self.ON_PAPER).to_latex()
 
-    def to_rich(self, width: int = 80) -> list[Table]:
+    def to_rich(self, width: int = 80, **options: Any) -> list[Table]:
         """Tables for a terminal of that width, without the signature: print that below, so that it can be copied."""
-        return self.table().to_rich(width)
+        return self.table(**self.ON_PAPER, **options).to_rich(width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +103,11 @@ class Leaderboard(Tabled):
         *("metric", "unit", "level", "rows", "comparisons", "signature", "notes"),
         *("_:groups", "groups:group_names", "summary", "by_wording", "influence", "peer_graph", "matrix"),
     )
+    ON_PAPER: ClassVar = {"beaten": "ranks"}
 
     def to_json(self) -> str:
         """The leaderboard as one JSON object."""
         return json.dumps(write(self), ensure_ascii=False, indent=2)
-
-    def to_latex(self) -> str:
-        """A booktabs LaTeX table, with the signature in a comment and in the caption."""
-        return self.table(beaten="ranks").to_latex()
-
-    def to_rich(
-        self, width: int = 80, *, full: bool = False, others: Sequence[Leaderboard] | None = None
-    ) -> list[Table]:
-        """Tables for a terminal of that width; beaten agents are given by rank. Options as for ``table``."""
-        return self.table(beaten="ranks", full=full, others=others).to_rich(width)
 
     def table(
         self,
@@ -213,33 +204,6 @@ def _bar(row: LeaderboardRow, least: float, most: float) -> str:
     return "".join(cells)
 
 
-def make_leaderboard(
-    found: Standings,
-    *,
-    metric: str,
-    unit: str,
-    level: float,
-    signature: str,
-    asked: Mapping[str, int],
-    used: Mapping[str, int],
-    groups: Mapping[str, str | None] | None = None,
-    between_prompts: Mapping[str, float] | None = None,
-    notes: Sequence[str] = (),
-) -> Leaderboard:
-    """The leaderboard of agents' standings."""
-    rows = [
-        replace(
-            row,
-            group=(groups or {}).get(row.agent),
-            asked=asked.get(row.agent, 0),
-            used=used.get(row.agent, 0),
-            between_prompts=(between_prompts or {}).get(row.agent),
-        )
-        for row in found.rows
-    ]
-    return Leaderboard(metric, unit, level, tuple(rows), found.comparisons, signature, tuple(notes))
-
-
 def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: bool) -> Iterator[str]:
     """Notes a table's reader must know; ``limited``: whether missing scores were bounded by the metric's limits."""
     few = [c for c in found.comparisons if c.n < fewest_tasks()]
@@ -260,17 +224,15 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
                 "Agents miss other tasks: their scores are adjusted for how the others scored there, and differences "
                 "are tested on the tasks that both have."
             )
-        ends = f"{missing.lowest:.3g} or {missing.highest:.3g}"
         source = "the limits of the metric" if limited else "the smallest and largest score found, as it has no limits"
-        more = f" and {len(worst) - MOST_LISTED} more" * (len(worst) > MOST_LISTED)
-        listed = f"{', '.join(worst[:MOST_LISTED])}{more}"
-        yield f"Worst case, if missing scores were {ends} ({source}): intervals of {listed}."
+        ends, more = f"{missing.lowest:.3g} or {missing.highest:.3g} ({source})", len(worst) - MOST_LISTED
+        listed = ", ".join(worst[:MOST_LISTED]) + f" and {more} more" * (more > 0)
+        yield f"Worst case, if missing scores were {ends}: intervals of {listed}."
     if found.peers is not None and found.peers < FEWEST_PEERS:
         yield f"Intervals are for these peers: for peers like these, {found.peers} are too few."
-    ends_of = [(row.new_peers_low, row.new_peers_high) for row in found.rows]
-    wider = [(high - low) / 2 for low, high in ends_of if low is not None and high is not None]
+    wider = [(row.new_peers_high or 0.0) - row.new_peers_low for row in found.rows if row.new_peers_low is not None]
     if wider:
-        yield f"With other peers the scores could differ by about ±{median(wider):.2g}; -v shows both intervals."
+        yield f"With other peers the scores could differ by about ±{median(wider) / 2:.2g}; -v shows both intervals."
 
 
 # --- in words --------------------------------------------------------------------------------------------------------
@@ -304,8 +266,7 @@ def of_one(metric: str, board: Leaderboard) -> Said:
     where: Said = (" is highest in the review",) if metric.startswith(REVIEW) else (" is highest under ", Name(metric))
     ends = "no interval"
     if lead.low is not None and lead.high is not None:
-        level = f"{board.level * 100:g}\u202f%"
-        ends = f"{level} interval {_numeral(lead.low, board)} to {_numeral(lead.high, board)}"
+        ends = f"{board.level * 100:g}\u202f% interval {_numeral(lead.low, board)} to {_numeral(lead.high, board)}"
     tasks = f", {lead.n:,} task{'s' * (lead.n != 1)}" if lead.n else ""
     score = _numeral(lead.score, board)
     score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"
@@ -318,21 +279,19 @@ def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
     beaten = {*(lead.better_than or ())} - {lead.agent}
     level = [row for row in scored if row.agent not in beaten]
     below = [row.agent for row in scored if row.agent in beaten]
-    tied = named([row.agent for row in level], MOST_TIED)
     if len(scored) == 1:
         return Name(lead.agent), " is the only agent that was scored."
     if lead.better_than is None:
         return Name(lead.agent), " is highest; whether that is more than chance was not tested."
-    if not below:
-        decided = any(row.better_than for row in scored)
-        none = "none is shown to be " if not decided else "the highest is not shown to be "
-        return *tied, " are tied: ", none, word, " than another."
     if len(level) == 1:
         whom = named(below) if len(below) <= MOST_NAMED else (f"all {len(below)} others",)
         return Name(lead.agent), f" is {word} than ", *whom, "."
+    tied = *named([row.agent for row in level], MOST_TIED), " are tied"
+    if not below:
+        who = "the highest is not" if any(row.better_than for row in scored) else "none is"
+        return *tied, f": {who} shown to be {word} than another."
     each = all({*below} <= {*(row.better_than or ())} for row in level)
-    who: Said = ("each",) if each else (Name(lead.agent),)
-    return *tied, " are tied; ", *who, f" is {word} than ", *named(below), "."
+    return *tied, "; ", "each" if each else Name(lead.agent), f" is {word} than ", *named(below), "."
 
 
 def _scored(board: Leaderboard) -> list[LeaderboardRow]:
@@ -342,7 +301,7 @@ def _scored(board: Leaderboard) -> list[LeaderboardRow]:
 def _numeral(value: float | None, board: Leaderboard) -> str:
     """With two decimals, or three if all scores are small."""
     decimals = 3 if max((abs(row.score or 0.0) for row in board.rows), default=0.0) < 2 else 2
-    return f"{value or 0.0:z,.{decimals}f}".replace("-", "\u2212")
+    return typeset(f"{value or 0.0:,.{decimals}f}")
 
 
 # --- raters ----------------------------------------------------------------------------------------------------------

@@ -154,11 +154,7 @@ class ReportTable:
         enough, plots go, then columns move to a table below. Print notes and signature below, so that they can be
         copied.
         """
-        found = [
-            _Printed(column, [column.text(row) for row in self.rows])
-            for column in self.columns
-            if not column.data and not column.wide
-        ]
+        found = [_Printed(one, self.rows) for one in self.columns if not one.data and not one.wide]
         if _least(found) > width:
             found = [one for one in found if one.column.kind != "plot"]
         # the columns that say what a row is about, up to the first text, are in every part
@@ -166,12 +162,31 @@ class ReportTable:
         first, rest = found[:keys], found[keys:]
         parts: list[Table] = []
         while rest or not parts:
-            taken = [*first, *rest[:1]]
-            rest = rest[1:]
+            taken, rest = [*first, *rest[:1]], rest[1:]
             while rest and _least([*taken, rest[0]]) <= width:
                 taken.append(rest.pop(0))
-            parts.append(_fitted(self.title if not parts else "", taken, width, self.apart))
+            parts.append(self._part(taken, "" if parts else self.title, width))
         return parts
+
+    def _part(self, columns: Sequence[_Printed], title: str, width: int) -> Table:
+        """The columns as a table: wide ones give way first."""
+        widths = [one.widest for one in columns]
+        while (whole := sum(widths) + BETWEEN * len(columns)) > width:
+            spare = [place for place, one in enumerate(columns) if widths[place] > one.narrowest]
+            if not spare:
+                break
+            widths[max(spare, key=widths.__getitem__)] -= 1
+        table = simple_table(title)
+        table.width = whole if whole > width else None  # lines that a terminal breaks are better than cells cut off
+        for one, wide in zip(columns, widths, strict=True):
+            justify: Literal["left", "right"] = "left" if one.column.left else "right"
+            table.add_column(plain(one.column.heading), justify=justify, width=wide, overflow="fold")
+        styles = ["cyan" if one.column.kind == "plot" else "" for one in columns]
+        for place, row in enumerate(zip(*(one.cells for one in columns), strict=True), self.apart - len(self.rows)):
+            if place == 0:
+                table.add_section()
+            table.add_row(*map(plain, row, styles), style="bold" if place >= 0 else "")
+        return table
 
     def to_markdown(self) -> str:
         """A Markdown table with title above, notes and signature below."""
@@ -228,29 +243,17 @@ class ReportTable:
 # --- the terminal ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class _Printed:
-    """A column as texts."""
+    """A column as texts, with its width if nothing wraps, and if texts wrap between words; numbers do not."""
 
-    column: Column
-    cells: Sequence[str]
-
-    @property
-    def widest(self) -> int:
-        """Its width if nothing wraps."""
-        return max(map(_width, (self.column.heading, *self.cells)))
-
-    @property
-    def narrowest(self) -> int:
-        """Its width if texts wrap between words; numbers do not."""
-        if self.column.kind == "plot":
-            return self.widest
-        parts = self.column.heading.split()
-        for cell in self.cells:
-            number = not self.column.left and any(ch.isdigit() for ch in cell)
-            parts += [cell] if number else cell.split()
-        longest = max(map(_width, parts), default=0)
-        return max(longest, min(SHORT, self.widest)) if self.column.left else longest
+    def __init__(self, column: Column, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.column, self.cells = column, [column.text(row) for row in rows]
+        self.widest = self.narrowest = max(map(_width, (column.heading, *self.cells)))
+        if column.kind != "plot":
+            whole = [cell for cell in self.cells if not column.left and any(map(str.isdigit, cell))]
+            parts = [part for text in {column.heading, *self.cells}.difference(whole) for part in text.split()]
+            longest = max(map(_width, (*whole, *parts)), default=0)
+            self.narrowest = max(longest, min(SHORT, self.widest)) if column.left else longest
 
 
 def _width(text: str) -> int:
@@ -261,29 +264,6 @@ def _width(text: str) -> int:
 
 def _least(columns: Sequence[_Printed]) -> int:
     return sum(one.narrowest + BETWEEN for one in columns)
-
-
-def _fitted(title: str, columns: Sequence[_Printed], width: int, apart: int) -> Table:
-    """The columns as a table: wide ones give way first."""
-    widths, least = [one.widest for one in columns], [one.narrowest for one in columns]
-    while sum(widths) + BETWEEN * len(columns) > width:
-        spare = [place for place, now in enumerate(widths) if now > least[place]]
-        if not spare:
-            break
-        widths[max(spare, key=lambda place: widths[place])] -= 1
-    table = simple_table(title)
-    whole = sum(widths) + BETWEEN * len(columns)
-    table.width = whole if whole > width else None  # lines that a terminal breaks are better than cells cut off
-    for one, wide in zip(columns, widths, strict=True):
-        justify: Literal["left", "right"] = "left" if one.column.left else "right"
-        table.add_column(plain(one.column.heading), justify=justify, width=wide, overflow="fold")
-    rows = list(zip(*(one.cells for one in columns), strict=True))
-    for place, row in enumerate(rows, apart - len(rows)):
-        if place == 0:
-            table.add_section()
-        styles = ("cyan" if one.column.kind == "plot" else "" for one in columns)
-        table.add_row(*map(plain, row, styles), style="bold" if place >= 0 else "")
-    return table
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

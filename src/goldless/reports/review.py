@@ -194,17 +194,15 @@ class ReviewReport:
     @property
     def boards(self) -> dict[str, Leaderboard]:
         """Each ranking as a leaderboard: with the agents that one is shown to beat."""
-        pairs = [(one.better, one.worse) for one in self.comparisons or () if one.difference]
-        found = {}
+        compared, found = self.comparisons, {}
+        pairs = {(one.better, one.worse) for one in compared or () if one.difference}
         for name, ranking in self.rankings.items():
             rows = ranking.agents
-            if self.comparisons is not None:
-                beaten = {
-                    row.agent: tuple(one.agent for one in rows if (row.agent, one.agent) in pairs) for row in rows
-                }
-                rows = tuple(replace(row, better_than=beaten[row.agent]) for row in rows)
-            made = (self.level, rows, self.comparisons or (), self.signature, ranking.notes)
-            found[name] = Leaderboard(name, ranking.unit, *made)
+            if compared is not None:
+                below = [[one.agent for one in rows if (row.agent, one.agent) in pairs] for row in rows]
+                rows = tuple(replace(row, better_than=tuple(of)) for row, of in zip(rows, below, strict=True))
+            about = (name, ranking.unit, self.level)
+            found[name] = Leaderboard(*about, rows, compared or (), self.signature, ranking.notes)
         return found
 
     # --- in words ----------------------------------------------------------------------------------------------------
@@ -250,7 +248,7 @@ class ReviewReport:
 
         The table for pages alone, of the reviewers, is ``reviewers_table``.
         """
-        boards = [_ranking_table(name, board) for name, board in self.boards.items()]
+        boards = [board.table(beaten="ranks") for board in self.boards.values()]
         if boards:
             boards[-1] = replace(boards[-1], notes=(*boards[-1].notes, *self.panel_notes()))
         others = (self._confidence_table(), self._sweep_table(), self._position_table(), self._peers_table())
@@ -316,10 +314,10 @@ class ReviewReport:
         for row in self.reviewers:
             found, exam = row.traits.get("self-confidence"), row.traits.get("human exam")
             if found is not None and found.easy is not None and found.hard is not None:
-                easy = {f"easy_{name}": value for name, value in cells(found.easy).items()}
-                hard = {f"hard_{name}": value for name, value in cells(found.hard).items()}
+                both = {"easy": cells(found.easy), "hard": cells(found.hard)}
+                spread = {f"{part}_{name}": value for part, of in both.items() for name, value in of.items()}
                 known = None if exam is None else exam.value
-                rows.append({"reviewer": row.name, "unit": found.hard.unit, "human exam": known, **easy, **hard})
+                rows.append({"reviewer": row.name, "unit": found.hard.unit, "human exam": known, **spread})
         return self._table(
             "Self-confidence (levels: higher is surer; nats of uncertainty: lower is surer)", columns, rows
         )
@@ -369,18 +367,6 @@ class ReviewReport:
         return self._table(title, columns, rows, () if worth is None else _order_notes(worth))
 
 
-def _ranking_table(name: str, board: Leaderboard) -> ReportTable:
-    """The ranking, with its name in a column where there is room; the agents that one beats are given by rank."""
-    found = board.table(beaten="ranks")
-    shown = (replace(one, name="beaten") if one.name == "better_than" else one for one in found.shown)
-    return replace(
-        found,
-        title=f"{name} ({board.unit}, higher is better)",
-        columns=(Column("ranking", "ranking", wide=True), *shown),
-        rows=tuple({**row, "ranking": name, "beaten": row["better_than"]} for row in found.rows),
-    )
-
-
 def _worth(worth: PanelWorth) -> str:
     """The number of independent votes the panel is worth, and why."""
     many, best = len(worth.reviewers), worth.best
@@ -390,28 +376,25 @@ def _worth(worth: PanelWorth) -> str:
         return f"how many votes the {many} reviewers are worth is not known: {best.note or 'no pair in common'}"
     who = f"the {many}" if best.judges == many else f"{best.judges} of the {many}"
     ends = "" if best.low is None or best.high is None else f" ({best.low:.2f} … {best.high:.2f})"
-    by_errors = worth.source == "errors"
-    what, labelled = ("errors", "labelled ") if by_errors else ("votes", "")
-    negative = (best.correlation or 0.0) < 0
-    why = f"their {what} correlate at {best.correlation:.3f} on {best.n} {'' if negative else labelled}pairs"
-    if negative:
-        why += ". They contradict each other, and no panel is worth more votes than it has reviewers"
-    elif not by_errors:
-        why += (
+    what, labelled, why = "votes", "", ""
+    if worth.source == "errors":
+        what, labelled = "errors", "labelled "
+    else:
+        why = (
             ". Agreement on what is right counts as shared error here, so this is too low as a rule; labels would show"
         )
-    return f"{who} reviewers are worth {best.votes:.2f}{ends} independent votes: {why}"
+    if (best.correlation or 0.0) < 0:
+        labelled, why = "", ". They contradict each other, and no panel is worth more votes than it has reviewers"
+    shared = f"their {what} correlate at {best.correlation:.3f} on {best.n} {labelled}pairs"
+    return f"{who} reviewers are worth {best.votes:.2f}{ends} independent votes: {shared}{why}"
 
 
 def _order_notes(worth: PanelWorth) -> Iterator[str]:
     """Notes on how far the order of reviewers can be trusted."""
     if worth.claimed is not None:
+        far = f": far too much, because reviewers share errors; {MEASURED}"
+        if worth.right is not None:
+            far = f" and is right on {worth.right:.3f} of {worth.n_claimed} labelled ones: reviewers share errors"
         claims = f"the model behind this order (Dawid-Skene) claims to be right on {worth.claimed:.3f} of the pairs"
-        if worth.right is None:
-            yield f"{claims}: far too much, because reviewers share errors; {MEASURED}. Trust the order, not the values"
-        else:
-            yield (
-                f"{claims} and is right on {worth.right:.3f} of {worth.n_claimed} labelled ones: reviewers share "
-                "errors. Trust the order, not the values"
-            )
+        yield f"{claims}{far}. Trust the order, not the values"
     yield from worth.notes

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup, escape
 
@@ -43,6 +43,14 @@ SMALL = 11.5
 Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle", "stroke"]
 SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
 """Shapes of series, in order."""
+PATHS = {
+    "square": "M-4.5-4.5h9v9h-9z",
+    "diamond": "M0-5.9l5.9 5.9l-5.9 5.9l-5.9-5.9z",
+    "triangle": "M0-5.4l5.2 9.4h-10.4z",
+    "cross": "M-4.5-4.5l9 9m0-9l-9 9",
+    "stroke": "M0-10.8v21.6",
+}
+"""Shapes around the origin; dots and rings are circles."""
 LONGEST_HINT = 300
 LONGEST_FINDING = 1000
 EMPTY = frozenset({"circle", "line", "path", "rect"})
@@ -65,10 +73,9 @@ def element(tag: str, *children: str | Markup, **attributes: str | float | None)
     return Markup(f"<{tag}{written}{ended}")  # noqa: S704 - every part was escaped above
 
 
-def words(text: str, x: float, y: float, *, class_: str = "", anchor: str = "start") -> Markup:
+def words(text: str, x: float, y: float, *, class_: str = "", anchor: str | None = None) -> Markup:
     """A line of text, isolated from the writing direction around it."""
-    turned = None if anchor == "start" else anchor
-    return element("text", visible(text), x=x, y=y, class_=class_ or None, text_anchor=turned)
+    return element("text", visible(text), x=x, y=y, class_=class_ or None, text_anchor=anchor)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
@@ -81,20 +88,12 @@ def hint(text: str) -> Markup:
     return element("title", excerpt(text, LONGEST_HINT)) if text else Markup("")
 
 
-def mark(shape: Shape, x: float, y: float, class_: str, *inside: Markup, size: float = 4.5) -> Markup:
-    """A mark."""
-    s = size
-    paths = {
-        "square": f"M{x - s:.1f} {y - s:.1f}h{2 * s:.1f}v{2 * s:.1f}h{-2 * s:.1f}z",
-        "diamond": f"M{x:.1f} {y - 1.3 * s:.1f}l{1.3 * s:.1f} {1.3 * s:.1f}l{-1.3 * s:.1f} {1.3 * s:.1f}"
-        f"l{-1.3 * s:.1f} {-1.3 * s:.1f}z",
-        "triangle": f"M{x:.1f} {y - 1.2 * s:.1f}l{1.15 * s:.1f} {2.1 * s:.1f}h{-2.3 * s:.1f}z",
-        "cross": f"M{x - s:.1f} {y - s:.1f}l{2 * s:.1f} {2 * s:.1f}m0 {-2 * s:.1f}l{-2 * s:.1f} {2 * s:.1f}",
-        "stroke": f"M{x:.1f} {y - 2.4 * s:.1f}v{4.8 * s:.1f}",
-    }
-    if shape in paths:
-        return element("path", *inside, d=paths[shape], class_=f"{shape} {class_}")
-    return element("circle", *inside, cx=x, cy=y, r=size, class_=f"{shape} {class_}")
+def mark(shape: Shape, x: float, y: float, class_: str, *, radius: float = 4.5) -> Markup:
+    """A mark around a point; ``radius``: of a dot or ring."""
+    class_ = f"{shape} {class_}"
+    if shape in PATHS:
+        return element("path", d=PATHS[shape], transform=f"translate({x:.1f} {y:.1f})", class_=class_)
+    return element("circle", cx=x, cy=y, r=radius, class_=class_)
 
 
 def legend(keys: Sequence[tuple[Markup, str]], width: float, top: float) -> tuple[Markup, float]:
@@ -114,17 +113,9 @@ def legend(keys: Sequence[tuple[Markup, str]], width: float, top: float) -> tupl
 
 def picture(*parts: Markup, width: float, height: float, title: str) -> Markup:
     """The whole chart."""
-    return element(
-        "svg",
-        hint(title),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width:g} {height:g}",
-        width=width,
-        height=height,
-        role="img",
-        class_="chart",
-    )
+    size = {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
+    about = {"xmlns": "http://www.w3.org/2000/svg", **size, "role": "img", "class_": "chart"}
+    return element("svg", hint(title), *parts, **about)
 
 
 def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> tuple[Markup, Markup]:
@@ -249,12 +240,6 @@ class IntervalRow:
     inner: tuple[float, float] | None = None
     """A part of the interval that is drawn thick."""
 
-    @classmethod
-    def of(cls, label: str, value: float | None, bounds: Any = None, *, decimals: int = 3, **more: Any) -> IntervalRow:
-        """A value with its interval; the text at the right is the value unless given. ``bounds``: has low and high."""
-        low, high = (None, None) if bounds is None else (bounds.low, bounds.high)
-        return cls(label, value, low, high, **{"aside": numeral(value, decimals, absent=""), **more})
-
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -264,11 +249,6 @@ class Band:
     high: float | None
     label: str = ""
     middle: float | None = None
-
-    @property
-    def ends(self) -> tuple[float | None, ...]:
-        """All values in it."""
-        return self.low, self.high, self.middle
 
 
 def interval_plot(
@@ -285,7 +265,7 @@ def interval_plot(
     left = min(room, max((text_width(fitted(row.label, room)) for row in rows), default=0) + 16)
     aside = max((text_width(row.aside) for row in rows), default=0)
     ends = [end for row in rows for end in (row.value, row.low, row.high, row.limit)]
-    scale = scale_over([*ends, reference, *(() if band is None else band.ends)], left + 6, width - aside - 20)
+    scale = scale_over([*ends, reference, *_ends(band)], left + 6, width - aside - 20)
     height = 25 if len(rows) <= 20 else 21
     top = 14 + (18 if band is not None and band.label else 0)
     drawn: list[Markup] = []
@@ -323,25 +303,31 @@ def _interval(row: IntervalRow, scale: AxisScale, y: float, left: float, width: 
     return element("g", hint(row.hint), *parts)
 
 
+def _ends(band: Band | None) -> tuple[float | None, ...]:
+    return () if band is None else (band.low, band.high, band.middle)
+
+
 def _band(band: Band, scale: AxisScale, begin: float, end: float, *, upright: bool) -> Markup:
     """A range of a scale from one end of the other axis to the other; its label is above it."""
+
+    def turned(along: float, across: float) -> tuple[float, float]:
+        return (along, across) if upright else (across, along)
+
     parts, at = [], scale.end
     if band.middle is not None:
         at = scale(band.middle)
-        across = (at, begin, at, end) if upright else (begin, at, end, at)
-        parts.append(line(*across, "band-line"))
+        parts.append(line(*turned(at, begin), *turned(at, end), "band-line"))
     if band.low is not None and band.high is not None:
         first, last = sorted((scale(band.low), scale(band.high)))
-        at, wide = ((first + last) / 2 if upright else first), max(1.0, last - first)
-        place = (first, begin, wide, end - begin) if upright else (begin, first, end - begin, wide)
-        x, y, width, height = place
+        at = (first + last) / 2 if upright else first
+        (x, y), (width, height) = turned(first, begin), turned(max(1.0, last - first), end - begin)
         parts.insert(0, element("rect", x=x, y=y, width=width, height=height, class_="band"))
-    if band.label and upright:
+    if not upright:
+        parts.append(words(band.label, end - 4, at - 5, class_="tick", anchor="end"))
+    elif band.label:
         near_end = at > scale.end - text_width(band.label, SMALL) / 2
         where, anchor = (scale.end, "end") if near_end else (at, "middle")
         parts.append(words(band.label, where, begin - 6, class_="tick", anchor=anchor))
-    elif band.label:
-        parts.append(words(band.label, end - 4, at - 5, class_="tick", anchor="end"))
     return Markup().join(parts)
 
 
@@ -353,7 +339,7 @@ def mini_interval(value: float | None, low: float | None, high: float | None, sc
     if low is not None and high is not None:
         parts.append(line(scale(low), y, scale(high), y, "whisker blue"))
     if value is not None:
-        parts.append(mark("dot", scale(value), y, "blue", size=3.2))
+        parts.append(mark("dot", scale(value), y, "blue", radius=3.2))
     size = {"width": scale.end + 5, "height": MINI_HEIGHT}
     return element("svg", *parts, class_="mini chart", aria_hidden="true", focusable="false", **size)
 
@@ -380,9 +366,6 @@ class Point:
     shape: Shape = "dot"
     tone: str = "blue"
     hint: str = ""
-    named: bool = True
-    """True if to label it if there is room."""
-    size: float = 4.5
 
 
 def series_look(place: int) -> tuple[Shape, str]:
@@ -420,7 +403,7 @@ def scatter_plot(
     right, bottom = width - RIGHT, HEIGHT - BOTTOM
     across = scale_over([point.x for point in points], LEFT, right, logarithmic=logarithmic)
     ends = [end for point in points for end in (point.y, point.low, point.high)]
-    up = scale_over([*ends, *(() if band is None else band.ends)], bottom, TOP)
+    up = scale_over([*ends, *_ends(band)], bottom, TOP)
     spots = [(across(point.x), up(point.y)) for point in points]
     paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in lines if len(path) > 1]
     whiskers = {
@@ -428,7 +411,7 @@ def scatter_plot(
         for at, (point, (x, _)) in enumerate(zip(points, spots, strict=True))
         if point.low is not None and point.high is not None
     }
-    names = [fitted(point.label, min(190, width * 0.4), SMALL) if point.named else "" for point in points]
+    names = [fitted(point.label, min(190, width * 0.4), SMALL) for point in points]
     segments = [*((*one, *other) for _, path in paths for one, other in pairwise(path)), *whiskers.values()]
     places = label_places(spots, names, lines=segments, within=(LEFT + 2, TOP - 8, width - 2, bottom - 1))
     parts = [] if band is None else [_band(band, up, LEFT, right, upright=False)]
@@ -447,7 +430,7 @@ def scatter_plot(
             labels.append(words(name, middle, box[3] - SMALL * 0.28, class_=class_, anchor="middle"))
     for at, (point, spot) in enumerate(zip(points, spots, strict=True)):
         whisker = [line(*whiskers[at], f"whisker thin {point.tone}")] if at in whiskers else []
-        parts.append(element("g", hint(point.hint), *whisker, mark(point.shape, *spot, point.tone, size=point.size)))
+        parts.append(element("g", hint(point.hint), *whisker, mark(point.shape, *spot, point.tone)))
     below, tall = series_legend(points, width - LEFT) if legend_below else (Markup(""), 0.0)
     if tall:
         labels.append(element("g", below, transform=f"translate({LEFT} {HEIGHT + 4})"))
@@ -486,13 +469,13 @@ def label_places(
     for (x, y), name in zip(points, names, strict=True):
         width, height = text_width(name, SMALL) * NARROWER, SMALL * 1.12
         free = []
-        for reach, (turn, (right, down)) in product(REACHES, enumerate(DIRECTIONS)) if name else ():
+        for reach, (turn, (right, down)) in product(REACHES, enumerate(DIRECTIONS)):
             aside = reach * (0.75 if right and down else 1.0)
             left, top = x + right * aside - (1 - right) / 2 * width, y + down * aside - (1 - down) / 2 * height
             box = left, top, left + width, top + height
             inside = left >= within[0] and top >= within[1] and box[2] <= within[2] and box[3] <= within[3]
             if inside and not any(_overlap(box, other) for other in marks):
-                crossed = sum(left < dot_x < box[2] and top < dot_y < box[3] for dot_x, dot_y in dots)
+                crossed = sum(_overlap(box, (*dot, *dot)) for dot in dots)
                 free.append((reach * 0.6 + turn * 0.4 + 4 * crossed, box))
         offered.append(sorted(free))
     found: list[Box | None] = [None] * len(points)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from goldless.grouped import mean_in_order
@@ -149,18 +148,19 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     """The leaderboards; None if no metric ranks agents."""
     links, shown = TextLinks(run, metric), board.table(full=True)
     level, decimals = percent(board.level), decimals_for(board.ends)
-    tasks = [row.n for row in board.rows if row.low is not None]
+    tasks = max((row.n for row in board.rows if row.low is not None), default=None)
     intervals: tuple[Inline, ...] = ("No agent has an ", term("interval"), ".")
-    if tasks:
+    if tasks is not None:
         few = f"by Student's t over fewer than {FEW_TASKS} tasks"
-        source = "from resampling tasks" if max(tasks) >= FEW_TASKS else few
+        source = "from resampling tasks" if tasks >= FEW_TASKS else few
         rest = "Agents with overlapping intervals can still differ; see the table of comparisons."
         intervals = ("Lines are ", term("interval", f"{level} intervals"), f" {source}. {rest}")
     drawn = []
     for row in board.rows:
         said = f"{numeral(row.score, decimals)} ({_ends(row, decimals)}), {plural(row.n, 'task')}"
         hint = f"{row.agent}: {said if row.score is not None else row.note or 'missing'}"
-        drawn.append(IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=hint))
+        aside = numeral(row.score, decimals, absent="")
+        drawn.append(IntervalRow(row.agent, row.score, row.low, row.high, aside, hint=hint))
     title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
     counted = "pairs of responses" if board.counts_pairs else "responses"
     rows = [{**row, "behind": links(row["agent"])} for row in shown.rows]
@@ -296,24 +296,17 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     )
     by_agent = {row["agent"]: row for row in spread.iter_rows(named=True)}
     rows = [{**by_agent.get(row.agent, {"agent": row.agent, "n": 0}), "behind": links(row.agent)} for row in board.rows]
-    drawn = [
-        IntervalRow(row["agent"], row["q2"], row["q0"], row["q4"], shape="stroke", inner=(row["q1"], row["q3"]))
-        if row["n"]
-        else IntervalRow(row["agent"], None)
-        for row in rows
-    ]
-    shares = {
-        "least": "least",
-        **{name: f"{share * 100:g}\u202f%" for name, share in QUANTILES.items()},
-        "most": "most",
-    }
+    drawn = []
+    for row in rows:
+        middle, inner, low, high = (row.get(name) for name in ("q2", "q1", "q0", "q4"))
+        half = None if inner is None else (inner, row["q3"])
+        drawn.append(IntervalRow(row["agent"], middle, low, high, shape="stroke", inner=half))
+    shares = {name: percent(share) for name, share in QUANTILES.items()}
+    headings = {"least": "least", **shares, "most": "most"}
     columns = (
         *blocks.names(agent="agent"),
         *blocks.counts(n="tasks", missing="missing"),
-        *(
-            blocks.number(name, heading, decimals, absent="-")
-            for name, heading in {"least": "least", **shares, "most": "most"}.items()
-        ),
+        *(blocks.number(name, heading, decimals, absent="-") for name, heading in headings.items()),
     )
     caption = (f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric))
     finding, known = "", [row for row in rows if row["n"] > 1]
@@ -321,12 +314,12 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         widest = max(known, key=lambda row: row["q3"] - row["q1"])
         ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
         finding = f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
-    title, axis = f"{metric}: scores of each agent on single tasks", f"{board.unit}, {direction(metric)}"
+    title = f"{metric}: scores of each agent on single tasks"
     yield figure(
         "tasks",
         ("Scores on single tasks: ", Name(metric)),
         "Boxes show the middle half of the tasks, lines 90\u202f% of them; the vertical stroke is the median.",
-        pictures(interval_plot, drawn, title=title, axis=axis),
+        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
         [*_influence(links, board, scores), blocks.table(caption, columns, rows)],
         finding=finding,
     )
@@ -371,20 +364,19 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
     found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
     if len(found) < 2:
         return
-    decimals = decimals_for(board.ends)
-    families, points = list(dict.fromkeys(agent.family or "other" for _, agent in found)), []
+    decimals, rows, points = decimals_for(board.ends), list[dict[str, Any]](), list[charts.Point]()
+    families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
     for row, agent in found:
         family, size = agent.family or "other", agent.parameters or 0.0
         hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
         look = charts.series_look(families.index(family))
         points.append(charts.Point(row.agent, size, row.score or 0.0, row.low, row.high, family, *look, hint))
-    rows = [cells(row, parameters=agent.parameters, family=agent.family) for row, agent in found]
-    people, about_people = _people(run, metric, board), ""
+        rows.append(cells(row, parameters=agent.parameters, family=agent.family))
+    people, band, about_people = _people(run, metric, board), None, ""
     if people is not None:
         rows.append(cells(people, agent="people (mean)", score=people.value))
-        bounded = people.low is not None and people.high is not None
-        what = "band is the interval around the mean" if bounded else "line is the mean"
-        about_people = f" The grey {what} of the human agents{'' if bounded else '; it has no interval'}."
+        band = charts.Band(people.low, people.high, "people", people.value)
+        about_people = " The grey line is the mean of the human agents, in the band of its interval if it has one."
     columns = (
         *blocks.names(agent="agent"),
         *blocks.names("-", family="family"),
@@ -410,7 +402,7 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
             y_axis=board.unit,
             logarithmic=True,
             lines=charts.family_lines(point for point in points if point.series != "other"),
-            band=None if people is None else charts.Band(people.low, people.high, "people", people.value),
+            band=band,
         ),
         [blocks.table("Agents with known size", columns, rows)],
         finding=f"Of the agents with known size, {label(best.agent)} ({large_text(of_best.parameters or 0.0)} "
@@ -420,16 +412,16 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
 
 def _people(run: RunFolder, metric: str, board: Leaderboard) -> Estimate | None:
     """The mean over people with its interval over tasks; None if no person has a score."""
-    kinds = {row.agent: {(of or "").strip().lower() for of in (row.group, row.family)} for row in run.agent_notes}
-    people = [agent for agent, of in kinds.items() if of & PEOPLE]
+    people = [
+        row.agent for row in run.agent_notes if PEOPLE & {(of or "").strip().lower() for of in (row.group, row.family)}
+    ]
     if run.scores is None or not people:
         return None
     mine = run.scores.filter((pl.col("metric") == metric) & pl.col("agent").is_in(people))
     means = mine.group_by("task", maintain_order=True).agg(mean_in_order(pl.col("score")))["score"].drop_nulls()
-    values = np.asarray(means.to_numpy(), dtype=np.float64)
-    if not len(values):
+    if means.is_empty():
         return None
-    (found,) = task_intervals(values[:, None], tails=True, level=board.level)
+    (found,) = task_intervals(means.to_numpy()[:, None], tails=True, level=board.level)
     return None if found.value is None else found
 
 

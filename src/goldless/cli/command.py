@@ -258,8 +258,8 @@ class Verb:
     """It knows that several samples are of one agent."""
     opens: Callable[[Any], Any] | None = None
     """Makes a study of what only Python can give."""
-    ends: Callable[[Any], tuple[int, str] | None] = lambda _: None
-    """Exit code and message for a result that is not as hoped; None: all is well."""
+    ends: Callable[[Any], tuple[int, str] | Literal[False] | None] = lambda _: None
+    """Exit code and message for a result that is not as hoped; None or False: all is well."""
     questions: Mapping[str, str] = field(default_factory=dict)
     """Options that ask something else, with another help, and what that is."""
     gone: Mapping[str, str] = field(default_factory=dict)

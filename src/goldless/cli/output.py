@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.console import ProgressBars, echo, incomplete, out, say
+from goldless.cli.console import NOTHING, ProgressBars, echo, end, incomplete, out, say
 from goldless.cli.signals import before_ending, run_async
 from goldless.reports.findings import Said, in_text
 from goldless.runs.option_forms import option
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.reports.report_table import ReportTable
     from goldless.reports.run_record import BoardSoFar
+    from goldless.runs.evaluation import Evaluation
     from goldless.runs.opening import Spending
     from goldless.runs.options import Options
     from goldless.runs.progress import Progress, Tell
@@ -96,7 +97,7 @@ class Output:
     def tell(self, found: Any, *, holds: str = "result", notes: Iterable[str] = (), **shown: Any) -> None:
         """Show a result, its warnings and notes, its cost and its folder; exit with 3 where calls are open.
 
-        ``holds``: what is in the folder; ``notes``: besides the result's own; ``shown``: as ``print_tables`` says.
+        ``holds``: what is in the folder; ``notes``: besides the result's own; ``shown``: as ``show`` says.
         """
         self.show(found, **shown)
         for warning in getattr(found, "warnings", ()):
@@ -105,8 +106,21 @@ class Output:
         for note in dict.fromkeys((*getattr(found, "notes", ()), *notes)):
             say(note, style="yellow")
         self.tell_folder(holds)
+        if (evaluation := getattr(found, "evaluation", None)) is not None:
+            tell_warnings(evaluation)
+            replace(self, folder=None).end(evaluation)
         if open_calls := getattr(found, "open", 0):
             incomplete(f"{open_calls} calls are open")
+
+    def end(self, evaluation: Evaluation) -> None:
+        """Report what was spent and where results are; exit with 3 where calls are open, 1 where nothing was scored."""
+        tell_spending(evaluation.spending)
+        self.tell_folder("results and evidence")
+        if not evaluation.complete:
+            incomplete(f"{evaluation.asked - evaluation.open} of {evaluation.asked}")
+        scores = [row.score for board in evaluation.boards.values() for row in board.rows]
+        if evaluation.boards and all(score is None for score in scores):
+            end(NOTHING, "nothing could be scored")
 
     def tell_folder(self, holds: str = "result") -> None:
         """Report where results were written, and where their report is."""
@@ -116,19 +130,20 @@ class Output:
             say(f"{holds}: {self.folder}")
             say(f"report: {report_of(self.folder)}")
 
-    def show(self, found: Any, **more: Any) -> None:
-        """Print a result: its sentences and tables, or its plain data; ``more``: as ``print_tables`` says."""
+    def show(self, found: Any, *, tables: Sequence[ReportTable] = (), last: str = "", **more: Any) -> None:
+        """Print a result: its sentences and tables, or its plain data, and on a terminal a last text.
+
+        ``tables``: instead of its own; ``more``: as ``print_tables`` says.
+        """
         from goldless.reports.document import write
 
-        signatures = getattr(found, "signatures", None)
-        shown: dict[str, Any] = {
-            "csv": getattr(found, "to_csv", None),
-            "markdown": getattr(found, "to_markdown", None),
-            "findings": found.findings() if hasattr(found, "findings") else (),
-            "signatures": signatures() if callable(signatures) else (),
-        }
+        if "findings" not in more and hasattr(found, "findings"):
+            more["findings"] = found.findings()
         as_json = getattr(found, "as_json", None) or functools.partial(write, found)
-        self.print_tables(_tables(found), as_json, **shown | more)
+        own: dict[str, Any] = {"csv": getattr(found, "to_csv", None), "markdown": getattr(found, "to_markdown", None)}
+        self.print_tables(tables or _tables(found), as_json, **own | more)
+        if last and self.shown_as == "rich":
+            out().print(last, markup=False)
 
     def print_tables(
         self,
@@ -183,7 +198,7 @@ class Output:
             later = any(table.signature == other.signature for other in tables[i:])
             own = table.signature.split(" || ") if table.signature and not (signatures or later) else []
             for line in notes:
-                out().print(line, markup=False, soft_wrap=True)
+                out().print(line, markup=False)
             self.print_signature(*own)
             if (notes or own) and tables[i:]:
                 out().print()
@@ -212,6 +227,27 @@ def tell_spending(rows: Iterable[Spending]) -> None:
         before = f" (the result cost {row.result_usd:.4f} USD in all)" if row.reused and row.result_usd else ""
         made = f"{row.calls} call{'s' * (row.calls != 1)} now ({tokens:,} tokens{cost}{guessed})"
         say(f"{row.model}: {made}, {row.reused} from the journal{before}")
+
+
+def tell_warnings(evaluation: Evaluation) -> None:
+    """Report on standard error what a reader of the tables must know first."""
+    lines = []
+    if not evaluation.complete:
+        lines.append(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls")
+    # those of the texts were said before anything was asked
+    lines += [f"warning: {finding.message}" for finding in evaluation.findings if finding.metrics]
+    if alone := evaluation.tasks_without_peers:
+        listed = ", ".join(alone[:10])
+        lines.append(f"{len(alone)} task{'s' * (len(alone) != 1)} with fewer than two responses, not scored: {listed}")
+    if evaluation.failures:
+        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
+        lines.append(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})")
+        lines += [f"  {kind}, for example: {message}" for kind, message in evaluation.examples.items()]
+    for outcome in evaluation.outcomes.values():
+        unscored = outcome.problems.items()
+        lines += [f"{outcome.metric}: {count} responses not scored: {problem}" for problem, count in unscored]
+    for line in lines:
+        say(line, style="yellow")
 
 
 def print_whole(table: ReportTable | Leaderboard | RaterScores, **more: Any) -> None:

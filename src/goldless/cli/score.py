@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.text import Text
 
 from goldless.cli.command import RUN_FOLDER, same, verb
-from goldless.cli.console import NOBODY_PASSED, NOTHING, end, incomplete, out, say
-from goldless.cli.output import Output, print_whole, tell_spending
+from goldless.cli.console import NOBODY_PASSED, NOTHING, end, out, say
+from goldless.cli.output import Output, tell_warnings
 from goldless.reports.formats import printable, simple_table
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.option_forms import REQUIRED, TEXT, option, values
 from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, REVIEWING, SCORING, STOPPING, Options
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from goldless.metrics.information_map import InformationMap, PeerSentence
     from goldless.models.interface import ChatModel
     from goldless.reports.decisions import Stopped
@@ -56,42 +54,57 @@ async def score(study: Study, *, options: Options) -> Evaluation:
 @score.told
 def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last: str = "") -> None:
     """Keep and print an evaluation; ``words``: of the study, to suggest what to run next; ``last``: a text after it."""
-    from goldless.reports.document import write
-    from goldless.reports.leaderboard import Leaderboard, over_all
+    from goldless.reports.leaderboard import over_all
     from goldless.reports.run_folder import RunFolder
     from goldless.runs.store import save_run
 
     if output.folder is not None:
         before = RunFolder(output.folder).leaderboard
-        gone = set() if before is None else set(before.metrics) - set(found.outcomes)
         save_run(found, output.folder)
-        if gone:
+        if before is not None and (gone := {*before.metrics} - {*found.outcomes}):
             say(f"{output.folder}: replaced the earlier results of {', '.join(sorted(gone))}", style="yellow")
-    _tell_warnings(found)
+    tell_warnings(found)
     boards = list(found.metrics.values())
     titled = [(f"## {board.metric}\n\n" * (len(boards) > 1), board) for board in boards]
-    output.print_tables(
-        [board.table(beaten="ranks") if isinstance(board, Leaderboard) else board.table() for board in boards],
-        lambda: write(found),
+    output.show(
+        found,
+        tables=list(_tables(found, output)),
         csv=lambda: _csv(boards),
         markdown=lambda: "\n".join(title + board.to_markdown() for title, board in titled),
-        rich=lambda: _print_boards(boards, found, output),
+        signatures=[board.signature for board in found.boards.values()] if output.signature else (),
+        below=list(_groups(found)),
         findings=over_all(found.boards) if found.stopped is None else ((found.stopped.sentence,),),
+        last=last,
     )
-    if output.shown_as == "rich" and last:
-        out().print(last, markup=False)
-    _tell_cost(found, output)
+    if found.canaries is not None and output.verbose:
+        say(f"sums differ between batches of this engine by up to {found.canaries.noise_nats:.1e} nats")
+    output.end(found)
     if output.shown_as == "rich" and words:
         for line in _suggested(words, found, output):
             say(line)
-    _end(found)
 
 
-def tell_all(evaluation: Evaluation, output: Output) -> None:
-    """Warnings, spending and folder, and the exit code, for a verb with tables of its own."""
-    _tell_warnings(evaluation)
-    _tell_cost(evaluation, output)
-    _end(evaluation)
+def _tables(found: Evaluation, output: Output) -> Iterator[ReportTable]:
+    """On a terminal one table with a column per metric; else, or with details, the whole table of every metric."""
+    from goldless.reports.findings import heading, in_text
+    from goldless.reports.leaderboard import Leaderboard, of_one
+
+    boards, on_terminal = list(found.boards.values()), output.shown_as == "rich"
+    for board in boards[: 1 if on_terminal and not output.verbose else None]:
+        if not on_terminal:
+            yield board.table(beaten="ranks")
+        elif output.verbose:
+            leader = [in_text(of_one(board.metric, board))] if found.stopped is None else []
+            summary = [f"{name.replace('_', ' ')}: {value:.4f}" for name, value in board.summary.items()]
+            yield replace(board.table(beaten="ranks", full=True), notes=(*leader, *board.notes, *summary))
+        else:
+            listed = ", ".join(heading(one.metric, one.unit) for one in boards[1:])
+            also = [f"Also: {listed}. -v shows each with intervals."] if listed else []
+            table = board.table(beaten="ranks", others=boards[1:])
+            yield replace(table, notes=(*board.notes, *also), signature="")
+        if on_terminal and found.stopped is not None and found.stopped.by == board.metric:
+            yield stopped_table(found.stopped)
+    yield from (one.table() for one in found.metrics.values() if not isinstance(one, Leaderboard))
 
 
 def _csv(boards: list[Leaderboard | RaterScores]) -> str:
@@ -104,67 +117,25 @@ def _csv(boards: list[Leaderboard | RaterScores]) -> str:
     return text
 
 
-def _print_boards(boards: list[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
-    """One table with a column per metric; or, with details, the whole table of every metric."""
-    from goldless.reports.findings import heading, in_text
-    from goldless.reports.leaderboard import Leaderboard, of_one
+def _groups(evaluation: Evaluation) -> Iterator[str]:
+    """A line per metric that compares two groups of agents."""
 
-    of_agents = [board for board in boards if isinstance(board, Leaderboard)]
-    for board in of_agents if output.verbose else ():
-        print_whole(board, full=True)
-        if evaluation.stopped is None:
-            out().print(in_text(of_one(board.metric, board)), markup=False)
-        _print_notes(board, evaluation)
-        outcome = evaluation.outcomes.get(board.metric)
-        for name, value in ({} if outcome is None else outcome.summary).items():
-            out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
-        output.print_signature(board.signature)
-        out().print()
-    if of_agents and not output.verbose:
-        first, *others = of_agents
-        print_whole(first, others=others)
-        _print_notes(first, evaluation)
-        if others:
-            listed = ", ".join(heading(one.metric, one.unit) for one in others)
-            out().print(f"Also: {listed}. -v shows each with intervals.", markup=False)
-        if output.signature:
-            output.print_signature(*(board.signature for board in of_agents))
-    for raters in boards:
-        if not isinstance(raters, Leaderboard):
-            print_whole(raters)
-            output.print_signature(raters.signature)
-    _print_groups(evaluation)
+    def three(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
+    for board in evaluation.boards.values():
+        if (groups := board.groups) is not None:
+            interval = "" if groups.low is None else f" ({three(groups.low)} … {three(groups.high)})"
+            effects = f"d_response {three(groups.d_response)}, AUC {three(groups.auc)}, d_task {three(groups.d_task)}"
+            compared = f"{board.metric}: {evaluation.settings.get('groups')}, {groups.n_tasks} tasks"
+            yield f"{compared}: difference {three(groups.difference)}{interval}; {effects}"
 
 
-def _print_notes(board: Leaderboard, evaluation: Evaluation) -> None:
-    for line in board.notes:
-        out().print(line, markup=False)
-    if evaluation.stopped is not None and evaluation.stopped.by == board.metric:
-        print_stopped(evaluation.stopped)
-
-
-def _print_groups(evaluation: Evaluation) -> None:
-    for outcome in evaluation.outcomes.values():
-        if (groups := outcome.groups) is not None:
-            numbers = {"d_response": groups.d_response, "AUC": groups.auc, "d_task": groups.d_task}
-            shown = ", ".join(f"{name} {_three(x)}" for name, x in numbers.items())
-            interval = "" if groups.low is None else f" ({_three(groups.low)} … {_three(groups.high)})"
-            compared = f"{outcome.metric}: {evaluation.settings.get('groups')}, {groups.n_tasks} tasks"
-            out().print(f"{compared}: difference {_three(groups.difference)}{interval}; {shown}", markup=False)
-
-
-def _three(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def print_stopped(stopped: Stopped) -> None:
-    """Print the comparisons of a question."""
+def stopped_table(stopped: Stopped) -> ReportTable:
+    """The comparisons of a question."""
     from goldless.reports.decisions import ROWS, comparison_table
 
-    table = comparison_table(f"until {stopped.question}", stopped.comparisons, stopped.usd_per_task, ROWS)
-    print_whole(table)
-    for line in table.notes:
-        out().print(line, markup=False)
+    return comparison_table(f"until {stopped.question}", stopped.comparisons, stopped.usd_per_task, ROWS)
 
 
 def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[str]:
@@ -182,44 +153,6 @@ def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[st
         yield f"      goldless explain {name} {words}  # which sentences make the score?"
     if output.folder is not None:
         yield f"      goldless view {quote(str(output.folder))}  # every response and reply behind the numbers"
-
-
-def _tell_warnings(evaluation: Evaluation) -> None:
-    """Report on standard error what a reader of the tables must know first."""
-    lines = []
-    if not evaluation.complete:
-        lines.append(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls")
-    # those of the texts were said before anything was asked
-    lines += [f"warning: {finding.message}" for finding in evaluation.findings if finding.metrics]
-    if alone := evaluation.tasks_without_peers:
-        listed = ", ".join(alone[:10])
-        lines.append(f"{len(alone)} task{'s' * (len(alone) != 1)} with fewer than two responses, not scored: {listed}")
-    if evaluation.failures:
-        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
-        lines.append(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})")
-        lines += [f"  {kind}, for example: {message}" for kind, message in evaluation.examples.items()]
-    for outcome in evaluation.outcomes.values():
-        unscored = outcome.problems.items()
-        lines += [f"{outcome.metric}: {count} responses not scored: {problem}" for problem, count in unscored]
-    for line in lines:
-        say(line, style="yellow")
-
-
-def _tell_cost(evaluation: Evaluation, output: Output) -> None:
-    """Report on standard error what was spent and where the results are."""
-    tell_spending(evaluation.spending)
-    if evaluation.canaries is not None and output.verbose:
-        say(f"sums differ between batches of this engine by up to {evaluation.canaries.noise_nats:.1e} nats")
-    output.tell_folder("results and evidence")
-
-
-def _end(evaluation: Evaluation) -> None:
-    """Exit with 3 where the run is incomplete, with 1 where nothing was scored."""
-    if not evaluation.complete:
-        incomplete(f"{evaluation.asked - evaluation.open} of {evaluation.asked}")
-    boards = list(evaluation.boards.values())
-    if boards and all(row.score is None for board in boards for row in board.rows):
-        end(NOTHING, "nothing could be scored")
 
 
 # --- review ----------------------------------------------------------------------------------------------------------
@@ -257,17 +190,8 @@ def tell_review(found: Review, output: Output, *, last: str = "") -> None:
     if found.failures:
         causes = ", ".join(f"{count} {kind}" for kind, count in sorted(found.failures.items()))
         say(f"missing: {sum(found.failures.values())} ({causes})", style="yellow")
-    output.show(found)
-    if output.shown_as == "rich" and found.stopped is not None:
-        print_stopped(found.stopped)
-    if output.shown_as == "rich" and last:
-        out().print(last)
-    tell_spending(found.spending)
-    for note in found.notes:
-        say(note, style="yellow")
-    output.tell_folder("results and evidence")
-    if not found.complete:
-        incomplete(f"{found.open} left")
+    stopped = [stopped_table(found.stopped)] if found.stopped is not None and output.shown_as == "rich" else []
+    output.tell(found, holds="results and evidence", tables=[*found.tables(), *stopped], last=last)
     if found.nobody is not None:
         end(NOBODY_PASSED, found.nobody)
     if len(found.judgements) and found.judgements["value"].null_count() == len(found.judgements):
@@ -383,15 +307,9 @@ async def explain(study: Study, own: Explaining, options: Options) -> Informatio
 
 
 @explain.told
-def _tell(found: InformationMap, output: Output) -> None:
+def _tell_map(found: InformationMap, output: Output) -> None:
     table = sentence_table(found)
-    output.print_tables([table], lambda: asdict(found), rich=lambda: print_map(found, table.title, output))
-
-
-def _helped(found: InformationMap, number: int) -> tuple[str, float] | None:
-    """The peer's sentence that a sentence of the candidate makes most predictable, and by how much."""
-    best = found.helps_most(number)
-    return None if best is None else (f"P{best + 1}", found.matrix_nats[number][best])
+    output.print_tables([table], lambda: asdict(found), rich=lambda: print_map(found, table, output))
 
 
 def sentence_table(found: InformationMap) -> ReportTable:
@@ -409,20 +327,22 @@ def sentence_table(found: InformationMap) -> ReportTable:
         {"side": "peer", "agent": found.peer, "sentence": f"P{i}", "nats": one.gain_nats, "text": one.text}
         for i, one in enumerate(found.peer_sentences, 1)
     ]
-    for i, telling in enumerate(found.candidate_sentences):
-        row = {"side": "candidate", "agent": found.agent, "sentence": f"C{i + 1}", "text": telling.text}
-        helps = dict(zip(("helps", "helps_nats"), _helped(found, i) or (), strict=False))
-        rows.append(row | {"nats": telling.contribution_nats} | helps)
+    for i, told in enumerate(found.candidate_sentences):
+        row = {"side": "candidate", "agent": found.agent, "sentence": f"C{i + 1}", "text": told.text}
+        best = found.helps_most(i)
+        helps = {} if best is None else {"helps": f"P{best + 1}", "helps_nats": found.matrix_nats[i][best]}
+        rows.append(row | {"nats": told.contribution_nats} | helps)
     given = f"the response of {found.agent} gives {found.total_nats:+.2f} nats about that of {found.peer}"
     notes = ("P: how much likelier a sentence of the peer became. C: what is lost without a sentence of the agent.",)
     return ReportTable(f"{found.task}: {given}", columns, tuple(rows), found.signature, notes)
 
 
-def print_map(found: InformationMap, title: str, output: Output) -> None:
+def print_map(found: InformationMap, table: ReportTable, output: Output) -> None:
     """Print the map on standard output: the peer's sentences with coloured tokens, then the candidate's."""
-    out().print(Text(printable(title), "bold"), end="\n\n")
-    told = [(f"P{i}", one.gain_nats, _coloured(found, one)) for i, one in enumerate(found.peer_sentences, 1)]
-    out().print(_barred(f"{printable(found.peer)} (P): how much likelier each sentence became", told))
+    out().print(Text(printable(table.title), "bold"), end="\n\n")
+    peers, candidates = ([row for row in table.rows if row["side"] == side] for side in ("peer", "candidate"))
+    texts = [_coloured(found, one) for one in found.peer_sentences]
+    _print_barred(f"{found.peer} (P): how much likelier each sentence became", peers, texts)
     legend = Text("a token's gain: ", "dim")
     for style, name in SHADES.items():
         legend.append(f" {name} ", style).append(" ")
@@ -431,41 +351,35 @@ def print_map(found: InformationMap, title: str, output: Output) -> None:
         end = f"({found.end_gain_nats:+.2f})"
         out().print(f"The sentences and the end of the response {end} sum to the total.", style="dim")
     out().print()
-    telling = [
-        (f"C{i + 1}", one.contribution_nats, Text(printable(one.text)), "→ {} {:+.2f}".format(*helps) if helps else "-")
-        for i, one in enumerate(found.candidate_sentences)
-        for helps in [_helped(found, i)]
-    ]
-    out().print(_barred(f"{printable(found.agent)} (C): what is lost without each sentence", telling, "helps most"))
+    texts = [Text(printable(row["text"])) for row in candidates]
+    _print_barred(f"{found.agent} (C): what is lost without each sentence", candidates, texts, "helps most")
     out().print(LOSSES, style="dim")
     if output.with_details:
-        out().print(f"\n{printable(found.signature)}", markup=False, soft_wrap=True, style="dim")
+        out().print(f"\n{found.signature}", markup=False, soft_wrap=True, style="dim")
 
 
-def _barred(title: str, rows: Sequence[tuple[Any, ...]], *more: str) -> Table:
-    """A row per sentence: its name, value, a bar that is long for large values of either sign, its text, and more."""
-    table = simple_table(title)
-    table.add_column("", no_wrap=True)
-    table.add_column("nats", no_wrap=True, justify="right")
-    table.add_column("", no_wrap=True)
+def _print_barred(title: str, rows: Sequence[Mapping[str, Any]], texts: Sequence[Text], *more: str) -> None:
+    """Print a row per sentence: its name, value, a bar that is long for large values of either sign, its text."""
+    table = simple_table(printable(title))
+    for heading in ("", "nats", ""):
+        table.add_column(heading, no_wrap=True, justify="right" if heading else "left")
     table.add_column("sentence", overflow="fold", ratio=1)
     for heading in more:
         table.add_column(heading, no_wrap=True)
-    largest = max((abs(nats) for _, nats, *_ in rows), default=0.0) or 1.0
-    for name, nats, *texts in rows:
-        bar = Text("▇" * round(abs(nats) / largest * BAR), "green" if nats > 0 else "red")
-        table.add_row(name, f"{nats:+.2f}", bar, *texts)
-    return table
+    largest = max((abs(row["nats"]) for row in rows), default=0.0) or 1.0
+    for row, text in zip(rows, texts, strict=True):
+        bar = Text("▇" * round(abs(row["nats"]) / largest * BAR), "green" if row["nats"] > 0 else "red")
+        helps = f"→ {row['helps']} {row['helps_nats']:+.2f}" if "helps" in row else "-"
+        table.add_row(row["sentence"], f"{row['nats']:+.2f}", bar, text, *([helps] if more else []))
+    out().print(table)
 
 
 def _coloured(found: InformationMap, sentence: PeerSentence) -> Text:
     """The sentence, each token in the colours of its gain."""
     shown = Text()
     for token in found.tokens:
-        start, end = max(token.start, sentence.start), min(token.end, sentence.end)
-        if start < end:
-            part = printable(found.peer_text[start:end])
-            word = part.lstrip()
-            shown.append(part[: len(part) - len(word)])
-            shown.append(word, list(SHADES)[bisect(LIMITS_NATS, token.gain_nats)])
+        part = printable(found.peer_text[max(token.start, sentence.start) : min(token.end, sentence.end)])
+        word = part.lstrip()
+        shown.append(part[: len(part) - len(word)])
+        shown.append(word, list(SHADES)[bisect(LIMITS_NATS, token.gain_nats)])
     return shown

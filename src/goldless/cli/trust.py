@@ -14,7 +14,6 @@ import typer
 from goldless.cli.command import RESULT_FOLDER, same, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
 from goldless.cli.output import OUTPUT, Output
-from goldless.cli.score import tell_all
 from goldless.runs.option_forms import (
     LINES,
     NAMES,
@@ -94,13 +93,6 @@ async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     return await agree_with_people(study, options, **values(own), **named)
 
 
-@agree.told
-def _tell_agreement(found: Agreement, output: Output) -> None:
-    output.tell(found)
-    if found.evaluation is not None:
-        tell_all(found.evaluation, Output())
-
-
 # --- calibrate -------------------------------------------------------------------------------------------------------
 
 NEXT_FILE = "next_labels.csv"
@@ -171,8 +163,6 @@ def _tell_calibration(found: Calibration, output: Output, *, own: Calibrating, s
             if found.agents:
                 notes = [f"once they are labelled, add --drawn {output.folder / NEXT_FILE} to the next calibration"]
     output.tell(found, notes=notes, findings=())
-    if found.evaluation is not None:
-        tell_all(found.evaluation, Output())
 
 
 # --- bias ------------------------------------------------------------------------------------------------------------
@@ -228,6 +218,9 @@ class Favouring:
         "families": "Model family of an agent or reviewer (default: as in the agents table, else its own name).",
     },
     kept_as="bias",
+    ends=lambda found: (
+        None if any(row.value is not None for row in found.rows) else (NOTHING, "nothing could be measured")
+    ),
 )
 async def bias(study: Study, own: Favouring, options: Options) -> BiasReport:
     """Measure what reviewers and metrics favour besides quality: position, length, markup, their own family, an agent.
@@ -243,18 +236,7 @@ async def bias(study: Study, own: Favouring, options: Options) -> BiasReport:
     return await find_bias(study, options, **values(own))
 
 
-@bias.told
-def _tell_bias(found: BiasReport, output: Output) -> None:
-    counted = {"reviewer": "left out" if found.convention == "default" else "counted one half"}
-    notes = [
-        f"{one.judge}: {one.missing} of {one.asked} {one.of} missing, {counted.get(one.kind, 'left out')}"
-        for one in found.coverage
-        if one.missing
-    ]
-    output.tell(found, notes=notes)
-    if all(row.value is None for row in found.rows):
-        end(NOTHING, "nothing could be measured")
-
+# --- crashtest -------------------------------------------------------------------------------------------------------
 
 PERTURB = "Perturbations"
 PERTURBATIONS = (
@@ -355,9 +337,8 @@ def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
     notes = [f"missing: {count} × {problem}" for problem, count in found.problems.items()]  # noqa: RUF001 - times
     if found.responses_there_are > found.responses:
         notes.insert(0, f"{found.responses} of {found.responses_there_are} responses were drawn (--responses)")
-    failed = {metric: card.counts["fail"] for metric, card in found.metrics.items() if card.counts["fail"]}
-    if failed:
-        notes.append("failed: " + ", ".join(f"{metric} ({count})" for metric, count in failed.items()))
+    failed = [f"{metric} ({card.counts['fail']})" for metric, card in found.metrics.items() if card.counts["fail"]]
+    notes += [f"failed: {', '.join(failed)}"] if failed else []
     output.tell(found, holds="card, badges and changed texts", notes=notes, below=(legend,))
     if found.unscored:
         end(NOTHING, f"scored nothing: {', '.join(found.unscored)}")

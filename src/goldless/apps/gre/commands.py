@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from goldless.apps.gre.config import ASKED, NOT_NEGATIVE, CollectConfig, ReviewConfig, ScoreConfig, as_given
 from goldless.cli.command import OUTPUT, verb, verbs_app
 from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, out, say
-from goldless.cli.output import Output, tell_spending
-from goldless.cli.score import tell_all
+from goldless.cli.output import Output, tell_spending, tell_warnings
 from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, option
@@ -211,7 +210,8 @@ def _show(scored: Scored, output: Output, *, own: Any) -> None:
 
     edition, result, evaluation = scored
     output.print_tables(result.tables(), lambda: {**write(result), "scores": write(evaluation)})
-    tell_all(evaluation, Output(folder=edition.run_folder(getattr(own, "run", None))))
+    tell_warnings(evaluation)
+    Output(folder=edition.run_folder(getattr(own, "run", None))).end(evaluation)
 
 
 @verb(*COSTS, first=COSTS)

@@ -225,31 +225,6 @@ class JudgementEvidence:
     failure: CallFailure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationEvidence:
-    """The text that a model wrote for a task."""
-
-    writer: str
-    """The writer's short name."""
-    task: str
-    reply: str | None = None
-    """The text as the model wrote it, even if unusable; None: no reply."""
-    failure: CallFailure | None = None
-    """The reason why the text is missing."""
-    finish: str | None = None
-    """The way the reply ended: ``stop``, or ``length`` where it was cut at its limit."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    """Tokens charged when the call was made; None: no reply, or not reported."""
-    characters_cut: int = 0
-    """Characters cut from the end of the task's material so that it fits."""
-
-    @property
-    def text(self) -> str | None:
-        """The usable text; None: missing, and ``failure`` says why."""
-        return self.reply if self.failure is None else None
-
-
 def verdicts_frame(rows: Sequence[VerdictEvidence]) -> pl.DataFrame:
     """Verdicts as a table."""
     names = [name for name in VERDICTS if name not in FAILURE]

@@ -96,9 +96,9 @@ def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--run", "x", "--level", "2"), "score.level"),
-        (("--run", "x", "--resamples", "5"), "score.resamples"),
-        (("--run", "x", "--seed", "-1"), "score.seed"),
+        (("--run", "x", "--level", "2"), "--level must be"),
+        (("--run", "x", "--resamples", "5"), "--resamples must be"),
+        (("--run", "x", "--seed", "-1"), "--seed must be"),
         (("--run", "../x"), "must consist of letters"),
         (("--run", "study"), "is another folder of the edition"),
         (("--rewriter", "nosuch:x"), "unknown model 'nosuch:x'"),
@@ -106,6 +106,7 @@ def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless
         (("--run", "edition.toml"), "Choose another name with --run"),
         (("--scorer", "nosuch:x"), "unknown model 'nosuch:x'"),
         (("--metric", "gemm"), "gemm"),
+        (("--metric", "gem-s[nosuch]"), "nosuch"),
     ],
 )
 def test_bad_values_of_scoring_are_told_and_not_stored(goldless, configured, options, told):

@@ -64,10 +64,10 @@ def test_a_model_is_not_called_like_the_people(name):
         ({"collect": {"venue": 3}}, "collect.venue: must be a valid string, got 3"),
         ({"review": {"max_tokens": 1.5}}, "review.max_tokens: must be a valid integer, got a number with a fractional"),
         ({"review": {"cut": "{x}"}}, "review.cut: must be 'missing' or 'keep', got '{x}'"),
-        ({"collect": {"venue": "V", "papers": 0}}, "collect.papers: must be a whole number of at least 1, got 0"),
+        ({"collect": {"venue": "V", "papers": 0}}, "collect: papers must be a whole number of at least 1, got 0"),
         ({"models": {"m": {"model": "x", "parameters": float("inf")}}}, "must be a number above 0, such as 8e9"),
-        ({"review": {"temperature": float("inf")}}, "review.temperature: must be a number of at least 0, got inf"),
-        ({"score": {"level": 2}}, "score.level: must be a number between 0 and 1, got 2"),
+        ({"review": {"temperature": float("inf")}}, "review: temperature must be a number of at least 0, got inf"),
+        ({"score": {"level": 2}}, "score: level must be a number between 0 and 1, got 2"),
         ({"models": {"m": {"model": "x", "cutoff_date": "{x}"}}}, "got '{x}'"),
     ],
 )

@@ -123,7 +123,6 @@ def test_everything_wrong_with_a_folder_is_said_at_once(make):
     rewrites = [{"rewriter": "gpt", "paper": "a", "review": "r1", "text": " "}]
     assert problems(make(papers, reviews, rewrites)) == [
         "papers.jsonl:2: paper 'a' is listed twice; first on line 1",
-        "papers.jsonl:3: title must not be empty",
         "papers.jsonl:3: public_date must be a date such as 2023-09-30, 2023-09 or 2023, got '30.9.2023'",
         "papers.jsonl:4: paper must be a name, got an empty cell",
         "papers.jsonl:4: abstract must be a string, got int 7",
@@ -165,16 +164,8 @@ def test_no_name_of_a_paper_leads_out_of_the_folder(make, tmp_path):
             "papers.jsonl:1: synopsis_assw must begin with the abstract",
         ),
         (
-            {"papers": [{**PAPERS[0], "synopsis_abstract": "A."}], "reviews": REVIEWS[:3]},
-            "papers.jsonl:1: unexpected column synopsis_abstract",
-        ),
-        (
             {"papers": [{"paper": "a", "title": "On A"}], "reviews": REVIEWS[:3]},
             "papers.jsonl: no column 'abstract'; the columns are 'paper', 'title'",
-        ),
-        (
-            {"reviews": [{"paper": "a", "review": f"r{n}", "rating": n} for n in range(3)]},
-            "reviews.jsonl: no review has a text. Put it in a column 'text', or in one column per section",
         ),
         (
             {"reviews": [{"paper": "a", "review": "r1", "text": "All.", "Summary": "Some."}]},

@@ -86,7 +86,7 @@ async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_ask
     kept = await generate(path, {"m": model}, cut="keep")
     assert len(model.calls) == 2, "the replies were in the journal"
     assert kept.reviews[0].text == "Summary:\n\nA.\n\nStrengths:\n\n1. Fast, and"
-    assert (kept.reviews[0].flags, kept.agents[0].noticed) == (("cut_reply",), ["2 cut off at the length limit"])
+    assert kept.agents[0].noticed == ("2 cut off at the length limit",)
     assert "|cut:kept|" in kept.signature
 
 
@@ -266,19 +266,6 @@ async def test_a_review_that_labels_or_evidence_are_about_is_not_replaced(folder
     with pytest.raises(UserError, match=f"1 rows of the table {table} are about reviews of a"):
         add_reviews(path, new)
     assert contents(path) == before
-
-
-async def test_reviews_do_not_go_into_another_study_nor_over_a_persons(folder, generate, tmp_path):
-    path = folder()
-    generated = await generate(path, {"a": scripted("a")})
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "responses.jsonl").write_text('{"task": "q", "agent": "x", "text": "y"}\n')
-    (other / "agents.jsonl").write_text('{"agent": "x"}\n{"agent": "a", "group": "human"}\n')
-    before = contents(other)
-    with pytest.raises(UserError, match=r"(?s)'a' is reserved for human reviews.*no tasks named 'p1', 'p2'"):
-        add_reviews(other, generated)
-    assert contents(other) == before
 
 
 @pytest.mark.parametrize("text", ["</summary><summary>\x00 null", "line\u2028feed \r\n return", '"quoted", comma\t🎉'])

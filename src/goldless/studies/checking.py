@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import orjson
 
-from goldless.errors import Problem, StudyError, nearest
+from goldless.errors import Problem, StudyError
 
 Row = dict[str, Any]
 
@@ -114,38 +114,6 @@ def all_at_once(study: str) -> Iterator[Problems]:
     yield problems
     if problems.total:
         raise problems.error(study)
-
-
-class Names(dict[str, int]):
-    """Numbers of names; a new name gets the next number, unless a table has listed all names."""
-
-    def __init__(self, listed_in: str = "") -> None:
-        super().__init__()
-        self.listed_in = listed_in
-        """The file that lists all names; empty while new names are accepted."""
-        self._strangers: dict[str, tuple[int, int]] = {}
-
-    def __missing__(self, name: str) -> int:
-        number = self[name] = len(self)
-        return number
-
-    def number(self, name: str, line: int) -> int:
-        """The name's number, or -1, recorded as unknown, if all names are listed and this is not one of them."""
-        if not self.listed_in:
-            return self[name]
-        number = self.get(name, -1)
-        if number < 0:
-            first, count = self._strangers.get(name, (line, 0))
-            self._strangers[name] = (first, count + 1)
-        return number
-
-    def report_strangers(self, what: str, check: Checking) -> None:
-        """Add one problem per unknown name, at its first line, and forget them."""
-        for name, (line, count) in self._strangers.items():
-            hint = nearest(name, self) if len(self) <= HINT_AMONG else ""
-            more = f" ({count:,} rows from here on)" if count > 1 else ""
-            check.add(f"{what} {name!r} is not in {self.listed_in}{more}{hint}", line)
-        self._strangers.clear()
 
 
 Cells = Literal["name", "text", "number", "optional_name", "optional_text", "optional_number"]

@@ -31,9 +31,17 @@ NOT_NEGATIVE = OptionForm(float, must_be="a number of at least 0", allows=lambda
 
 
 class ConfigPart:
-    """A table of the file; unknown settings are errors."""
+    """A table of the file; unknown settings are errors, and so are values that a setting's declaration excludes."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
+
+    def __post_init__(self) -> None:
+        """Refuse values out of bounds."""
+        kind: Any = type(self)
+        for name, one in declared(kind).items():
+            value = getattr(self, name)
+            if value is not None and not one.form.allows(value):
+                raise ValueError(f"{name} must be {one.form.must_be}, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +65,8 @@ class CollectConfig(ConfigPart):
     injected: int = option(0, "Papers to review a second time, with a hidden instruction in the text.", at_least=0)
 
     def __post_init__(self) -> None:
-        """Refuse settings that exclude each other, and names that no folder can have."""
+        """Refuse settings that exclude each other."""
+        ConfigPart.__post_init__(self)
         if any("\0" in str(folder) for folder in (self.from_folder, self.from_reviewarena, self.anchors)):
             raise ValueError("the name of a folder must have no NUL character")
         elsewhere = self.venue is not None or self.from_reviewarena is not None
@@ -152,6 +161,11 @@ class EditionConfig(ConfigPart):
     review: ReviewConfig = field(default_factory=ReviewConfig)
     score: ScoreConfig = field(default_factory=ScoreConfig)
 
+    def __post_init__(self) -> None:
+        """Refuse names of models that people have."""
+        if taken := [name for name in self.models if reads_as_person(name)]:
+            raise ValueError(f"models: {', '.join(taken)} is reserved for human reviews. Choose another name")
+
 
 _CONFIG = TypeAdapter(EditionConfig)
 
@@ -159,13 +173,10 @@ _CONFIG = TypeAdapter(EditionConfig)
 def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
     """A config from plain data. Raises with a list of all problems."""
     try:
-        found = _CONFIG.validate_python(_plain(given))
-        problems = [*_out_of_bounds(found)]
+        return _CONFIG.validate_python(_plain(given))
     except ValidationError as error:
         problems = [_problem(one) for one in error.errors(include_url=False)]
-    if problems:
-        raise UserError("\n".join([f"{where}: the edition's config is not valid:", *problems]))
-    return found
+        raise UserError("\n".join([f"{where}: the edition's config is not valid:", *problems])) from None
 
 
 def _plain(value: Any, key: str = "") -> Any:
@@ -175,23 +186,6 @@ def _plain(value: Any, key: str = "") -> Any:
     if key in {"metrics", "rewriter", "template"} and isinstance(value, str):
         return (value,)
     return str(value) if key == "cutoff_date" and isinstance(value, int | date) else value
-
-
-def _out_of_bounds(config: EditionConfig) -> list[str]:
-    tables: dict[str, Any] = {"collect": config.collect, "review": config.review, "score": config.score}
-    tables |= {f"models.{name}": model for name, model in config.models.items()}
-    problems = [
-        f"  models.{name}: reserved for human reviews. Choose another name for the model"
-        for name in config.models
-        if reads_as_person(name)
-    ]
-    for table, part in tables.items():
-        kind: Any = type(part)
-        for name, one in ({} if part is None else declared(kind)).items():
-            value = getattr(part, name)
-            if value is not None and not one.form.allows(value):
-                problems.append(f"  {table}.{name}: must be {one.form.must_be}, got {value!r}")
-    return problems
 
 
 def _problem(one: Any) -> str:
@@ -217,7 +211,6 @@ def as_given(table: Any) -> Any:
         if one.help:
             usual = defaults(table)[name]
             default = one.shown or ("" if usual is None or isinstance(usual, bool | tuple) else str(usual))
-            # bounds are checked together with the rest of the file
-            info = replace(one, shown=default, form=replace(one.form, allows=lambda _: True))
+            info = replace(one, shown=default)
             made.append((name, Any, field(default=None, metadata={"option": info})))
     return make_dataclass(f"{table.__name__}Given", made, frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ venue's year, and papers are public before that year begins: the contamination c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +18,13 @@ from goldless.apps.gre.paper_text import MOST_UNREADABLE, PdfReader, pdf_text, u
 from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.dates import first_day
-from goldless.errors import UserError
+from goldless.errors import UserError, nearest
 from goldless.files import POLARS_FAILED
-from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once, describe, is_empty
+from goldless.studies.checking import Problems, Row, all_at_once, describe, is_empty
 from goldless.studies.tables import ALLOWED, FORMATS, Table
 
 ENDINGS = (".pdf", ".txt", ".md")
-OWN_COLUMNS = ("paper", "abstract", "file")
+OWN_COLUMNS = ("paper", "title", "abstract", "file", "public_date")
 TAKEN = ("task", "prompt", "reference", "source")
 """Columns that tasks have for something else."""
 NOTED = ("rating", "confidence")
@@ -32,18 +32,18 @@ NOTED = ("rating", "confidence")
 
 
 class CheckedTable(Table):
-    """A table whose rows have unique names, read line by line; ``papers``: the names that its papers may have."""
+    """A table whose rows have unique names, read line by line; ``papers``: all that its rows may be about."""
 
-    def __init__(self, path: Path, problems: Problems, papers: Names | None = None) -> None:
+    def __init__(
+        self, path: Path, problems: Problems, papers: Collection[str] | None = None, listed_in: str = ""
+    ) -> None:
         super().__init__(path, problems)
-        self._papers = papers
+        self._papers, self._listed_in = papers, listed_in
         self._first: dict[tuple[str, ...], int] = {}
 
     def named_rows(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
         yield from zip(self.lines, self.frame.to_dicts(), strict=True)
         self.finish()
-        if self._papers is not None:
-            self._papers.report_strangers("paper", self)
         if not self.rows and not self.broken:
             self.add(f"no rows. {empty}")
 
@@ -52,7 +52,9 @@ class CheckedTable(Table):
         names = tuple(name for column in columns if (name := self.name(row, column, line)) is not None)
         if len(names) < len(columns):
             return ()
-        if self._papers is not None and self._papers.number(names[columns.index("paper")], line) < 0:
+        paper = names[-1]
+        if self._papers is not None and paper not in self._papers:
+            self.add(f"paper {paper!r} is not in {self._listed_in}{nearest(paper, self._papers)}", line)
             return ()
         first = self._first.setdefault(names, line)
         if first != line:
@@ -79,24 +81,18 @@ class PaperFolder:
             files: dict[str, Path] = {}
             for table in ("papers", "reviews", "rewrites"):
                 found = [file for ending in FORMATS if (file := folder / f"{table}{ending}").is_file()]
-                if not found and table != "rewrites":
-                    problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
-                for other in found[1:]:
-                    problems.add(f"duplicate of {found[0].name}. Keep one file per table", other.name)
                 if found:
                     files[table] = found[0]
-            names = Names()
-            if "papers" in files:
+                elif table != "rewrites":
+                    problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
+            if len(files.keys() & {"papers", "reviews"}) == 2:
                 papers = CheckedTable(files["papers"], problems)
                 self._read_papers(papers)
-                names.update({name: place for place, name in enumerate(self._columns)})
-                # unknown names are allowed if some rows could not be read, to avoid wrong reports
-                names.listed_in = "" if papers.broken else papers.file
-            if "reviews" in files:
-                reviews = CheckedTable(files["reviews"], problems, names)
-                self._read_reviews(reviews)
+                # a row that could not be read may have listed any paper
+                known = None if papers.broken else self._columns
+                self._read_reviews(CheckedTable(files["reviews"], problems, known, papers.file))
                 if "rewrites" in files:
-                    self._read_rewrites(CheckedTable(files["rewrites"], problems, names), known=not reviews.broken)
+                    self._read_rewrites(CheckedTable(files["rewrites"], problems, known, papers.file))
 
     def papers(self) -> Sequence[str]:
         return tuple(self._columns)
@@ -107,8 +103,6 @@ class PaperFolder:
         if len(written) < reviews:
             more = f"; {len(every) - len(written)} more have no text" if len(every) > len(written) else ""
             raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}{more}")
-        if not self._columns[name]["synopsis_abstract"]:
-            raise UnusablePaperError("no_abstract", "its abstract is empty")
         if file is None:
             raise UnusablePaperError("no_paper", f"no file papers/{name}.pdf, .txt or .md")
         return Paper(name, self._text(file), self._columns[name], written)
@@ -134,15 +128,12 @@ class PaperFolder:
     def _read_papers(self, check: CheckedTable) -> None:
         for line, row in check.named_rows():
             names = check.names(row, line, "paper")
-            # columns that must be there, though the cell may be empty
-            read = {c: check.optional_text if c in row else check.text for c in ("title", "abstract")}
-            title, abstract = ((ask(row, column, line) or "").strip() for column, ask in read.items())
-            if "title" in row and not title:
-                check.add("title must not be empty", line)
-            if "synopsis_abstract" in row:
-                check.add("unexpected column synopsis_abstract. Put the abstract in the column 'abstract'", line)
-            columns = [c for c in row if c.startswith("synopsis_") and c != "synopsis_"]
-            synopses = {c: text for c in columns if (text := check.optional_text(row, c, line))}
+            for column in {"title", "abstract"} - set(row):
+                check.absent.setdefault(column, list(row))
+            title, abstract = ((check.optional_text(row, c, line) or "").strip() for c in ("title", "abstract"))
+            synopses = {
+                c: text for c in row if c.startswith("synopsis_") and (text := check.optional_text(row, c, line))
+            }
             assw = " ".join(synopses.get("synopsis_assw", "").split())
             if assw and not assw.startswith(" ".join(abstract.split())):
                 given = "because gem-s[assw] gives the scorer only this text"
@@ -151,13 +142,17 @@ class PaperFolder:
             public = None if is_empty(date) else str(date).strip()[:10]  # of a moment, the day
             if public is not None and first_day(public) is None:
                 check.add(f"public_date must be a date such as 2023-09-30, 2023-09 or 2023, got {public!r}", line)
-            known = {"title": title, "synopsis_abstract": abstract, **synopses, "public_date": public}
-            extra = {c: v for c, v in row.items() if c not in {*known, *columns, *OWN_COLUMNS} and not is_empty(v)}
+            known = {**synopses, "title": title, "synopsis_abstract": abstract, "public_date": public}
+            known |= {
+                f"paper_{column}" if column in TAKEN else column: value
+                for column, value in row.items()
+                if column not in {*OWN_COLUMNS, *known} and not is_empty(value)
+            }
             for name in names:
-                self._columns[name] = known | {f"paper_{c}" if c in TAKEN else c: v for c, v in extra.items()}
+                self._columns[name] = known
                 self._files[name] = self._file(name, check.optional_text(row, "file", line), line, check)
 
-    def _file(self, name: str, given: str | None, line: int, check: Checking) -> Path | None:
+    def _file(self, name: str, given: str | None, line: int, check: CheckedTable) -> Path | None:
         """The paper's file; None if there is none. Reports a file that cannot be used."""
         what = f"paper {name!r}" if given is None else f"file {given!r}"
         places = [f"papers/{name}{ending}" for ending in ENDINGS] if given is None else [given]
@@ -166,24 +161,17 @@ class PaperFolder:
             inside = all(path.resolve().is_relative_to(self._folder.resolve()) for path in found)
         except (OSError, RuntimeError):  # a name that is too long, or a circle of links
             found, inside = [], True
-        wrong = ""
         if not inside:
-            wrong = f"{what} is outside the folder. Papers must be inside it"
-        elif not found and given is not None:
-            wrong = f"{what} is not in the folder. Leave the cell empty if there is no file"
+            check.add(f"{what} is outside the folder. Papers must be inside it", line)
+        elif given is not None and (not found or found[0].suffix.lower() not in ENDINGS):
+            check.add(f"{what} must be a {', '.join(ENDINGS)} file in the folder, or an empty cell", line)
         elif len(found) > 1:
-            wrong = f"{what} has {' and '.join(path.name for path in found)}. Choose one in the column 'file'"
-        elif found and found[0].suffix.lower() not in ENDINGS:
-            wrong = f"{found[0].name} must be a {', '.join(ENDINGS)} file"
-        if wrong:
-            check.add(wrong, line)
-        return None if wrong or not found else found[0]
+            check.add(f"{what} has {' and '.join(path.name for path in found)}. Choose one in the column 'file'", line)
+        return found[0] if found else None
 
     def _read_reviews(self, check: CheckedTable) -> None:
         for line, row in check.named_rows():
             names = check.names(row, line, "review", "paper")
-            if "paper" not in row or "review" not in row:
-                continue  # what looks like a section may be the column that is missed
             columns = {c: v for c, v in row.items() if c not in {"paper", "review", "text", *NOTED} and not is_empty(v)}
             text = check.optional_text(row, "text", line)
             if text is not None and columns:
@@ -198,11 +186,8 @@ class PaperFolder:
             noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
             if names:
                 self._reviews.setdefault(names[1], {})[names[0]] = HumanReview(names[0], sections, noted)
-        written = any(review.text for reviews in self._reviews.values() for review in reviews.values())
-        if check.rows and not written and not check.broken:
-            check.add("no review has a text. Put it in a column 'text', or in one column per section")
 
-    def _read_rewrites(self, check: CheckedTable, *, known: bool) -> None:
+    def _read_rewrites(self, check: CheckedTable) -> None:
         for line, row in check.named_rows():
             names = check.names(row, line, "review", "paper")
             rewriter, text = check.name(row, "rewriter", line), check.text(row, "text", line)
@@ -210,10 +195,10 @@ class PaperFolder:
                 continue
             review, paper = names
             found = self._reviews.get(paper, {}).get(review)
-            if found is not None and found.text:
-                self._reviews[paper][review] = replace(found, rewrite=(rewriter, text))
-            elif known:
+            if found is None or not found.text:
                 check.add(f"paper {paper!r} has no review {review!r} with a text to be rewritten", line)
+            else:
+                self._reviews[paper][review] = replace(found, rewrite=(rewriter, text))
 
 
 # --- ReviewArena -----------------------------------------------------------------------------------------------------
@@ -268,18 +253,17 @@ class ReviewArena:
             if word in text["decision"].lower():
                 raise UnusablePaperError(reason, text["decision"])
         try:
-            stored = orjson.loads(text["reviews_json"])
-        except orjson.JSONDecodeError:
-            stored = None
+            stored = [one for one in orjson.loads(text["reviews_json"]) if isinstance(one, dict)]
+        except (orjson.JSONDecodeError, TypeError):
+            stored = []
         found: dict[str, HumanReview] = {}
-        for number, content in enumerate(stored if isinstance(stored, list) else (), 1):
-            if isinstance(content, dict):
-                review = str(content.pop("review_id", None) or number)
-                content.pop("rebuttal", None)  # its reviewer did not write it
-                sections, extra = sections_and_extra(content)
-                if says_something(sections):
-                    known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
-                    found.setdefault(review, HumanReview(review, sections, known))
+        for number, content in enumerate(stored, 1):
+            review = str(content.pop("review_id", None) or number)
+            content.pop("rebuttal", None)  # its reviewer did not write it
+            sections, extra = sections_and_extra(content)
+            if says_something(sections):
+                known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
+                found.setdefault(review, HumanReview(review, sections, known))
         if len(found) < reviews:
             raise UnusablePaperError("few_reviews", f"{len(found)} of {reviews}")
         if unreadable_share(text["markdown"]) > MOST_UNREADABLE:

@@ -555,7 +555,7 @@ class EditionResult:
             yield f"Left out when collecting: {reasons}."
         for mine in self.written:
             parts = [f"{n} {cause}" for cause, n in mine.missing.items()]
-            parts += [f"{mine.shortened} papers cut off"] * bool(mine.shortened) + mine.noticed
+            parts += [*[f"{mine.shortened} papers cut off"] * bool(mine.shortened), *mine.noticed]
             parts += [
                 f"{metric} on {row.n} of {mine.written} reviews"
                 for metric, board in self.boards.items()

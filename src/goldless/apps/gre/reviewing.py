@@ -5,26 +5,26 @@ A review is a row of the study's table ``generations``: the reply, how it was as
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.config import ModelConfig, ReviewConfig
 from goldless.apps.gre.edition import Edition, table_rows, write_rows
-from goldless.apps.gre.papers import HUMAN, REFERENCE, reads_as_person
 from goldless.apps.gre.preregistration import check_registration
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT, review_sections, review_text
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
-from goldless.evidence import OPEN_KINDS, GenerationEvidence, is_open
+from goldless.evidence import OPEN_KINDS, is_open
 from goldless.files import temporary_prefix
-from goldless.generation import GenerationStage
 from goldless.models.catalogue import is_server
-from goldless.models.interface import ChatModel, content_hash
-from goldless.records import Agent, CallFailure
+from goldless.models.interface import ChatModel, ChatRequest, Message, Usage, content_hash, unusable
+from goldless.models.tokens import context_limit, request_length
+from goldless.records import Agent, CallFailure, Task
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -40,8 +40,8 @@ GENERATIONS = "generations"
 """The study's table of how each review was made."""
 SUBMITTED = "submission "
 """The beginning of a submission's writer in that table."""
-FLAGS = {"no_tags": "without any section", "cut_reply": "cut off at the length limit"}
-"""Deviations from the requested format, in plain words."""
+ESTIMATE_MARGIN = 0.05
+"""Share of a context left free when a paper is cut by estimated tokens."""
 Pair = tuple[str, str]
 """A task and an agent."""
 
@@ -59,8 +59,6 @@ class GeneratedReview:
     failure: str | None = None
     """The reason why the review is missing; None: it is there."""
     failure_message: str | None = None
-    flags: tuple[str, ...] = ()
-    """Deviations from the requested format."""
     characters_cut: int = 0
     """Of the paper, so that it fits."""
     input_tokens: int | None = None
@@ -70,23 +68,21 @@ class GeneratedReview:
     asked: str | None = None
     """Hash of the request, known before a model is reached; None: a model itself was given."""
 
-    @classmethod
-    def of(cls, agent: str, written: GenerationEvidence, settings: str, asked: str | None = None) -> GeneratedReview:
-        known = ("task", "finish", "characters_cut", "input_tokens", "output_tokens")
-        told = {name: getattr(written, name) for name in known}
-        found = cls(agent, written.writer, raw=written.reply, settings=settings, asked=asked, **told)
-        failure = written.failure
-        if failure is None and not review_text(written.reply or ""):
-            failure = CallFailure("bad_reply", "nothing was written but thoughts")
-        if failure is not None:
-            return replace(found, failure=failure.kind, failure_message=failure.message)
-        is_plain = not review_sections(written.reply or "")
-        return replace(found, flags=("cut_reply",) * (written.finish == "length") + ("no_tags",) * is_plain)
+    def missing(self, why: CallFailure) -> GeneratedReview:
+        return replace(self, failure=why.kind, failure_message=why.message)
 
     @property
     def text(self) -> str | None:
         """Its sections under plain titles; None: missing."""
-        return None if self.raw is None or self.failure is not None else review_text(self.raw)
+        return None if self.raw is None or self.failure is not None else review_text(self.raw) or None
+
+    @property
+    def noticed(self) -> list[str]:
+        """Deviations from the requested format."""
+        if self.text is None:
+            return []
+        plain = not review_sections(self.raw or "")
+        return ["cut off at the length limit"] * (self.finish == "length") + ["without any section"] * plain
 
     @property
     def is_open(self) -> bool:
@@ -98,7 +94,7 @@ def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
     """The reviews that models of a study have written, and those that are missing, by task and agent."""
     names = [one.name for one in fields(GeneratedReview)]
     rows: list[dict[str, Any]] = [{name: row.get(name) for name in names} for row in table_rows(study, GENERATIONS)]
-    found = [GeneratedReview(**row | {"flags": tuple(row["flags"] or ())}) for row in rows]
+    found = [GeneratedReview(**row) for row in rows]
     return {(one.task, one.agent): one for one in found}
 
 
@@ -111,18 +107,12 @@ class WrittenReviews:
     written: int
     missing: Mapping[str, int]
     """Papers without a review by it, by cause, the most frequent first."""
-    flags: Mapping[str, int]
+    noticed: tuple[str, ...]
     """Deviations noticed in its replies, with counts."""
     shortened: int
     """Papers that were cut off for it."""
     parameters: float | None = None
     """The model's size; None: unknown."""
-
-    KEYS = ("*", "noticed")
-
-    @property
-    def noticed(self) -> list[str]:
-        return [f"{count} {FLAGS.get(flag, flag)}" for flag, count in self.flags.items()]
 
 
 def written_reviews(
@@ -134,9 +124,10 @@ def written_reviews(
     there = len(mine) - missing.total() if written is None else written
     if (unasked := papers - there - missing.total()) > 0:
         missing["not there"] = unasked
-    flags = dict(Counter(flag for one in mine for flag in one.flags))
+    noticed = Counter(what for one in mine for what in one.noticed)
+    counted = tuple(f"{count} {what}" for what, count in noticed.items())
     cut = sum(bool(one.characters_cut) for one in mine)
-    return WrittenReviews(agent.agent, papers, there, dict(missing.most_common()), flags, cut, agent.parameters)
+    return WrittenReviews(agent.agent, papers, there, dict(missing.most_common()), counted, cut, agent.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +245,7 @@ async def review_edition(
     if (registered := check_registration(planned)) is not None:
         options.say(registered.sentence)
     generated = await generate_reviews(study, request)
-    add_reviews(edition.study_folder, generated, facts=planned.models)
+    add_reviews(edition.study_folder, generated)
     return edition.with_settings(asked), generated
 
 
@@ -307,12 +298,83 @@ class ReviewRequest:
         }
 
 
-def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
-    """Reasons why models cannot have these names in the study: people have them."""
-    people = {agent.agent for agent in study.agents if agent.group in {HUMAN, REFERENCE}}
-    for name in names:
-        if reads_as_person(name) or name in people:
-            yield f"{name!r} is reserved for human reviews. Give the model another name: NAME=SPEC"
+@dataclass(frozen=True, slots=True)
+class ReviewStage:
+    """One model that reviews: it gets the prompt, then the whole paper, and its whole reply must fit after both."""
+
+    agent: str
+    model: OpenModel
+    request: ReviewRequest
+
+    @property
+    def limit(self) -> int | None:
+        """Maximum tokens of request and reply; None: unknown, the server decides."""
+        return context_limit(self.model.chat, self.request.models[self.agent].context_length)
+
+    async def settings(self) -> str:
+        """The signature of the model's reviews; says how the length of a paper is known."""
+        limit, least = self.limit, await request_length(self.model.chat, _messages(""))
+        told = {"model": self.model.identity.short, **self.request.settings, "context": str(limit or "unknown")}
+        if limit is None and not self.model.local:
+            self.request.options.say(
+                f"{self.agent}: unknown context length, so the server decides what is too long, and some servers cut "
+                "papers silently. Set context_length in its [models] table in edition.toml"
+            )
+        elif limit is not None and not least.exact:
+            told["tokens"] = "estimated"
+            said = f"whether a paper fits {limit:,} tokens is estimated from its characters"
+            self.request.options.say(f"{self.agent}: {said}")
+        return str(Signature("review", told))
+
+    async def review(self, task: Task, settings: str) -> GeneratedReview:
+        """The review of a paper; missing if the paper does not fit, the call failed, or the text is unusable."""
+        review, given = self.request.review, task.prompt or ""
+        asked = self.request.asked(self.agent, task.prompt)
+        name = self.model.identity.short
+        found = GeneratedReview(self.agent, name, task.task, settings=settings, asked=asked)
+        try:
+            paper = await self._fitted(given)
+        except CallError as error:
+            paper = error.failure
+        if isinstance(paper, CallFailure):
+            return found.missing(paper)
+        found = replace(found, characters_cut=len(given) - len(paper))
+        how: dict[str, Any] = {name: getattr(review, name) for name in ("max_tokens", "temperature", "seed")}
+        reply = await self.model.chat.chat(ChatRequest(_messages(paper), **how))
+        failure = unusable(reply, "review", review.max_tokens)
+        if not isinstance(reply, CallFailure):
+            usage = reply.earlier_usage or reply.usage
+            tokens = {} if usage == Usage() else {key: getattr(usage, key) for key in ("input_tokens", "output_tokens")}
+            found = replace(found, raw=reply.text, finish=reply.finish, **tokens)
+            if review.cut == "keep" and reply.finish == "length" and reply.text.strip():
+                failure = None
+            if failure is None and found.text is None:
+                failure = CallFailure("bad_reply", "nothing was written but thoughts")
+        return found if failure is None else found.missing(failure)
+
+    async def _fitted(self, paper: str) -> str | CallFailure:
+        """The paper, or as much of it as fits where it may be cut; else why the review is missing."""
+        limit, review, chat = self.limit, self.request.review, self.model.chat
+        whole = await request_length(chat, _messages(paper)) if limit is not None else None
+        if limit is None or whole is None or whole.tokens + review.max_tokens <= limit:
+            return paper
+        message = f"{whole} and {review.max_tokens:,} for the review do not fit the context of {limit:,}"
+        if not review.truncate:
+            return CallFailure("too_long", message, attempts=0)
+        room = limit - review.max_tokens - (0 if whole.exact else math.ceil(limit * ESTIMATE_MARGIN))
+        fits, does_not = 0, len(paper)  # leading characters
+        while does_not - fits > 1:
+            middle = (fits + does_not) // 2
+            if (await request_length(chat, _messages(paper[:middle]))).tokens <= room:
+                fits = middle
+            else:
+                does_not = middle
+        cut = paper[:fits]
+        return cut if cut.strip() else CallFailure("too_long", f"{message}, even with all of it cut", attempts=0)
+
+
+def _messages(paper: str) -> tuple[Message, ...]:
+    return Message("system", REVIEW_PROMPT), Message("user", paper)
 
 
 async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
@@ -322,8 +384,6 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     they are there already. What failed, does not fit or was not paid for is missing, with its cause; so is what is
     open of a model that cannot be reached, as long as there is anything else.
     """
-    if wrong := list(refused_names(study, request.models)):
-        raise UserError("\n".join(wrong))
     options, found = request.options, request.settled(study)
     todo = {name: [task for task in study.tasks if (task, name) not in found] for name in request.models}
     if finished := [name for name, tasks in todo.items() if not tasks]:
@@ -337,23 +397,32 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
             refuse_without_chat(model, "review papers")
 
         async def one_model(name: str) -> None:
-            model, context = opened[name], request.models[name].context_length
-            how = {"what": "review", "context_length": context, **asdict(request.review)}
-            stage = GenerationStage(model.chat, REVIEW_PROMPT, **how)
+            stage = ReviewStage(name, opened[name], request)
             try:
-                settings = await _signature(name, stage, model, request)
+                settings = await stage.settings()
             except CallError as error:
                 lost[name] = error
                 return
 
             async def one(task: str) -> None:
-                paper = study.task(task)
-                asked = request.asked(name, paper.prompt)
-                written[task, name] = GeneratedReview.of(name, await stage.write(paper), settings, asked)
+                written[task, name] = await stage.review(study.task(task), settings)
+                failed = sum(review.is_open for review in written.values())
                 total = sum(len(todo[other]) for other in opened if other not in lost)
-                options.progress(_progress(written.values(), total, opened.values()))
+                told = [model.progress("", 0, 0) for model in opened.values()]
+                costs, workers = zip(*[(one.cost_usd, one.workers) for one in told], strict=True)
+                options.progress(
+                    Progress(
+                        "writing reviews",
+                        len(written) - failed,
+                        total,
+                        sum(one.tokens for one in told),
+                        None if None in costs else sum(costs),
+                        max((count for count in workers if count is not None), default=None),
+                        failed,
+                    )
+                )
 
-            await side_by_side(one, todo[name], model.at_once(CALLS_AT_ONCE))
+            await side_by_side(one, todo[name], opened[name].at_once(CALLS_AT_ONCE))
 
         await side_by_side(one_model, list(opened), max(1, len(opened)))
         spending = tuple(model.spending for model in opened.values())
@@ -364,10 +433,8 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
         unreached = CallFailure("connection", str(cause).splitlines()[0])
         failure = cause.failure if isinstance(cause, CallError) and is_open(cause.failure) else unreached
         options.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
-        writer = name if name in request.stand_ins else request.models[name].model
-        settings = str(Signature("review", {"model": writer, **request.settings}))
         for task in todo[name]:
-            found[task, name] = GeneratedReview.of(name, GenerationEvidence(writer, task, failure=failure), settings)
+            found[task, name] = GeneratedReview(name, str(given[name]), task).missing(failure)
     return Generated(
         models=tuple(config.agent(name) for name, config in request.models.items()),
         reviews=tuple(found[task, name] for name in request.models for task in study.tasks),
@@ -376,60 +443,27 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     )
 
 
-async def _signature(name: str, stage: GenerationStage, model: OpenModel, request: ReviewRequest) -> str:
-    """The signature of a model's reviews; says how the length of a paper is known."""
-    limit, least = stage.limit, await stage.least_length()
-    told = {"model": model.identity.short, **request.settings, "context": str(limit or "unknown")}
-    if limit is None and not model.local:
-        request.options.say(
-            f"{name}: unknown context length, so the server decides what is too long, and some servers cut papers "
-            "silently. Set context_length in its [models] table in edition.toml"
-        )
-    elif limit is not None and not least.exact:
-        told["tokens"] = "estimated"
-        request.options.say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
-    return str(Signature("review", told))
-
-
-def _progress(reviews: Collection[GeneratedReview], total: int, models: Iterable[OpenModel]) -> Progress:
-    failed, told = sum(review.is_open for review in reviews), [model.progress("", 0, 0) for model in models]
-    costs, workers = [one.cost_usd for one in told], [one.workers for one in told if one.workers is not None]
-    cost = None if None in costs else sum(cost or 0.0 for cost in costs)
-    done, tokens = len(reviews) - failed, sum(one.tokens for one in told)
-    return Progress("writing reviews", done, total, tokens, cost, max(workers, default=None), failed)
-
-
 # --- the study takes the reviews -------------------------------------------------------------------------------------
 
 
-def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Agent] = ()) -> Path:
+def add_reviews(study_folder: Path, generated: Generated) -> Path:
     """Write the reviews into the study of that folder, as responses of new agents, and return the folder.
 
     Reviews of the same agents and papers are replaced, also by missing ones, but not where a call failed that another
-    run would make again. Refused where labels or recorded evidence are about a text that would go. ``facts``: agents
-    whose size, family and cutoff are these now, also where one is no longer known.
+    run would make again. Refused where labels or recorded evidence are about a text that would go.
     """
     study = read_study(study_folder)
-    tasks = set(study.tasks)
     texts: dict[Pair, str | None] = {(r.task, r.agent): r.text for _, responses in study for r in responses}
     reviews = {(r.task, r.agent): r for r in generated.reviews if not r.is_open or (r.task, r.agent) not in texts}
-    wrong = list(refused_names(study, [agent.agent for agent in generated.models]))
-    if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in tasks)):
-        wrong.append(f"{study.name} has no tasks named {', '.join(strange[:10])}. Is it another study?")
-    wrong += _rests_on(study, {pair for pair, one in reviews.items() if pair in texts and texts[pair] != one.text})
-    if wrong:
+    changed = {pair for pair, review in reviews.items() if pair in texts and texts[pair] != review.text}
+    if wrong := list(_rests_on(study, changed)):
         raise UserError("\n".join(wrong))
-    groups = {agent.agent: agent.group for agent in study.agents}
-    known = {agent.agent: agent for agent in (*study.agents, *generated.models, *facts)}
-    named = [
-        replace(known[name], group=groups.get(name) or known[name].group)
-        for name in dict.fromkeys([*groups, *(agent for _, agent in reviews)])
-    ]
+    agents = {agent.agent: agent for agent in (*study.agents, *generated.models)}
     earlier = [row for row in table_rows(study, GENERATIONS) if (row.get("task"), row.get("agent")) not in reviews]
     texts = {pair: text for pair, text in texts.items() if pair not in reviews}
     texts |= {pair: review.text for pair, review in reviews.items()}
     rows: dict[str, list[dict[str, Any]]] = {
-        "agents": [{key: value for key, value in asdict(agent).items() if value is not None} for agent in named],
+        "agents": [{key: value for key, value in asdict(a).items() if value is not None} for a in agents.values()],
         "responses": [{"task": t, "agent": a, "text": text} for (t, a), text in texts.items() if text is not None],
         GENERATIONS: [*earlier, *map(asdict, reviews.values())],
     }

@@ -22,9 +22,9 @@ from pydantic import TypeAdapter, ValidationError
 from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.paper_text import storable
-from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews, refused_names
+from goldless.apps.gre.papers import reads_as_person
+from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews
 from goldless.errors import UserError
-from goldless.evidence import GenerationEvidence
 from goldless.files import alone, write_whole
 from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
@@ -34,7 +34,7 @@ from goldless.signature import Signature
 from goldless.statistics.best_of import best_of
 from goldless.statistics.bootstrap import Draws, Estimate
 from goldless.studies import Study
-from goldless.studies.checking import Names, all_at_once
+from goldless.studies.checking import all_at_once
 
 LOG = "submissions.jsonl"
 KEPT = "submissions"
@@ -99,7 +99,10 @@ def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submi
         if again is None:
             with (edition.folder / LOG).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
-        add_reviews(edition.study_folder, _generated(reviews, found))
+        writer, told = f"{SUBMITTED}{found.number} of {team}", {"prompt": "submitted"}
+        settings = str(Signature("review", {"model": f"submission-{found.number}", **told}))
+        written = tuple(GeneratedReview(name, writer, *one, "stop", settings=settings) for one in reviews.items())
+        add_reviews(edition.study_folder, Generated((Agent(name, "model"),), written, told))
         return found, sum(one.team == team for one in log) + (again is None)
 
 
@@ -110,7 +113,8 @@ def _refuse(edition: Edition, whole: Study, log: Sequence[Submission], *, name: 
         for what, given in (("name", name), ("team", team))
         if not NAME.fullmatch(given)
     ]
-    wrong += refused_names(whole, [name])
+    if reads_as_person(name):
+        wrong.append(f"{name!r} is reserved for human reviews. Choose another name")
     taken = {agent.agent for agent in whole.agents} | set(edition.config.models) | {one.name for one in log}
     if name.lower() in {one.lower() for one in taken}:
         wrong.append(f"the name {name!r} is taken. Every submission needs a name of its own")
@@ -130,9 +134,7 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
     """Reviews by paper, from lines ``{"paper", "text"}``. Raises with a list of all bad lines."""
     found: dict[str, str] = {}
     with all_at_once(str(file)) as problems:
-        papers = Names("the edition's papers")
-        papers.update({task: place for place, task in enumerate(study.tasks)})
-        check = CheckedTable(file, problems, papers)
+        check = CheckedTable(file, problems, study.tasks, "the edition's papers")
         for line, row in check.named_rows("Write one line per paper: paper and text"):
             names, text = check.names(row, line, "paper"), check.text(row, "text", line)
             if more := sorted(set(row) - {"paper", "text"}):
@@ -142,14 +144,6 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
             if text is not None:
                 found |= dict.fromkeys(names, storable(text))
     return found
-
-
-def _generated(reviews: dict[str, str], one: Submission) -> Generated:
-    writer, told = f"{SUBMITTED}{one.number} of {one.team}", {"prompt": "submitted"}
-    settings = str(Signature("review", {"model": f"submission-{one.number}", **told}))
-    written = [GenerationEvidence(writer, paper, reply=text, finish="stop") for paper, text in reviews.items()]
-    found = tuple(GeneratedReview.of(one.name, each, settings) for each in written)
-    return Generated((Agent(one.name, "model"),), found, told)
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------

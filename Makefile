@@ -99,6 +99,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "installing goldless and what it needs into $(VENV); this takes a minute or more"
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
 	$(PIP) --editable .
 	touch $@

@@ -25,7 +25,7 @@ NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 DOCUMENTED_PORT = "18641"
 """What pages name as their server's port; a free one of as many digits is taken instead."""
 PROGRESS = re.compile(
-    r"^(?:preparing for \d+ seconds|[^\n:]+ so far, \d+ tasks?: [^\n]*"
+    r"^(?:preparing, \d+ seconds so far|[^\n:]+ so far, \d+ tasks?: [^\n]*"
     r"|[^\n:]+: [\d,]+ of [\d,]+(?: \([\d,]+ failed\))?(?:, [^\n]*)?)\n",
     re.MULTILINE,
 )

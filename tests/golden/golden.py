@@ -32,9 +32,7 @@ CHANGING = [
     (re.compile(r"Python 3\.\d+\.\d+"), "Python 3"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
 ]
-PROGRESS = re.compile(
-    r"preparing for |[^:]+ so far, \d+ tasks?: |[a-z][\w :-]*: [\d,]+ of [\d,]+(, | \(\d+ failed\), |$)"
-)
+PROGRESS = re.compile(r"preparing, |[^:]+ so far, \d+ tasks?: |[a-z][\w :-]*: [\d,]+ of [\d,]+(, | \(\d+ failed\), |$)")
 RULE = re.compile(" ?─+ ?")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 

@@ -159,7 +159,7 @@ def test_results_that_do_not_follow_from_their_evidence_are_refused(goldless, ed
 def test_the_run_of_an_edition_replays(goldless, editions):
     ended = goldless("replay", editions[0] / "run")
     assert ended.code == 0, ended.out
-    assert "are met again, from the evidence alone" in " ".join(ended.out.split())
+    assert "come out the same, from the evidence alone" in " ".join(ended.out.split())
 
 
 @pytest.mark.nightly

@@ -208,7 +208,7 @@ def _near_identical(sample: _Sample) -> Iterator[Finding]:
             "near-identical",
             names,
             f"{listed(names)} give nearly the same responses ({share:.0%} alike on average). "
-            "They vouch for each other: metrics that compare agents with their peers favor them.",
+            "They vouch for each other: metrics that compare agents with their peers favour them.",
         )
 
 

@@ -195,7 +195,7 @@ class ProgressBars:
         """The progress so far in one line."""
         progress = self._last
         if progress is None:
-            return f"{PREPARING} for {self._clock() - self._start:.0f} seconds"
+            return f"{PREPARING}, {self._clock() - self._start:.0f} seconds so far"
         done = f"{progress.stage}: {progress.done:,} of {progress.total:,}"
         failed, *more = self._more(progress) if progress.failed else ("", *self._more(progress))
         return ", ".join((f"{done} ({failed})" if failed else done, *more))

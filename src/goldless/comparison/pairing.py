@@ -22,6 +22,7 @@ from goldless.metrics.metric import ENOUGH_PEERS, Metric, OverPeers
 from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import SCORES, RunFolder
+from goldless.runs.progress import PROGRESS_FILE
 from goldless.runs.review_evidence import recorded_review
 from goldless.signature import Signature
 from goldless.statistics.additive import scores_over_tasks
@@ -59,6 +60,8 @@ class Run(RunFolder):
         scored = (path / SCORES).is_file() and self.required("leaderboard") is not None
         reviewed = self.required("review") is not None
         texts = any(path.glob("responses.*")) or any((path / "responses").glob("part-*"))
+        if not (scored or reviewed) and (path / PROGRESS_FILE).is_file():
+            raise UserError(f"{path} is of a run that has not ended. Run its command again to go on")
         if not (scored or reviewed) or not texts:
             raise UserError(
                 f"{path} is not a run folder with scores or a review. Write one with goldless score STUDY --out "

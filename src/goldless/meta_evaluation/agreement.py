@@ -402,8 +402,8 @@ async def agree(
     check_margin(margin)
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
-            f"{study.name} has no labels. Add a table labels with the columns task, agent, rater, score, or task, "
-            "first, second, rater, preference"
+            f"{study.name} has no labels. Put responses.csv and labels.csv into one folder and give the folder; labels "
+            "have the columns task, agent, rater, score, or task, first, second, rater, preference"
         )
     chosen = label_criteria(study, criterion)
     judges = recorded_judges(study, reviewers, scale, convention=convention, own_family=own_family)

@@ -198,11 +198,9 @@ def find_metric(name: str) -> Metric:
     if found is not None:
         return found
     CATALOGUE.refuse_broken(base)
-    theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
-    known = "\n".join(f"  {form:20} {text}" for form, text in (METRICS | theirs).items())
-    raise MetricError(
-        f"unknown metric {name!r}{nearest(name, (*METRICS, *BASELINES, *theirs))}\nKnown metrics:\n{known}"
-    )
+    theirs = [plugin.name for plugin in CATALOGUE.plugins() if plugin.failure is None]
+    near = nearest(name, (*METRICS, *BASELINES, *theirs)) or f". Metrics: {', '.join([*METRICS, *theirs])}."
+    raise MetricError(f"unknown metric {name!r}{near} goldless list metrics describes all")
 
 
 def _controlled(name: str) -> Metric:

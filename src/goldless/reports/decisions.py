@@ -28,6 +28,8 @@ COLUMNS = (
 
 def outlook_of(one: Comparison, usd_per_task: float | None = None) -> str:
     """The effort that an undecided comparison would take."""
+    if one.n and not one.difference and one.more_tasks is None:
+        return "equal on average"
     return outlook(one.n, one.more_tasks, one.more_tasks_high, usd_per_task, skewed=one.skewed)
 
 
@@ -45,8 +47,8 @@ def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None)
 
 
 STOPPED_EARLY = (
-    "Tasks were added until the question was decided, so only its comparisons are tested, by a confidence sequence; "
-    "the intervals of scores do not allow for that. An agent that was decided early is scored on fewer tasks."
+    "Tasks are added until the question is decided, so only its comparisons are tested, by a confidence sequence; the "
+    "intervals of scores do not allow for that. An agent that is decided early is scored on fewer tasks."
 )
 
 

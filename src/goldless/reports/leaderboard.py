@@ -229,7 +229,8 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
         listed = ", ".join(worst[:MOST_LISTED]) + f" and {more} more" * (more > 0)
         yield f"Worst case, if missing scores were {ends}: intervals of {listed}."
     if found.peers is not None and found.peers < FEWEST_PEERS:
-        yield f"Intervals are for these peers: for peers like these, {found.peers} are too few."
+        too_few = f"{found.peers} {'is' if found.peers == 1 else 'are'} too few"
+        yield f"Intervals are for these peers: for peers like these, {too_few}."
     wider = [(row.new_peers_high or 0.0) - row.new_peers_low for row in found.rows if row.new_peers_low is not None]
     if wider:
         yield f"With other peers the scores could differ by about ±{median(wider) / 2:.2g}; -v shows both intervals."

@@ -132,7 +132,8 @@ class OpenModel:
         """Progress of a stage that calls it, with the cost of its calls so far."""
         usage, spent = self.ledger.usage, self.spending.cost_usd
         workers = None if self.crew is None else self.crew.size
-        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, workers, failed)
+        tokens, reused = usage.input_tokens + usage.output_tokens, self.chat.reused.calls
+        return Progress(stage, done, total, tokens, spent, workers, failed, reused)
 
     @property
     def crew(self) -> Workers | None:

@@ -22,7 +22,7 @@ SECONDS_BETWEEN = 1.0
 LONGEST_WRITE_SECONDS = 1.5
 """The longest that the last record waits for one that is being written."""
 LOOK_BACK_SECONDS = 60.0
-"""The time over which a rate is taken: replies from the journal come in a burst that says nothing about the rest."""
+"""The time over which a rate is taken."""
 LEAST_SECONDS = 2.0
 """Between two looks at what the evidence says so far."""
 SHARE_OF_TIME = 0.02
@@ -57,6 +57,8 @@ class Progress:
     """Of the fleet; None: there is none."""
     failed: int = 0
     """Ended without a reply, and to be asked again by another run."""
+    reused: int = 0
+    """Replies of the model that the journal had, in this stage and those before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,15 @@ class Pace:
         usual = (reported - began) / (len(self._seen) - 1)
         waited = self._clock() - reported
         seconds = reported - began + max(0.0, waited - usual)
-        # failed calls take time but are no progress
-        ended = last.done + last.failed
-        ended_since = ended - first.done - first.failed
-        if seconds < 0.5 or not ended_since:
+        # failed calls take time but are no progress; replies from the journal are progress but take no time
+        ended, reused = last.done + last.failed, last.reused - first.reused
+        ended_since = ended - first.done - first.failed - reused
+        if seconds < 0.5 or ended_since < 1:
             return None
         left = (last.total - ended) * seconds / ended_since - min(waited, usual)
-        return Speed((last.done - first.done) / seconds, (last.tokens - first.tokens) / seconds, max(0.0, left))
+        return Speed(
+            (last.done - first.done - reused) / seconds, (last.tokens - first.tokens) / seconds, max(0.0, left)
+        )
 
 
 class ProgressFile:

@@ -51,7 +51,7 @@ Outcome = Literal["equal", "different", "not replayed"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value that was not met again."""
+    """A value that came out different."""
 
     place: str
     printed: Any
@@ -89,7 +89,7 @@ class Replay:
 
     @property
     def outcome(self) -> Outcome:
-        """Different if anything differs; equal if everything was met again."""
+        """Different if anything differs; equal if everything came out the same."""
         found = {part.outcome for part in self.parts}
         if "different" in found or not self.texts_as_noted:
             return "different"
@@ -105,11 +105,11 @@ class Replay:
             return f"{self.study}: the texts are not those that the results were made from."
         different = sum(len(part.differences) for part in self.parts)
         if different:
-            return f"{self.study}: {different} of {self.values} values are not met again."
+            return f"{self.study}: {different} of {self.values} values come out different."
         left = [part.name for part in self.parts if part.left_out]
         if not left:
-            return f"{self.study}: all {self.values} values are met again, from the evidence alone."
-        met = f"{self.values} values are met again; " if self.values else ""
+            return f"{self.study}: all {self.values} values come out the same, from the evidence alone."
+        met = f"{self.values} values come out the same; " if self.values else ""
         return f"{self.study}: {met}not replayed: {', '.join(left)}."
 
     def table(self) -> ReportTable:

@@ -229,7 +229,7 @@ def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats
     frame = pl.concat([NO_RESPONSES.frame.clear(), rows], how="diagonal_relaxed")
     frame, samples = _with_samples(frame, agents, table)
     frame = frame.filter(tasks.check(frame, ["task"], table), agents.check(frame, ["agent"], table))
-    if not table.rows and not table.broken:
+    if not table.rows and not table.problems.total:
         table.add("no rows. A row needs task, agent and text; leave the table out if there are no responses yet")
     for column in filter(is_task_column, frame.columns):
         _check_same(frame, column, table)

@@ -20,7 +20,21 @@ TABLES = (*MADE, *EVIDENCE)
 TASK_TEXTS = ("prompt", "reference")
 SHEETS = (".xlsx", ".xls", ".ods")
 NOT_AGENTS = (
-    *("answer_", "categ", "choices", "doc", "filter", "judg", "label", "meta", "metric", "model_", "rating", "resps"),
+    *(
+        "answer_id",
+        "answer_key",
+        "categ",
+        "choices",
+        "doc",
+        "filter",
+        "judg",
+        "label",
+        "meta",
+        "metric",
+        "model_",
+        "rating",
+        "resps",
+    ),
     *("score", "source", "tstamp", "type", "winner"),
 )
 """Beginnings of names of columns that are hardly agents, for hints only."""
@@ -77,7 +91,8 @@ def _one_table(path: Path, problems: Problems) -> Noted:
     if columns := guessed_columns(list(row)):
         found = Noted(responses=mapped(Table(path, problems), columns))
         said = ",".join(f"{name}={column}" for name, column in columns.items() if name != column)
-        found.notes = (f"{path.name}: columns are read as {said}; name others with --columns",)
+        no_prompt = "" if "prompt" in columns else ", and none as the prompt"
+        found.notes = (f"{path.name}: columns are read as {said}{no_prompt}; name others with --columns",)
         return found
     if (how := how_to_read(row)) is None:
         return Noted(responses=path)

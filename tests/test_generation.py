@@ -1,21 +1,26 @@
-"""A model answers a task, or there is a cause: too long, cut, empty, failed. Nothing is cut unless it is said."""
+"""A model answers a task, writes its synopsis or rewrites a response, or says why not: too long, cut, empty, failed.
+
+Nothing is cut unless it is said.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from goldless.generation import GenerationStage
+from goldless.generation import ABSTRACT, ASSW, REWRITE_TOKENS, GenerationStage, RewritingStage, SynopsisStage
 from goldless.models.interface import ChatReply, Message, ModelIdentity, Usage
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger, Price
-from goldless.records import CallFailure, Task
+from goldless.records import CallFailure, Response, Task
+from goldless.templates import GENERAL, PEER_REVIEW
 
 pytestmark = pytest.mark.anyio
 
 SYSTEM = "Review this paper"
 TEN_WORDS = "w0 w1 w2 w3 w4 w5 w6 w7 w8 w9"
 TASK = Task("t", prompt=TEN_WORDS)
+RESPONSE = Response("t", "ann", "Well, I think the method is fine.")
 
 
 def writer(answer="A review.", **options) -> ScriptedModel:
@@ -56,12 +61,6 @@ async def test_request_and_whole_reply_must_fit_the_context(context, fits):
         assert "13 tokens and 5 for the text do not fit the context of 17" in found.failure.message
 
 
-async def test_a_smaller_context_that_the_user_gives_counts():
-    model = writer(context_length=100)
-    found = await GenerationStage(model, SYSTEM, max_tokens=5, context_length=17).write(TASK)
-    assert found.failure.kind == "too_long"
-
-
 async def test_cutting_keeps_as_much_of_the_beginning_as_fits():
     """15 less 5 for the reply and 3 of the system prompt leaves 7 words, which are 21 of 29 characters."""
     model = writer(context_length=15)
@@ -87,12 +86,6 @@ async def test_where_a_model_cannot_count_its_tokens_are_estimated_and_said_to_b
         assert "about 367 tokens (estimated)" in found.failure.message
 
 
-async def test_where_nobody_knows_the_context_the_server_decides():
-    model = Silent()
-    found = await GenerationStage(model, SYSTEM, truncate=True).write(Task("t", prompt="x" * 10**6))
-    assert (found.characters_cut, len(model.calls[0].messages[1].content)) == (0, 10**6)
-
-
 @pytest.mark.parametrize(
     ("answer", "kind", "reply"),
     [
@@ -100,12 +93,14 @@ async def test_where_nobody_knows_the_context_the_server_decides():
         (" \n", "bad_reply", " \n"),
         (ChatReply("cut off", "length"), "truncated", "cut off"),
         (CallFailure("refused", "no"), "refused", None),
-        (CallFailure("too_long", "the server says so"), "too_long", None),
+        (CallFailure("server_error", "down"), "server_error", None),
     ],
 )
 async def test_what_cannot_be_used_is_missing_and_what_came_is_kept_beside_it(answer, kind, reply):
     found = await GenerationStage(writer(answer), SYSTEM).write(TASK)
     assert (found.text, found.failure.kind, found.reply) == (None, kind, reply)
+    assert (await SynopsisStage(writer(answer)).write(TASK, "abstract")).kind == kind
+    assert (await RewritingStage(writer(answer), GENERAL).rewrite(RESPONSE)).kind == kind
 
 
 async def test_a_cut_reply_is_kept_where_that_is_asked_for():
@@ -118,7 +113,8 @@ async def test_a_cut_reply_is_kept_where_that_is_asked_for():
 async def test_a_task_without_a_prompt_is_not_asked():
     model = writer()
     found = await GenerationStage(model, SYSTEM).write(Task("t"))
-    assert (found.failure.kind, model.calls) == ("not_recorded", [])
+    synopsis = await SynopsisStage(model).write(Task("t"), "abstract")
+    assert (found.failure.kind, synopsis.kind, model.calls) == ("not_recorded", "no_synopsis", [])
 
 
 async def test_a_reply_out_of_the_journal_says_what_it_cost_then_and_costs_nothing_now(journal):
@@ -135,3 +131,49 @@ async def test_a_reply_out_of_the_journal_says_what_it_cost_then_and_costs_nothi
 async def test_tokens_that_nobody_counted_are_absent_not_zero():
     found = await GenerationStage(Silent(), SYSTEM).write(TASK)
     assert (found.input_tokens, found.output_tokens) == (None, None)
+
+
+# --- synopses and rewrites -------------------------------------------------------------------------------------------
+
+
+def author(**answers) -> ScriptedModel:
+    """Answers by which prompt was asked."""
+    return ScriptedModel(answers=lambda r: answers["assw" if r.messages[0].content == ASSW else "abstract"])
+
+
+async def test_an_abstract_is_written_from_the_tasks_prompt():
+    model = author(abstract=" A short abstract. ")
+    assert await SynopsisStage(model).write(TASK, "abstract") == "A short abstract."
+    assert [message.content for message in model.calls[0].messages] == [ABSTRACT, TEN_WORDS]
+
+
+async def test_assw_is_the_abstract_followed_by_what_the_authors_claim():
+    """The GEM paper: "an abstract supplemented with a summary of author-stated strengths and weaknesses"."""
+    known = Task("t", prompt="The whole paper.", synopses={"abstract": "Given."})
+    text = await SynopsisStage(author(assw="<strengths>fast</strengths>")).write(known, "assw")
+    assert text == "Given.\n\n<strengths>fast</strengths>"
+    assert await SynopsisStage(author(abstract="Written.", assw="claims")).write(TASK, "assw") == "Written.\n\nclaims"
+    without = author(abstract="", assw="claims")
+    assert (await SynopsisStage(without).write(TASK, "assw")).kind == "bad_reply"
+    assert len(without.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Your goal is to identify and list the strengths and weaknesses that the paper claims about itself.",
+        "<strengths_claimed_by_the_paper>",
+        "Do not include the strengths and weaknesses of the baseline.",
+    ],
+)
+async def test_the_prompt_for_assw_is_the_papers_c4(words):
+    assert words in ASSW
+
+
+@pytest.mark.parametrize("template", [GENERAL, PEER_REVIEW], ids=lambda template: template.name)
+async def test_a_response_is_rewritten_as_it_is_under_the_templates_instructions(template):
+    model = writer("  The method is fine.\n")
+    assert await RewritingStage(model, template).rewrite(RESPONSE) == "The method is fine."
+    (call,) = model.calls
+    assert call.messages == (Message("system", template.rewrite), Message("user", RESPONSE.text))
+    assert (call.temperature, call.max_tokens) == (0.0, REWRITE_TOKENS)

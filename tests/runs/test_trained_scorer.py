@@ -10,7 +10,7 @@ import pytest
 
 from goldless.records import Response, Task
 from goldless.runs.explaining import explain_pair
-from goldless.runs.opening import task_marks, scorer_notes
+from goldless.runs.opening import scorer_notes, task_marks
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.studies import read_study

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from goldless.audit.texts import repeats_prompts
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
 from goldless.judging.critic_questions import CriticQuestion
@@ -312,9 +312,8 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     names = [agent.agent for agent in agents.agents]
     if options.compare_groups is not None:
         group_members(agents, options.compare_groups)
-    if options.baseline is not None and options.baseline not in names:
-        advice = nearest(options.baseline, names) or f". Agents: {', '.join(names)}"
-        raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
+    if options.baseline is not None:
+        check_known([options.baseline], names, "--baseline must be an agent of the study, got", "Agents")
     until = _until(options, names)
     _warn_of_unused(options, metrics)
     every = [agent.agent for agent in study.agents]
@@ -414,10 +413,7 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
 def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> None:
     """Refuse a family of no juror, and say who is predicted by the very response that informs."""
     names = list(map(model_name, options.jurors or (options.scorer,)))
-    for name in options.juror_families:
-        if name not in names:
-            advice = nearest(name, names) or f". Jurors: {', '.join(names)}"
-            raise UserError(f"--juror-family: no juror {name!r}{advice}")
+    check_known(options.juror_families, names, "--juror-family: no juror", "Jurors")
     if len(set(names)) < len(names):
         raise UserError(f"--juror must name different models, got {', '.join(names)}")
     for metric in worked:

@@ -18,7 +18,7 @@ GoldlessError
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,6 +115,15 @@ def nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=5, cutoff=0.5)
     best = next((one for one in close if _alike(word, one)), None)
     return "" if best is None else f". Did you mean {best!r}?"
+
+
+def check_known(
+    names: Iterable[str], known: Collection[str], said: str, listed: str, error: type[UserError] = UserError
+) -> None:
+    """Raise at the first name that is not known; the message is ``SAID 'NAME'. LISTED: …``, with the nearest one."""
+    for name in names:
+        if name not in known:
+            raise error(f"{said} {name!r}{nearest(name, known) or '.'} {listed}: {', '.join(known) or 'none'}")
 
 
 def _alike(word: str, other: str) -> bool:

@@ -18,6 +18,7 @@ from goldless.meta_evaluation.perturbations.catalogue import BOILERPLATE, MODEL_
 from goldless.meta_evaluation.perturbations.perturbation import perturb
 from goldless.models.interface import ModelIdentity
 from goldless.records import CallFailure
+from goldless.rewarding.reward import message_text, read_batch
 from goldless.statistics.effects import pooled_smd
 from goldless.studies import study_from_frame
 from support_studies import EMPTY, support_rows
@@ -279,3 +280,20 @@ def test_the_signature_says_how_it_was_made(toy_scorer):
     assert said.startswith("reward[gem-s[prompt]+control]|scorer:scripted:toy|")
     assert "|control:other-tasks-2|bank:2@" in said
     assert reward.spending is None
+
+
+def test_a_completion_is_what_the_assistant_says():
+    turns = [
+        {"role": "assistant", "content": None, "tool_calls": [{}]},
+        {"role": "tool", "content": "bluk"},
+        {"role": "assistant", "content": "zarn"},
+    ]
+    assert message_text(turns, role="assistant").strip() == "zarn"
+    assert "bluk" in message_text(turns)
+
+
+def test_all_rows_that_cannot_be_read_are_named_at_once():
+    with pytest.raises(UserError, match=r"(?s)row 1: must be text or a list.*got int.*row 3: a reference must be text"):
+        read_batch([1, "p", "p"], ["a", "b", "c"], ["y", "y", [3]])
+    with pytest.raises(UserError, match="2 prompts, 1 completions, 2 references"):
+        read_batch(["p", "p"], ["a"], ["y", "y"])

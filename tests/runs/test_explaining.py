@@ -63,15 +63,6 @@ async def test_the_worked_map(explain):
     assert found.signature.startswith("information-map|scorer:scripted:toy|template:general|synopsis:none|")
 
 
-async def test_without_its_only_sentence_a_candidate_is_not_available(explain, toy_scorer):
-    scorer = toy_scorer(tokens=words)
-    found = await explain("t2", scorer=scorer)
-    assert found.candidate_sentences[0].contribution_nats == pytest.approx(found.total_nats) == pytest.approx(LN4)
-    asked = [call.context for call in scorer.calls if call.target == "vond rask."]
-    assert len(asked) == 2  # the marginal is asked once, though two of the three questions are it
-    assert sum(context.endswith("[Answer of the first person]\n\nNot available") for context in asked) == 1
-
-
 async def test_everything_is_asked_in_one_batch_and_never_again(explain):
     batches = []
 
@@ -212,19 +203,3 @@ async def test_a_scorer_that_cannot_make_a_map_is_refused(explain, toy_scorer, s
 
 
 # --- a real model ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("embedded_journal")
-async def test_a_sentence_that_states_the_peers_fact_contributes_more_than_an_unrelated_one(embedded, study_file):
-    texts = {
-        "ann": "My aunt grows tomatoes on her balcony. The bridge was closed because of a crack in the eastern pier.",
-        "bob": "Inspectors found a crack in the eastern pier, so they closed the bridge. 😀",
-    }
-    study = read_study(study_file({"t": texts}))
-    found = await explain_pair(study, Options(scorer=embedded), task="t", agent="ann", peer="bob")
-    unrelated, fact = found.candidate_sentences
-    assert fact.contribution_nats > unrelated.contribution_nats + 1
-    assert found.helps_most(1) == 0
-    assert found.peer_text == texts["bob"]
-    total = sum(s.gain_nats for s in found.peer_sentences) + found.end_gain_nats
-    assert total == pytest.approx(found.total_nats, abs=1e-9)

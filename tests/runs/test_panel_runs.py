@@ -94,12 +94,6 @@ def test_the_exam_by_peers_lets_the_odd_one_out_fail_and_asks_no_more_than_consi
     assert [model.asked for model in alone.values()] == [model.asked for model in both.values()]
 
 
-def test_peers_decide_who_votes_but_no_weight():
-    """By consistency and pertinence all three are alike; a weight is the mean of these two, without peers."""
-    found = review({"a": honest(), "b": honest(), "o": odd()}, exams="consistency,peers", weighting="mean of traits")
-    assert {row.name: row.weight for row in found.reviewers} == {"a": 1.0, "b": 1.0, "o": None}
-
-
 @pytest.mark.parametrize(
     ("reviewers", "options", "words"),
     [
@@ -167,13 +161,3 @@ def test_recorded_judgements_in_both_orders_are_read_as_if_asked_once(tmp_path, 
     shown = goldless(*line[:-1]).out
     assert "Position bias" in shown
     assert "independent votes" in shown
-
-
-def test_cost_prices_one_order_at_half(tmp_path, goldless):
-    path = tmp_path / "answers.csv"
-    path.write_text("task,agent,text\n" + "".join(f"{t},{a},text of {a}\n" for t in TASKS for a in WORTH))
-    line = ("plan", str(path), "--cost", "--reviewers", "openai:gpt-4o-mini", "--json")
-    both, once = (json.loads(goldless(*line, "--orders", orders).out) for orders in ("both", "one-random"))
-    assert (both["reviewers"][0]["judgements"], once["reviewers"][0]["judgements"]) == (36, 18)
-    assert once["reviewers"][0]["usd"] == pytest.approx(both["reviewers"][0]["usd"] / 2, rel=0.02)
-    assert "every pair once" in once["rows"][0]["growth"]

@@ -44,15 +44,6 @@ def test_a_run_with_fewer_rows_leaves_no_part_of_the_one_before(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["logprobs"]
 
 
-def test_the_one_file_of_an_earlier_version_is_replaced(tmp_path):
-    batch(4).write_parquet(tmp_path / "judgements.parquet")
-    write_table(batch(0), tmp_path, "judgements")
-    assert [file.name for file in tmp_path.iterdir()] == ["judgements"]
-    batch(4).write_parquet(tmp_path / "judgements.parquet")
-    write_table(None, tmp_path, "judgements")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_nothing_half_written_stays_where_a_part_cannot_be_written(tmp_path, monkeypatch):
     write_table(batch(0), tmp_path, "verdicts")
     before = contents(tmp_path)

@@ -49,11 +49,6 @@ def test_the_planned_calls_and_tokens_are_those_a_run_then_asks():
     assert (together.calls, together.tokens) == (len(asked), sum(call.tokens for call in asked))
 
 
-def test_shared_beginnings_are_counted_once_in_the_computed_tokens():
-    (row,) = goldless.plan(FRAME, metrics="gem-raw", scorer=Counting()).rows
-    assert row.computed_tokens < row.tokens / 2
-
-
 def test_nothing_of_the_study_is_asked_and_the_journal_is_only_read():
     scorer = Counting()
     before = goldless.plan(FRAME, metrics="gem-raw", scorer=scorer)
@@ -104,26 +99,3 @@ def test_a_large_study_is_counted_on_part_of_its_tasks():
     planned = goldless.plan(pl.DataFrame(rows), metrics="gem-raw", scorer=Counting())
     assert planned.together[0].calls == 400
     assert any("counted on 40 tasks" in note for note in planned.notes)
-
-
-def test_the_plan_says_what_a_server_that_does_not_share_contexts_computes_more():
-    """Two long responses: both directions and marginals share the instructions, nothing else."""
-    texts = {"a": "one two three four " * 40, "b": "five six seven eight " * 40}
-    rows = [{"task": f"t{i}", "agent": agent, "text": f"{i} {text}"} for i in range(3) for agent, text in texts.items()]
-    frame = pl.DataFrame(rows)
-    planned = goldless.plan(frame, metrics="gem-raw", scorer="http://127.0.0.1:9/v1#toy")
-    (row,) = planned.together
-    assert row.computed_tokens is None
-    assert 0 < row.shared_tokens < row.tokens
-    (note,) = [note for note in planned.notes if "SGLang shares contexts" in note]
-    assert f"{row.shared_tokens:,} of the {row.tokens:,} tokens" in note
-
-
-def test_an_unknown_price_is_unknown_and_not_zero():
-    class Nobody(Remote):
-        @property
-        def identity(self):
-            return ModelIdentity("openai", "of-nobody")
-
-    (row,) = goldless.plan(FRAME, metrics="tvd-mi", critic=Nobody(answers={})).together
-    assert row.cost_usd is None

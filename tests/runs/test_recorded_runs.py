@@ -313,17 +313,6 @@ def test_a_named_template_chooses_among_recorded_ones(study_file, toy_scorer, tm
         goldless.evaluate(folder, metrics="gem-raw", recorded=True, template="peer-review")
 
 
-def test_evidence_of_part_of_the_pairs_does_not_claim_all_peers(study_file, toy_scorer, tmp_path):
-    live = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), peers=["ann"], resamples=200)
-    folder = goldless.save_run(live, tmp_path / "run")
-    assert (
-        "|peers:as-recorded|"
-        in goldless.evaluate(folder, metrics="gem-raw", recorded=True, resamples=200).leaderboard().signature
-    )
-    named = goldless.evaluate(folder, metrics="gem-raw", recorded=True, peers=["ann"], resamples=200)
-    assert numbers(named.leaderboard()) == numbers(live.leaderboard())
-
-
 def test_contrasts_in_one_direction_are_not_taken_for_both(tmp_path):
     (tmp_path / "s").mkdir()
     rows = [{"task": t, "first": "x", "second": y, "contrast": 0.5} for t in ("t", "u") for y in ("y", "z")]
@@ -338,16 +327,6 @@ def test_results_are_not_written_into_a_study(study_file, toy_scorer, tmp_path):
     goldless.write_study(goldless.read_study(study_file()), tmp_path / "study")
     with pytest.raises(UserError, match="is a study"):
         goldless.save_run(result, tmp_path / "study")
-
-
-def test_a_study_of_evidence_alone_says_how_to_use_it(tmp_path):
-    (tmp_path / "s").mkdir()
-    rows = [{"task": "t", "first": a, "second": b, "contrast": 0.5} for a, b in (("x", "y"), ("y", "x"))]
-    pl.DataFrame(rows).write_parquet(tmp_path / "s" / "critic_contrasts.parquet")
-    with pytest.raises(MetricError, match=r"has no responses.*add --recorded"):
-        goldless.evaluate(tmp_path / "s", metrics="tvd-mi")
-    result = goldless.evaluate(tmp_path / "s", metrics="tvd-mi", recorded=True, resamples=200)
-    assert [(row.score, row.note) for row in result.leaderboard().rows] == [(0.5, "no interval: n = 1")] * 2
 
 
 # --- recorded data: values from the description of the data -------------------------------------------------------

@@ -83,10 +83,6 @@ def lazy(name="lazy"):
     return ScriptedModel(answers=lambda _: "one", name=name)
 
 
-def foreign(name="foreign"):
-    return ScriptedModel(answers=lambda _: "die zweite Antwort", name=name)
-
-
 def review(reviewers, given=None, **options):
     return goldless.review(given or study(), reviewers=reviewers, **{"resamples": 200, "verdicts": "labels", **options})
 
@@ -229,15 +225,6 @@ def test_settings_that_change_a_number_change_the_signature():
         review({"h": honest()}, labelled, **base, debate="C1").signature,
     }
     assert len(lines) == 5
-
-
-def test_one_model_under_two_names_with_two_descriptions_is_two_reviewers():
-    model = honest()
-    found = review({"strict": model, "kind": model}, descriptions={"strict": "Be strict.", "kind": "Be kind."})
-    assert [row.name for row in found.reviewers] == ["strict", "kind"]
-    seen = {message.content for call in model.calls for message in call.messages}
-    assert any("Be strict." in text for text in seen)
-    assert any("Be kind." in text for text in seen)
 
 
 def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.errors import StudyError, UserError
+from goldless.errors import StudyError
 from goldless.runs.store import save_run
 
 LN4 = math.log(4)
@@ -65,18 +65,6 @@ def test_own_samples_are_peers_where_one_asks_for_it(toy_scorer):
     outcome = result.outcomes["gem-raw"].responses.filter(task="t1", agent="ann")
     assert outcome["score"].item() == pytest.approx(LN4 * (1 + 2 / 3) / 2)
     assert "samples:averaged,own-as-peers" in result.leaderboard("gem-raw").signature
-
-
-def test_a_text_metric_averages_too():
-    result = goldless.evaluate(study(), metrics="length", resamples=100)
-    assert scores(result, "length") == pytest.approx({"ann": 1.5, "bob": 2.5, "cy": 1.25})
-
-
-def test_peers_are_named_by_agent_and_a_baseline_too(toy_scorer):
-    result = evaluate(toy_scorer(), peers=["ann"], baseline="bob")
-    assert scores(result)["bob"] == pytest.approx(LN4 * (1.5 + 1) / 2)
-    with pytest.raises(UserError, match="no agent 'ann#1' in the study"):
-        evaluate(toy_scorer(), peers=["ann#1"])
 
 
 def test_a_run_folder_keeps_samples_and_is_scored_again_alike(toy_scorer, tmp_path):

@@ -13,7 +13,6 @@ import pytest
 import goldless
 from goldless.errors import CapabilityError, MetricError, UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.records import CallFailure
 from goldless.templates import PLAIN
 
 LN4 = math.log(4)
@@ -104,19 +103,6 @@ def test_assw_is_written_where_a_writer_is_named_and_an_error_where_none_is(toy_
     assert any("about zarn\n\nclaims bluk" in str(call.context) for call in scorer.calls)
 
 
-def test_gem_s_scores_rewrites_where_a_rewriter_is_named(toy_scorer):
-    result = evaluate(["gem", "gem-s[abstract]"], toy_scorer(), rewriter=rewriter("bluk"))
-    for metric in ("gem", "gem-s[abstract]"):
-        assert "|rewriter:scripted:w|" in result.leaderboard(metric).signature
-    assert set(result.rewrites.filter(task="t1")["text"]) == {"zarn bluk", "zarn mipo", "quex"}
-
-
-def test_without_a_rewriter_gem_s_takes_responses_as_they_are_and_says_so(toy_scorer):
-    with pytest.warns(UserWarning, match=r"gem-s\[abstract\]: there is no rewriter"):
-        result = evaluate("gem-s[abstract]", toy_scorer())
-    assert "rewriter" not in result.leaderboard().signature
-
-
 # --- what is asked -----------------------------------------------------------------------------------------------
 
 
@@ -141,15 +127,6 @@ def test_named_peers_bound_what_is_asked(toy_scorer):
         "bob": None,
     }
     assert "|peers:bob|" in result.leaderboard().signature
-
-
-def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
-    first = evaluate("gem-raw", toy_scorer(), peer_sample=1, seed=3)
-    again = evaluate("gem-raw", toy_scorer(), peer_sample=1, seed=3)
-    assert first.leaderboard().rows == again.leaderboard().rows
-    assert first.outcomes["gem-raw"].pairs["peer"].n_unique() == 1
-    drawn = {evaluate("gem-raw", toy_scorer(), peer_sample=1, seed=seed).leaderboard().signature for seed in range(12)}
-    assert len({signature.split("|peers:")[1].split("|")[0] for signature in drawn}) > 1
 
 
 @pytest.mark.parametrize(
@@ -215,27 +192,6 @@ def test_wordings_are_averaged_and_their_spread_is_reported():
     assert result.outcomes["gem-raw"].by_wording == {name: pytest.approx(by) for name, by in alone.items()}
     assert "|template:general,plain|" in board.signature
     assert "±prompts" in board.to_markdown()
-
-
-def test_the_spread_is_over_pairs_that_all_wordings_have(toy_scorer):
-    """The two wordings score alike; one fails on every pair of t1. That is no spread."""
-    lossy = toy_scorer(
-        lambda c, t: (
-            CallFailure("refused", "") if PLAIN.predict in c and "zarn" in t + c.split(PLAIN.predict)[1] else None
-        )
-    )
-    board = evaluate("gem-raw", lossy, template=["general", "plain"]).leaderboard()
-    assert {round(row.between_prompts, 9) for row in board.rows} == {0.0}
-    assert any(row.missing for row in board.rows)
-
-
-def test_rewriters_are_averaged_too(toy_scorer):
-    one, two = rewriter("zarn", "one"), rewriter("vond", "two")
-    both = evaluate("gem", toy_scorer(), rewriter=[one, two])
-    alone = [scores(evaluate("gem", toy_scorer(), rewriter=model), "gem") for model in (one, two)]
-    for row in both.leaderboard().rows:
-        assert row.score == pytest.approx(sum(by[row.agent] for by in alone) / 2)
-    assert set(both.outcomes["gem"].by_wording) == {"general/scripted:one", "general/scripted:two"}
 
 
 # --- identical and lonely ----------------------------------------------------------------------------------------

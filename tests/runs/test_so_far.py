@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import count
 
 import anyio
@@ -12,11 +11,10 @@ import pytest
 
 import goldless
 from goldless.models.scripted import ScriptedModel
-from goldless.reports.run_record import AgentSoFar, BoardSoFar
+from goldless.reports.run_record import BoardSoFar
 from goldless.runs import evaluation, progress
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study, score_study
-from goldless.runs.progress import Arriving
 
 TASKS = 4
 WORTH = {"ann": 3, "bob": 2, "cy": 1}
@@ -77,21 +75,6 @@ def test_means_follow_the_tasks_and_the_last_look_is_the_leaderboard(tmp_path):
 
 
 @pytest.mark.usefixtures("always")
-def test_length_is_seen_at_once_a_critic_after_every_answer_and_other_metrics_at_the_end(tmp_path):
-    metrics = ("tvd-mi", "length", "rouge-l")
-    result, boards = seen(evaluate_study, tmp_path, metrics=metrics, critic=critic())
-    assert len(boards) > len(result.evidence.verdicts) / 2
-    begun = [[board.metric for board in looked] for looked in boards[:-1]]
-    assert begun[0] == ["length"]
-    assert all(names == ["length"] for names in begun if "tvd-mi" not in names)
-    assert begun[-1] == ["tvd-mi", "length"]
-    assert [board.metric for board in boards[-1]] == [*metrics]
-    final = [(row.agent, pytest.approx(row.score), row.n) for row in result.leaderboard("tvd-mi").rows]
-    assert shown(boards[-2][0]) == shown(boards[-1][0]) == final
-    assert shown(boards[-1][1]) == [("ann", 4.0, 4), ("bob", 3.0, 4), ("cy", 2.0, 4)]  # words: one and the worth
-
-
-@pytest.mark.usefixtures("always")
 def test_a_review_is_seen_while_reviewers_answer(tmp_path):
     def longer(request) -> str:
         first, second = re.findall(r"^(#{12,})\n(.*?)\n\1$", request.messages[-1].content, re.DOTALL | re.MULTILINE)
@@ -119,19 +102,3 @@ def test_a_look_that_fails_ends_no_run_and_part_of_another_verb_is_not_told(tmp_
     result, boards = seen(evaluate_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
     assert len(boards) == 1
     assert result.complete
-
-
-def test_looks_take_a_small_share_of_the_time():
-    """Each takes 1 s: with 2 % of the time there is one in 51 s, and the first after 2 s."""
-    now, told = [0.0], []
-
-    def boards(tables):
-        now[0] += 1.0
-        return [BoardSoFar("m", "", (AgentSoFar("ann", float(len(tables["verdicts"])), 1),))]
-
-    arriving = Arriving(boards, told.append, clock=lambda: now[0])
-    for _ in range(1_000):
-        now[0] += 0.1
-        arriving("verdicts", "", lambda: pl.DataFrame({"task": ["t"]}))
-    assert len(told) == 2
-    assert replace(told[0][0].rows[0], tasks=0) == AgentSoFar("ann", 1.0, 0)

@@ -155,27 +155,6 @@ def test_recorded_evidence_answers_the_same(toy_scorer, tmp_path):
     assert scores(recorded) == pytest.approx(scores(asked))
 
 
-@raw
-def test_only_the_questions_comparisons_are_tested_where_the_data_decided_when_to_stop(toy_scorer, tmp_path):
-    result = evaluate(toy_scorer(), tmp_path, "baseline=cy", metrics=["gem-raw", "length"])
-    for metric in ("gem-raw", "length"):
-        board = result.leaderboard(metric)
-        assert {(c.first, c.second) for c in board.comparisons} == {("ann", "cy"), ("bob", "cy"), ("bess", "cy")}
-        assert "confidence-sequence-less-skew(alpha=0.05,at-least=10)" in board.signature
-        assert any("do not allow for that" in note for note in board.notes)
-    data = write(result)["until"]
-    assert (data["decided"], data["by"], len(data["comparisons"])) == (True, "gem-raw", 3)
-
-
-@raw
-def test_without_a_question_a_leaderboard_says_what_is_undecided(toy_scorer, tmp_path):
-    board = evaluate(toy_scorer(), tmp_path).leaderboard()
-    (open_,) = [c for c in board.comparisons if not c.decided]
-    assert {open_.first, open_.second} == {"bob", "bess"}
-    (note,) = [note for note in board.notes if note.startswith("Undecided: 1 of 6 differences: bob or bess, ")]
-    assert "more tasks (ranges hold in 80%)" in note
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -13,7 +13,7 @@ from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import AuditedRanking, score_findings
-from goldless.errors import UserError, nearest
+from goldless.errors import check_known
 from goldless.evidence import Evidence, Schema
 from goldless.grouped import mean_in_order
 from goldless.metrics.metric import (
@@ -319,12 +319,7 @@ def _by_wording(scores: Scores, study: Study) -> dict[str, dict[str, float | Non
 def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
     """Indices of the agents in each of two groups. Raises if a group is empty."""
     known = sorted({agent.group for agent in study.agents if agent.group is not None})
-    for group in groups:
-        if group not in known:
-            raise UserError(
-                f"no agent of {study.name} is in the group {group!r}{nearest(group, known) or '.'} "
-                f"Groups in the agents table: {', '.join(known) or 'none'}"
-            )
+    check_known(groups, known, f"no agent of {study.name} is in the group", "Groups in the agents table")
     first, second = ([j for j, agent in enumerate(study.agents) if agent.group == group] for group in groups)
     return first, second
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 import polars as pl
 
-from goldless.errors import CallError, CapabilityError, MetricError, TextTooLongError, nearest
+from goldless.errors import CallError, CapabilityError, MetricError, TextTooLongError, check_known
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import Scorer, ScoreReply, ScoreRequest
@@ -51,8 +51,7 @@ async def explain_pair(
     texts, rewriter = _texts(study, task, agent, peer, text)
     synopsis = None if synopsis is None else synopsis.removeprefix("synopsis_")
     if synopsis is not None and asked_task.synopsis(synopsis) is None:
-        has, hint = ", ".join(asked_task.synopsis_names) or "none", nearest(synopsis, asked_task.synopsis_names) or "."
-        raise MetricError(f"task {task} has no synopsis {synopsis!r}{hint} It has: {has}")
+        check_known([synopsis], asked_task.synopsis_names, f"task {task} has no synopsis", "It has", MetricError)
     async with (
         open_journal(options.journal) as journal,
         open_models([Part("scorer", options.scorer, "scoring")], options, journal) as models,

@@ -138,7 +138,7 @@ async def review_study(study: Study, options: Options) -> Review:
             passed = review_outcome.licensed(reviewers)
         else:
             passed, notes = review_outcome.qualified(plan, examined)
-        rounds = Rounds.of(plan) if passed.passed else None
+        rounds = Rounds(plan, plan.until) if plan.until is not None and passed.passed else None
         for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
@@ -169,7 +169,7 @@ async def review_study(study: Study, options: Options) -> Review:
 
 async def _scored(plan: RunPlan) -> Scored:
     """The scores of all tasks, or of more and more until the first metric decides the question."""
-    rounds = Rounds.of(plan)
+    rounds = None if plan.until is None else Rounds(plan, plan.until)
     async with collecting(plan) as collection:
         for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from goldless.audit.texts import repeats_prompts
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
 from goldless.judging.critic_questions import CriticQuestion
@@ -312,9 +312,8 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     names = [agent.agent for agent in agents.agents]
     if options.compare_groups is not None:
         group_members(agents, options.compare_groups)
-    if options.baseline is not None and options.baseline not in names:
-        advice = nearest(options.baseline, names) or f". Agents: {', '.join(names)}"
-        raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
+    if options.baseline is not None:
+        check_known([options.baseline], names, "--baseline must be an agent of the study, got", "Agents")
     until = _until(options, names)
     _warn_of_unused(options, metrics)
     every = [agent.agent for agent in study.agents]
@@ -414,10 +413,7 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
 def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> None:
     """Refuse a family of no juror, and say who is predicted by the very response that informs."""
     names = list(map(model_name, options.jurors or (options.scorer,)))
-    for name in options.juror_families:
-        if name not in names:
-            advice = nearest(name, names) or f". Jurors: {', '.join(names)}"
-            raise UserError(f"--juror-family: no juror {name!r}{advice}")
+    check_known(options.juror_families, names, "--juror-family: no juror", "Jurors")
     if len(set(names)) < len(names):
         raise UserError(f"--juror must name different models, got {', '.join(names)}")
     for metric in worked:
@@ -602,42 +598,30 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
 # --- rounds: tasks in a random order that the seed fixes, some more each time, until a question is decided ----------
 
 
-@dataclass(slots=True)
 class Rounds:
     """The responses that are scored so far, by task and agent, with the peers of each."""
 
-    until: Until
-    agents: Sequence[str]
-    answered: Mapping[str, Sequence[str]]
-    """The agents, or samples of them, that answered each task; tasks in the order in which they are asked."""
-    peers: Callable[[str, str], Iterable[str]]
-    """The peers of a response, by task and agent."""
-    samples: Mapping[str, str]
-    """The agent of each sample."""
-    pairing: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    tasks: int = 0
-    comparisons: Sequence[Comparison] = ()
-    stopped: Reason | None = None
-
-    @classmethod
-    def of(cls, plan: RunPlan) -> Rounds | None:
-        """The rounds of a plan; None: all tasks are asked. Recorded evidence may be of any agent on any task."""
-        study, options, peers = plan.study, plan.options, plan.peers
-        if plan.until is None:
-            return None
-        agents, pairing = [agent.agent for agent in study.agents], options.pairing
+    def __init__(self, plan: RunPlan, until: Until) -> None:
+        study, options = plan.study, plan.options
+        agents = [agent.agent for agent in study.agents]
+        # recorded evidence may be of any agent on any task
         given = {task.task: agents if options.recorded else [r.agent for r in rs] for task, rs in study}
-
-        def peers_of(task: str, agent: str) -> Iterable[str]:
-            if pairing is not None:
-                return pairing.get((task, agent), ())
-            return (name for name in given[task] if name != agent and (peers is None or name in peers))
-
         # by hash, so that a further task changes the order of no other two
         order = sorted(given, key=lambda task: content_hash("until", options.seed, task))
-        answered = {task: given[task] for task in order if len(given[task]) > 1}
-        ranked = list(dict.fromkeys(study.samples.get(agent, agent) for agent in agents))
-        return cls(plan.until, ranked, answered, peers_of, study.samples)
+        self.until, self.samples = until, study.samples
+        self.agents = list(dict.fromkeys(self.samples.get(agent, agent) for agent in agents))
+        self.answered = {task: given[task] for task in order if len(given[task]) > 1}
+        self.pairing: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.tasks = 0
+        self.comparisons: Sequence[Comparison] = ()
+        self.stopped: Reason | None = None
+        self._all, self._peers = options.pairing, plan.peers
+
+    def _peers_of(self, task: str, agent: str) -> tuple[str, ...]:
+        if self._all is not None:
+            return tuple(self._all.get((task, agent), ()))
+        there = self.answered[task]
+        return tuple(name for name in there if name != agent and (self._peers is None or name in self._peers))
 
     def pairings(self) -> Iterator[dict[tuple[str, str], tuple[str, ...]]]:
         """The peers to score with in each round, by task and agent, until a look at the scores says to stop."""
@@ -648,7 +632,7 @@ class Rounds:
             open_ = set(self.until.open(self.agents, self.comparisons))
             for task in list(self.answered)[self.tasks : self.tasks + more]:
                 mine = [agent for agent in self.answered[task] if self.samples.get(agent, agent) in open_]
-                self.pairing |= {(task, agent): tuple(self.peers(task, agent)) for agent in mine}
+                self.pairing |= {(task, agent): self._peers_of(task, agent) for agent in mine}
             self.tasks = min(len(self.answered), self.tasks + more)
             yield dict(self.pairing)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known, nearest
 from goldless.evidence import CONTRASTS, CONTROL, LOGPROBS, REWRITES, TOKENS, VERDICTS, Evidence, Schema, number
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import reading
@@ -358,13 +358,9 @@ def _usable_logprobs(study: Study, options: Options, metrics: Sequence[Metric]) 
         several = f"{study.name} has log-probabilities of several scorers"
         found = _of_one(found, "scorer", options.scorer, several, "--scorer")
         known = found["template"].unique(maintain_order=True).to_list()
-        for name in templates if known != [RECORDED] else ():
-            if name not in known:
-                raise MetricError(
-                    f"{study.name} has no log-probabilities for the template {name!r}"
-                    f"{nearest(name, known) or '.'} It has: {', '.join(known)}"
-                )
         if templates and known != [RECORDED]:
+            said = f"{study.name} has no log-probabilities for the template"
+            check_known(templates, known, said, "It has", MetricError)
             found = found.filter(template.is_in(templates))
     if len(asked_plainly) < len(needs):
         found = pl.concat([found, _of_jurors(study, rows.filter(worked), list(map(str, options.jurors)), templates)])
@@ -384,10 +380,7 @@ def _which_need(metrics: Sequence[str]) -> str:
 def _of_jurors(study: Study, rows: pl.DataFrame, jurors: Sequence[str], templates: Sequence[str]) -> pl.DataFrame:
     """The rows of these jurors, or of all, for the given templates or all."""
     known = rows["scorer"].unique(maintain_order=True).to_list()
-    for name in jurors:
-        if name not in known:
-            advice = nearest(name, known) or f". Jurors: {', '.join(known) or 'none'}"
-            raise MetricError(f"{study.name} has no log-probabilities of a juror {name!r}{advice}")
+    check_known(jurors, known, f"{study.name} has no log-probabilities of a juror", "Jurors", MetricError)
     if jurors:
         rows = rows.filter(pl.col("scorer").cast(pl.String).is_in(list(jurors)))
     before = pl.col("template").cast(pl.String).str.split(EXAMPLES).list.first()

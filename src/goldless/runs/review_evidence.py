@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, exams_frame, judgements_frame
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import reads_by_scoring
@@ -92,9 +92,7 @@ def review_parts(options: Options) -> list[Part]:
     """The models of a review: its reviewers, and the model that changes questions for the pertinence exam."""
     named = named_reviewers(options.reviewers)
     for option, given in (("--family", options.families), ("--describe", options.descriptions)):
-        for name in given:
-            if name not in named:
-                raise UserError(f"{option}: unknown reviewer {name!r}{nearest(name, named)}")
+        check_known(given, named, f"{option}: unknown reviewer", "Reviewers")
     use: Use = "chat" if options.verdicts == "labels" else "both"
     parts = [Part(name, given, use) for name, given in named.items()]
     if options.changer is not None and "pertinence" in options.traits:
@@ -386,12 +384,7 @@ _EXAM_RULES = (
 def _exam_rows(table: RecordedTable, reviewers: Sequence[str]) -> pl.DataFrame:
     """The exam answers of these reviewers. Raises at a column, exam, difficulty or probability that is not known."""
     there = table.rows.collect_schema().names()
-    for column in there:
-        if column not in EXAM_COLUMNS:
-            raise MetricError(
-                f"{table.label}: unknown column {column!r}{nearest(column, EXAM_COLUMNS) or '.'} "
-                f"Columns of exams: {', '.join(EXAM_COLUMNS)}"
-            )
+    check_known(there, EXAM_COLUMNS, f"{table.label}: unknown column", "Columns of exams", MetricError)
     table.check_numbers(("probability",), "{reviewer}, {exam}")
     lacking = [pl.lit(None).alias(name) for name in EXAM_COLUMNS if name not in there]
     rows = table.rows.filter(pl.col("reviewer").is_in(list(reviewers))).with_columns(lacking)
@@ -466,9 +459,9 @@ def what_people_said(study: Study, options: Options) -> People:
         return People()
     criterion, margin, preferences = options.criterion, options.margin, list(study.preferences())
     known = sorted({label.criterion for label in study.labels() if label.criterion is not None})
-    if criterion is not None and criterion not in known:
-        raise UserError(f"no label has the criterion {criterion!r}{nearest(criterion, known)}")
-    if criterion is None and len(known) > 1:
+    if criterion is not None:
+        check_known([criterion], known, "no label has the criterion", "Criteria")
+    elif len(known) > 1:
         raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
     if margin is None:
         margin = usual_margin(preferences, criterion=criterion, convention=options.convention)

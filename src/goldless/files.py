@@ -119,8 +119,6 @@ def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: s
             with _told(folder):
                 fresh.mkdir(parents=True, exist_ok=True)
                 rows.write_parquet(fresh / f"part-{number:05}.parquet", row_group_size=ROWS_PER_GROUP)
-        for before in ("parquet", "jsonl"):  # as 0.1.0 wrote it
-            (folder / f"{name}.{before}").unlink(missing_ok=True)
         while True:
             with suppress(FileNotFoundError):
                 (folder / name).rename(old)

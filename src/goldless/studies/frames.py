@@ -89,7 +89,7 @@ def read_tasks(table: Table) -> tuple[pl.DataFrame, Listed]:
     """Each task with its columns, and the list of them, which stays open if some rows could not be read."""
     known = [name for name in table.frame.columns if is_task_column(name)]
     others = table.frame.drop("task", *known, strict=False)
-    extra = {"line": list(table.lines), EXTRA: list(map(_extra, others.iter_rows(named=True)))}
+    extra = {"line": list(table.numbers), EXTRA: list(map(_extra, others.iter_rows(named=True)))}
     rows = table.read({"task": "name", **dict.fromkeys(known, "optional_text")})
     if others.width:
         rows = rows.join(pl.DataFrame(extra, {"line": pl.Int64, EXTRA: pl.String}), on="line", maintain_order="left")

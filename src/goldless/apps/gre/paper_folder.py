@@ -37,10 +37,10 @@ class CheckedTable(Table):
     def __init__(self, path: Path, problems: Problems, papers: Names | None = None) -> None:
         super().__init__(path, problems)
         self._papers = papers
-        self._first: dict[tuple[str, ...], int] = {}
+        self._lines: dict[tuple[str, ...], int] = {}
 
-    def named_rows(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
-        yield from zip(self.lines, self.frame.to_dicts(), strict=True)
+    def lines(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
+        yield from zip(self.numbers, self.frame.to_dicts(), strict=True)
         self.finish()
         if self._papers is not None:
             self._papers.report_strangers("paper", self)
@@ -54,7 +54,7 @@ class CheckedTable(Table):
             return ()
         if self._papers is not None and self._papers.number(names[columns.index("paper")], line) < 0:
             return ()
-        first = self._first.setdefault(names, line)
+        first = self._lines.setdefault(names, line)
         if first != line:
             what = " of ".join(f"{column} {name!r}" for column, name in zip(columns, names, strict=True))
             self.duplicate(f"{what} is listed twice; first on line {first}", line)
@@ -132,7 +132,7 @@ class PaperFolder:
         return text
 
     def _read_papers(self, check: CheckedTable) -> None:
-        for line, row in check.named_rows():
+        for line, row in check.lines():
             names = check.names(row, line, "paper")
             # columns that must be there, though the cell may be empty
             read = {c: check.optional_text if c in row else check.text for c in ("title", "abstract")}
@@ -180,7 +180,7 @@ class PaperFolder:
         return None if wrong or not found else found[0]
 
     def _read_reviews(self, check: CheckedTable) -> None:
-        for line, row in check.named_rows():
+        for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             if "paper" not in row or "review" not in row:
                 continue  # what looks like a section may be the column that is missed
@@ -203,7 +203,7 @@ class PaperFolder:
             check.add("no review has a text. Put it in a column 'text', or in one column per section")
 
     def _read_rewrites(self, check: CheckedTable, *, known: bool) -> None:
-        for line, row in check.named_rows():
+        for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             rewriter, text = check.name(row, "rewriter", line), check.text(row, "text", line)
             if not names or rewriter is None or text is None:

@@ -145,9 +145,11 @@ class Evidence:
 
     @property
     def examples(self) -> dict[FailureKind, str]:
+        """The last message of each cause for which rows are missing."""
         found: dict[FailureKind, str] = {}
         for frame in self.wanted:
-            found |= failure_examples(frame)
+            last = frame.drop_nulls("failure").unique("failure", keep="last", maintain_order=True)
+            found |= dict(last.select("failure", "failure_message").iter_rows())
         return found
 
     @property
@@ -167,12 +169,6 @@ def failure_counts(*frames: pl.DataFrame) -> Counter[FailureKind]:
 def is_open(failure: CallFailure | None) -> bool:
     """True if a rerun of the same command would ask again."""
     return failure is not None and failure.kind in OPEN_KINDS
-
-
-def failure_examples(frame: pl.DataFrame) -> dict[FailureKind, str]:
-    """The last message of each cause for which rows are missing."""
-    last = frame.lazy().drop_nulls("failure").unique("failure", keep="last", maintain_order=True).collect()
-    return dict(last.select("failure", "failure_message").iter_rows())
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,12 +115,12 @@ def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: s
     fresh = aside(folder / name)
     old = fresh.with_name(f"{fresh.name}.old")
     try:
-        for number, rows in enumerate(_batches(table)):
+        whole = pl.LazyFrame() if table is None else table.lazy()
+        batches = whole.collect_batches(chunk_size=ROWS_PER_PART, maintain_order=True)
+        for number, rows in enumerate(rows for rows in batches if len(rows)):
             with _told(folder):
                 fresh.mkdir(parents=True, exist_ok=True)
                 rows.write_parquet(fresh / f"part-{number:05}.parquet", row_group_size=ROWS_PER_GROUP)
-        for before in ("parquet", "jsonl"):  # as 0.1.0 wrote it
-            (folder / f"{name}.{before}").unlink(missing_ok=True)
         while True:
             with suppress(FileNotFoundError):
                 (folder / name).rename(old)
@@ -136,10 +136,3 @@ def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: s
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _batches(table: pl.LazyFrame | pl.DataFrame | None) -> Iterator[pl.DataFrame]:
-    if isinstance(table, pl.LazyFrame):
-        yield from (rows for rows in table.collect_batches(chunk_size=ROWS_PER_PART, maintain_order=True) if len(rows))
-    elif table is not None:
-        yield from table.iter_slices(ROWS_PER_PART)

@@ -185,7 +185,7 @@ def test_the_three_tasks_that_pull_most_are_shown_each_way_with_the_texts(tmp_pa
     assert pulls[0].sentence is None
 
 
-def test_where_tokens_are_stored_a_pull_names_the_sentence_that_makes_it(tmp_path):
+def test_where_tokens_are_stored_a_pull_names_the_sentence_that_makes_it(tmp_path, monkeypatch):
     """Of the peer's two sentences, the new responses give away the words of the second."""
     rows = []
     for i in range(10):
@@ -193,15 +193,16 @@ def test_where_tokens_are_stored_a_pull_names_the_sentence_that_makes_it(tmp_pat
         rows += [{"task": f"t{i}", "agent": agent, "text": text} for agent, text in said.items()]
     run = scored(tmp_path, "run", pl.DataFrame(rows))
 
-    def pieces(scorer, text):
+    def pieces(_, scorer, text):
         assert scorer == "scripted:words"
         return re.findall(r"\S+\s*", text)
 
-    (found,) = compare_runs([run], agents=["old", "new"], pieces=pieces).metrics
+    monkeypatch.setattr("goldless.comparison.comparing.TokenTexts.pieces", pieces)
+    (found,) = goldless.compare(run, agents=["old", "new"]).metrics
     assert [pull.task for pull in found.pulls] == []  # one word for another: no difference at all
     rows = [row | ({"text": "zarn. mipo."} if row["agent"] == "new" and row["task"] == "t3" else {}) for row in rows]
     run = scored(tmp_path, "other", pl.DataFrame(rows))
-    (found,) = compare_runs([run], agents=["old", "new"], pieces=pieces).metrics
+    (found,) = goldless.compare(run, agents=["old", "new"]).metrics
     assert found.pulls[0].task == "t3"
     assert (found.pulls[0].sentence.text, found.pulls[0].sentence.gain_nats) == ("Then mipo.", pytest.approx(2.0))
     assert found.pulls[0].sentence.peer == "peer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.studies.checking import Problems
-from goldless.studies.importers.log import Log, samples_frame, study_tables
+from goldless.studies.importers.log import Log, study_tables
 
 ROWS = [
     {"task": "t1", "agent": "a", "text": "one", "prompt": "Count.", "source": "a.jsonl:1", "cost_usd": 0.5},
@@ -17,7 +17,7 @@ ROWS = [
 
 def tables(rows, repeats="samples", **more):
     problems = Problems()
-    found = study_tables(Log(samples_frame(rows), **more), problems, repeats)
+    found = study_tables(Log(rows, **more), problems, repeats)
     return found, [problem.message for problem in problems.error("x").problems]
 
 

@@ -6,11 +6,10 @@ import math
 import re
 
 import anyio
-import polars as pl
 import pytest
 
-from goldless.errors import CallError, CapabilityError, UserError
-from goldless.evidence import VERDICTS, VerdictEvidence, failure_cells, rows_frame
+from goldless.errors import CallError, UserError
+from goldless.evidence import verdicts_frame
 from goldless.judging.asking import VerdictQuestion, find_verdicts, reads_by_scoring
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
@@ -188,11 +187,6 @@ async def test_a_pair_that_does_not_fit_is_missing_as_too_long_and_nothing_of_it
     assert len(model.calls) == 2
 
 
-async def test_a_choice_without_probabilities_counts_as_its_label_and_says_so():
-    verdict = await judged(replying("No"), verdicts="auto")
-    assert (verdict.value, verdict.label, verdict.read_from) == (0.0, "No", "label")
-
-
 # --- written labels ----------------------------------------------------------------------------------------------
 
 
@@ -295,15 +289,6 @@ async def test_verdicts_come_back_in_the_order_of_the_questions_however_long_eac
     assert most == 4
 
 
-async def test_an_error_no_retry_can_mend_comes_out_as_itself():
-    def broken(_):
-        raise CapabilityError("no such model")
-
-    questions = [MATCHED, CriticQuestion("t", "ann", "bob", "u")]
-    with pytest.raises(CapabilityError, match="no such model"):
-        await judged(ScriptedModel(answers=broken), questions=questions, at_once=2)
-
-
 # --- hostile responses -----------------------------------------------------------------------------------------------
 
 
@@ -347,13 +332,6 @@ def knows_the_dog(context: str, target: str) -> list[float]:
     return [-1.0 / (1 + shared)] if target == "Yes" else [-1.0]
 
 
-def table(verdicts: list[VerdictEvidence]) -> pl.DataFrame:
-    """The verdicts in the columns that metrics are given."""
-    names = [name for name in VERDICTS if not name.startswith("failure")]
-    rows = [(*(getattr(row, name) for name in names), *failure_cells(row.failure)) for row in verdicts]
-    return rows_frame(rows, VERDICTS)
-
-
 @pytest.mark.parametrize("shuffles", [1, 3, 4])
 async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journal):
     """The same text from all agents on all tasks tells nothing: matched and shuffled questions are the same ones."""
@@ -361,7 +339,7 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
     texts = {(task, agent): "It depends." for task, agents in answered.items() for agent in agents}
     model = ScriptedModel(logprobs=knows_the_dog)
     stage = CriticStage(JournalledModel(model, journal, Ledger("m", None, None)))
-    pairs = contrasts(table(await stage.judge(critic_questions(answered, shuffles=shuffles), texts)))
+    pairs = contrasts(verdicts_frame(await stage.judge(critic_questions(answered, shuffles=shuffles), texts)))
     assert len(pairs) == 42
     assert set(pairs["score"]) == {0.0}
     assert set(over_peers(pairs, "common")["score"]) == {0.0}
@@ -387,12 +365,6 @@ async def test_a_written_verdict_keeps_what_the_model_wrote():
     request = model.calls[0]
     assert (request.temperature, request.choices, request.max_tokens) == (0.0, (), 64)
     assert "What do you see?" in request.messages[1].content
-
-
-@pytest.mark.parametrize("output", ["0", "8", "-3"])
-async def test_a_rating_outside_of_the_range_is_missing_and_never_a_value(output):
-    row = await reviewed(replying(output, output), FIVE_LEVEL)
-    assert (row.value, row.failure.kind) == (None, "unparsable")
 
 
 async def test_a_task_without_a_prompt_is_reviewed_from_its_responses_alone():

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import UserError
-from goldless.records import Response
-from goldless.studies import read_study
+from goldless.records import Response, Task
+from goldless.studies import read_study, study_from_records
 
 TASKS = [{"task": f"t{i}", "prompt": f"p{i}", "synopsis_x": f"s{i}"} for i in range(3)]
 RESPONSES = [
@@ -77,3 +77,33 @@ def test_the_fingerprint_does_not_change_with_the_order_of_agents_or_labels(fold
     agents = [{"agent": agent, "group": "g"} for agent in "cba"]
     other = read_study(folder(name="other", tasks=TASKS, responses=RESPONSES, agents=agents))
     assert other.fingerprint == study.fingerprint
+
+
+# --- made of records --------------------------------------------------------------------------------------------------
+
+ASKED = (
+    Task("t2", "Why?", "So.", {"abstract": "short"}, {"tags": [1, 2]}),
+    Task("t1"),
+)
+SAID = (
+    Response("t1", "bob", "naïve \x00 text"),
+    Response("t2", "ann", "Ann."),
+    Response("t2", "bob", "  "),
+)
+
+
+def test_agents_come_in_the_order_of_their_first_response_and_blank_texts_are_kept():
+    made = study_from_records(ASKED, SAID, name="made")
+    assert [agent.agent for agent in made.agents] == ["bob", "ann"]
+    assert made.responses("t2") == (SAID[2], SAID[1])
+    assert made.response("t1", "ann") is None
+    assert (made.name, made.n_responses, made.n_ratings, made.recorded) == ("made", 3, 0, ())
+
+
+def test_a_response_to_no_task_and_anything_given_twice_are_errors():
+    with pytest.raises(UserError, match="task 't1' is given twice"):
+        study_from_records([*ASKED, Task("t1", "again")], [])
+    with pytest.raises(UserError, match="the response of 'ann' is to 't9', which is not one of the tasks"):
+        study_from_records(ASKED, [Response("t9", "ann", "x")])
+    with pytest.raises(UserError, match="'ann' has two responses to task 't2'"):
+        study_from_records(ASKED, [SAID[1], SAID[0], SAID[1]])

@@ -46,8 +46,7 @@ def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[AuditedRanking]
         given = by_name.get(name.replace("gem-raw", "gem-s[prompt]").replace("shared-info", "shared-info[prompt]"))
         if given is None or given is plain:
             continue
-        before, after = _ranks(agents, plain), _ranks(agents, given)
-        had, has = _above_zero(agents, plain), _above_zero(agents, given)
+        (before, had), (after, has) = (_ranked(agents, ranking) for ranking in (plain, given))
         for agent in sorted(after, key=after.__getitem__):
             if agent in had and agent not in has and before[agent] < after[agent]:
                 yield Finding(
@@ -59,23 +58,16 @@ def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[AuditedRanking]
                 )
 
 
-def _ranks(agents: Sequence[str], ranking: AuditedRanking) -> dict[str, int]:
-    means = {
-        agent: float(np.nanmean(column))
-        for agent, column in zip(agents, ranking.values.T, strict=True)
-        if not np.isnan(column).all()
-    }
-    return {agent: place for place, agent in enumerate(sorted(means, key=lambda name: -means[name]), 1)}
-
-
-def _above_zero(agents: Sequence[str], ranking: AuditedRanking) -> set[str]:
-    """Agents whose mean score is more than two standard errors above 0."""
-    found = set()
+def _ranked(agents: Sequence[str], ranking: AuditedRanking) -> tuple[dict[str, int], set[str]]:
+    """The ranks by mean score, and the agents whose mean is more than two standard errors above 0."""
+    means, above = dict[str, float](), set[str]()
     for agent, column in zip(agents, ranking.values.T, strict=True):
         there = column[~np.isnan(column)]
-        if len(there) > 1 and there.mean() > 2 * there.std(ddof=1) / np.sqrt(len(there)) + ROUNDING:
-            found.add(agent)
-    return found
+        if len(there):
+            means[agent] = float(there.mean())
+        if len(there) > 1 and means[agent] > 2 * there.std(ddof=1) / np.sqrt(len(there)) + ROUNDING:
+            above.add(agent)
+    return {agent: place for place, agent in enumerate(sorted(means, key=lambda name: -means[name]), 1)}, above
 
 
 def _contradictions(rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:

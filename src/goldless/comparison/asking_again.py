@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from goldless.comparison.certificate import Judged
-from goldless.comparison.pairing import ReviewedMetric, Run
+from goldless.comparison.pairing import Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
 from goldless.judging.asking import Verdicts
@@ -89,8 +89,9 @@ def _reading(said: str) -> Verdicts:
 
 def _model_of(run: Run, metric: str, name: str) -> set[str]:
     """The short name of a reviewer's model, as the run recorded it."""
-    if isinstance(run.metrics[metric], ReviewedMetric) and run.review is not None:
-        models = {one.model for one in run.review.reviewers if one.name == name}
+    review = run.metrics[metric].review
+    if review is not None:
+        models = {one.model for one in review.reviewers if one.name == name}
     else:
         identity = None if run.leaderboard is None else run.leaderboard.models.get(name)
         models = {None if identity is None else identity.short}
@@ -106,9 +107,10 @@ def _model_of(run: Run, metric: str, name: str) -> set[str]:
 def _review_options(run: Run, judged: Judged, options: Options) -> Options:
     """The options that the run's reviewers were asked with."""
     scale = str(judged.scale)
-    if not isinstance(run.metrics[judged.metric], ReviewedMetric) or run.review is None:
+    review = run.metrics[judged.metric].review
+    if review is None:
         return replace(options, scale=scale)
-    noted, settings = run.review.settings, Signature.parse(run.review.signature).settings
+    noted, settings = review.settings, Signature.parse(review.signature).settings
     readings = {_reading(reading) for reading in noted.readings.values()}
     asked = replace(
         options,

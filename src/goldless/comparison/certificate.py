@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 from scipy.special import betaincinv
 
-from goldless.comparison.pairing import ReviewedMetric, Run, Sides, differing_settings, known_metric
+from goldless.comparison.pairing import Run, Sides, differing_settings, known_metric
 from goldless.errors import UserError
 from goldless.evidence import OPEN_KINDS, TABLES
 from goldless.files import write_table
+from goldless.judging.judges import find_judge
 from goldless.models.canaries import TEXTS
 from goldless.models.catalogue import PROVIDERS
 from goldless.reports.run_folder import RunFolder
@@ -135,8 +136,9 @@ class Judged:
 def find_judged(sides: Sides, metric: str) -> Judged | None:
     """The verdicts behind a metric of the runs; None: it is not computed from verdicts."""
     scored = sides.first.run.metrics[metric]
-    if isinstance(scored, ReviewedMetric):
-        return Judged(sides, metric, "judgements", scored.review.scale, not scored.meets, tuple(scored.weights))
+    if scored.review is not None:
+        scale = find_judge(scored.review.scale)
+        return Judged(sides, metric, "judgements", scale.name, not scale.pairwise, tuple(scored.voters))
     known = known_metric(metric)
     if known is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +27,6 @@ SHOWN = 3
 """Tasks per direction."""
 EXCERPT = 90
 """Characters of a text that are shown."""
-Pieces = Callable[[str, str], Sequence[str] | None]
-"""The texts of the tokens of a text, by a scorer's short name; None: its tokenizer is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class TaskPull:
     """The beginnings of the two responses."""
 
 
-def task_pulls(sides: Sides, paired: Paired, pieces: Pieces) -> tuple[TaskPull, ...]:
+def task_pulls(sides: Sides, paired: Paired) -> tuple[TaskPull, ...]:
     """The three tasks with the largest differences for the second agent, then the three for the first."""
     differences = paired.differences
     up = [i for i in np.argsort(-differences, kind="stable")[:SHOWN] if differences[i] > 0]
@@ -66,10 +64,10 @@ def task_pulls(sides: Sides, paired: Paired, pieces: Pieces) -> tuple[TaskPull, 
     needs = None if known is None else known.needs.logprobs
     # a metric that takes log-probabilities of the responses as they are
     plain = needs is not None and needs.text != "rewrites" and needs.synopsis is None and bool(paired.peer_names)
-    found = []
+    found, tokens = [], TokenTexts()
     for i in (*up, *down):
         task = paired.tasks[i]
-        sentence = _pulled_sentence(sides, paired, pieces, task, up=bool(differences[i] > 0)) if plain else None
+        sentence = _pulled_sentence(sides, paired, tokens, task, up=bool(differences[i] > 0)) if plain else None
         texts = [" ".join((side.run.text(task, side.agent) or "").split()) for side in sides]
         begun = [text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…" for text in texts]
         scores = float(differences[i]), float(paired.first[i]), float(paired.second[i])
@@ -77,7 +75,7 @@ def task_pulls(sides: Sides, paired: Paired, pieces: Pieces) -> tuple[TaskPull, 
     return tuple(found)
 
 
-def _pulled_sentence(sides: Sides, paired: Paired, pieces: Pieces, task: str, *, up: bool) -> PulledSentence | None:
+def _pulled_sentence(sides: Sides, paired: Paired, tokens: TokenTexts, task: str, *, up: bool) -> PulledSentence | None:
     """The sentence of a common peer that gains most in this direction, by the stored log-probabilities of tokens."""
     before, after = (_token_nats(side.run, task, side.agent) for side in sides)
     found: list[PulledSentence] = []
@@ -86,7 +84,7 @@ def _pulled_sentence(sides: Sides, paired: Paired, pieces: Pieces, task: str, *,
         text = sides.first.run.text(task, peer)
         if peer not in paired.peer_names or text is None or text != sides.second.run.text(task, peer):
             continue
-        split, sentences = pieces(scorer, text), split_sentences(text)
+        split, sentences = tokens.pieces(scorer, text), split_sentences(text)
         if split is None or not len(split) == len(before[key]) == len(after[key]) or not sentences:
             continue
         gains = sentence_gains(split, sentences, after[key], before[key])
@@ -214,9 +212,9 @@ class PairedComparison:
         better, worse = (self.second, self.first) if one.difference > 0 else (self.first, self.second)
         return f"{better} scores higher than {worse}"
 
-    def pulls_table(self, metric: str | None = None) -> ReportTable:
-        """The tasks with the largest differences either way, by the metric named, or the first."""
-        one = self.metrics[0] if metric is None else self.metric(metric)
+    def pulls_table(self) -> ReportTable:
+        """The tasks with the largest differences either way, by the first metric."""
+        one = self.metrics[0]
         sentences = any(pull.sentence is not None for pull in one.pulls)
         digits = self._decimals()
         columns = (
@@ -247,21 +245,19 @@ def compare_runs(
     seed: int = 0,
     resamples: int = 10_000,
     level: float = 0.95,
-    pieces: Pieces | None = None,
 ) -> PairedComparison:
     """Compare two agents of one run folder, or of two: the second minus the first, on common tasks."""
     sides = open_sides(folders, agents)
     paired = [paired_scores(sides, metric) for metric in sides.common_metrics(metrics)]
-    return compared(sides, paired, {"seed": seed, "resamples": resamples, "level": level}, pieces)
+    return compared(sides, paired, {"seed": seed, "resamples": resamples, "level": level})
 
 
-def compared(sides: Sides, paired: Sequence[Paired], draws: Draws, pieces: Pieces | None) -> PairedComparison:
+def compared(sides: Sides, paired: Sequence[Paired], draws: Draws) -> PairedComparison:
     """The comparison of two agents by their paired scores under each metric."""
-    split = TokenTexts().pieces if pieces is None else pieces
     return PairedComparison(
         *sides.names,
         runs=tuple(str(run.path) for run in sides.runs),
-        metrics=tuple(difference(one, task_pulls(sides, one, split), draws) for one in paired),
+        metrics=tuple(difference(one, task_pulls(sides, one), draws) for one in paired),
         warnings=tuple(dict.fromkeys(line for one in paired for line in one.warnings)),
     )
 

@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.comparison.certificate import Certificate, certify, find_judged
-from goldless.comparison.comparing import MetricDifference, PairedComparison, Pieces, compared
+from goldless.comparison.comparing import MetricDifference, PairedComparison, compared
 from goldless.comparison.pairing import Paired, Run, Sides, open_sides, paired_scores
 from goldless.errors import UserError
 from goldless.reports.document import HERE_ONLY, write
@@ -103,7 +103,6 @@ async def gate_runs(
     aa: int | None = None,
     repeats: Sequence[Path | str] = (),
     uncertified: bool = False,
-    pieces: Pieces | None = None,
 ) -> Gate:
     """Gate a candidate of a run, or of the second of two, against a baseline.
 
@@ -143,7 +142,7 @@ async def gate_runs(
     limit = allowed.of(paired.first)
     if allowed.value > 0 and limit == 0:
         raise UserError(f"margin {allowed}: the baseline's scores do not vary. Give the margin in {paired.unit}")
-    comparison = compared(sides, [paired], {**draws, "level": options.level}, pieces)
+    comparison = compared(sides, [paired], {**draws, "level": options.level})
     return Gate(
         **_decide(paired, limit, alpha, certificate, draws, uncertified=uncertified)._asdict(),
         baseline=comparison.first,

@@ -83,16 +83,16 @@ class Run(RunFolder):
         return tuple(self.samples)
 
     @cached_property
-    def metrics(self) -> dict[str, Scored]:
-        found: dict[str, Scored] = {}
+    def metrics(self) -> dict[str, ScoredMetric]:
+        found: dict[str, ScoredMetric] = {}
         for name, board in (self.boards if (self.path / SCORES).is_file() else {}).items():
             limits = getattr(known_metric(name), "bounds", None)
             found[name] = ScoredMetric(self, name, board.unit, board.signature, limits)
         if self.review is not None and self.review.panel.reviewers:
             scale, name = find_judge(self.review.scale), f"review[{self.review.scale}]"
             unit = "win rate" if scale.pairwise else "points"
-            made = ReviewedMetric(self, name, unit, self.review.signature, (scale.lowest, scale.highest), self.review)
-            found.setdefault(name, made)
+            limits, signature = (scale.lowest, scale.highest), self.review.signature
+            found.setdefault(name, ScoredMetric(self, name, unit, signature, limits, self.review))
         return found
 
     @property
@@ -114,7 +114,7 @@ class Run(RunFolder):
 
 @dataclass(frozen=True, eq=False)
 class ScoredMetric:
-    """A metric of a score run, read from its tables."""
+    """A metric of a run; of a review, the share of comparisons won by the panel's votes, or its mean rating."""
 
     run: Run
     metric: str
@@ -122,14 +122,25 @@ class ScoredMetric:
     signature: str
     limits: tuple[float, float] | None
     """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
+    review: ReviewReport | None = None
 
     @cached_property
     def scores(self) -> pl.DataFrame:
         """Columns task, agent and score."""
-        return self.run.required_scores().filter(pl.col("metric") == self.metric).drop_nulls("score")
+        if self.review is None:
+            return self.run.required_scores().filter(pl.col("metric") == self.metric).drop_nulls("score")
+        return self._votes.group_by("task", "agent", maintain_order=True).agg(pl.col("score").mean())
+
+    @property
+    def voters(self) -> dict[str, float]:
+        """The reviewers that vote, with their weights."""
+        every = () if self.review is None else self.review.reviewers
+        return {one.name: one.weight for one in every if one.weight is not None}
 
     def with_peers(self, agent: str) -> pl.DataFrame | None:
         """Columns task, peer and score, in the direction whose means are the scores; None: not stored."""
+        if self.review is not None:
+            return self._votes.filter(pl.col("agent") == agent) if "peer" in self._votes.columns else None
         mine = (pl.col("metric") == self.metric) & ((pl.col("agent") == agent) | (pl.col("peer") == agent))
         typed = [pl.col(name).cast(kind) for name, kind in PAIRS.items()]
         try:
@@ -144,63 +155,28 @@ class ScoredMetric:
         rows = peer_scores(pairs, direction=direction, compared=lambda found: found)
         return rows.filter(pl.col("agent") == agent).drop_nulls("score")
 
-
-@dataclass(frozen=True, eq=False)
-class ReviewedMetric:
-    """A review: the share of comparisons won by the panel's votes, or its mean rating."""
-
-    run: Run
-    metric: str
-    unit: str
-    signature: str
-    limits: tuple[float, float]
-    review: ReviewReport
-
-    @property
-    def meets(self) -> bool:
-        """True if responses were compared in pairs."""
-        return find_judge(self.review.scale).pairwise
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The reviewers that vote, with their weights."""
-        return {one.name: one.weight for one in self.review.reviewers if one.weight is not None}
-
     @cached_property
     def _votes(self) -> pl.DataFrame:
         """The panel's verdict on every pair, from either side: task, agent, peer, score; or task, agent, score."""
-        run, weights, convention = self.run, self.weights, self.review.convention
+        assert self.review is not None
+        study, weights, convention = self.run.study, self.voters, self.review.convention
         scale = find_judge(self.review.scale)
-        found = recorded_review(run.study, scale=scale, reviewers=list(weights), convention=convention).judgements
-        tasks, agents = np.array(run.study.tasks), np.array(run.agents)
-        if not self.meets:
+        found = recorded_review(study, scale=scale, reviewers=list(weights), convention=convention).judgements
+        named = {"reviewers": list(weights), "tasks": study.tasks, "agents": self.run.agents}
+        tasks, agents = np.array(study.tasks), np.array(self.run.agents)
+        if not scale.pairwise:
             # z-scores are relative to one run; two runs share the scale's own points
-            table = response_ratings(found, reviewers=list(weights), tasks=run.study.tasks, agents=run.agents)
+            table = response_ratings(found, **named)
             rated = panel_scores(table, weights=weights, normalisation="raw", convention=convention).score
             task, agent = np.nonzero(~np.isnan(rated))
             return pl.DataFrame({"task": tasks[task], "agent": agents[agent], "score": rated[task, agent]})
-        pairs = pair_judgements(found, reviewers=list(weights), tasks=run.study.tasks, agents=run.agents)
-        panel = panel_verdicts(pairs, weights=weights, convention=convention)
+        panel = panel_verdicts(pair_judgements(found, **named), weights=weights, convention=convention)
         sides = ((panel.low, panel.high, panel.verdict), (panel.high, panel.low, 1 - panel.verdict))
         votes = [
             pl.DataFrame({"task": tasks[panel.task], "agent": agents[mine], "peer": agents[other], "score": verdict})
             for mine, other, verdict in sides
         ]
         return pl.concat(votes).fill_nan(None).drop_nulls("score")
-
-    @cached_property
-    def scores(self) -> pl.DataFrame:
-        """Columns task, agent and score: the share of its comparisons that an agent won, or its rating."""
-        votes = self._votes
-        return votes.group_by("task", "agent", maintain_order=True).agg(pl.col("score").mean()) if self.meets else votes
-
-    def with_peers(self, agent: str) -> pl.DataFrame | None:
-        """Columns task, peer and score: the panel's verdict against each other agent."""
-        return self._votes.filter(pl.col("agent") == agent) if self.meets else None
-
-
-Scored = ScoredMetric | ReviewedMetric
-"""One metric of a run."""
 
 
 def known_metric(name: str) -> Metric | None:
@@ -428,7 +404,7 @@ def _common_tasks(first: Run, second: Run, warnings: list[str]) -> list[str]:
     return same
 
 
-def _of_the_board(sides: Sides, scored: Scored, own: pl.DataFrame) -> pl.DataFrame:
+def _of_the_board(sides: Sides, scored: ScoredMetric, own: pl.DataFrame) -> pl.DataFrame:
     """The two agents of one run, moved so that their means are the scores of its leaderboard."""
     there = own.drop_nulls(["first", "second"])
     if there.is_empty():
@@ -441,7 +417,7 @@ def _of_the_board(sides: Sides, scored: Scored, own: pl.DataFrame) -> pl.DataFra
     )
 
 
-def _over(scored: Scored) -> OverPeers | None:
+def _over(scored: ScoredMetric) -> OverPeers | None:
     """The peers the scores are over, by their signature."""
     said = Signature.parse(scored.signature).settings.get("over", "")
     known: tuple[OverPeers, ...] = ("common", "but-closest")
@@ -449,7 +425,7 @@ def _over(scored: Scored) -> OverPeers | None:
 
 
 def _over_peers(
-    sides: Sides, scored: tuple[Scored, Scored], own: pl.DataFrame
+    sides: Sides, scored: tuple[ScoredMetric, ScoredMetric], own: pl.DataFrame
 ) -> tuple[pl.DataFrame, OverPeers | None, tuple[str, ...]]:
     """Means over the peers that both have; over each agent's own where these are few.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
@@ -140,6 +140,18 @@ class VerdictQuestion:
         return self.scale.read_apart(text, self.texts)
 
 
+def question_about(
+    scale: Scale, texts: Texts, first: tuple[str, str], second: tuple[str, str] | None, **more: Any
+) -> VerdictQuestion | CallFailure:
+    """The question about the responses of these tasks and agents, or why one of them is missing."""
+    own, other = texts[first], None if second is None else texts[second]
+    if isinstance(own, CallFailure):
+        return own
+    if isinstance(other, CallFailure):
+        return other
+    return VerdictQuestion(scale=scale, first=own, second=other, task=first[0], **more)
+
+
 Answered = Callable[[int, VerdictReply], None]
 """Called with the number of a question and its outcome."""
 
@@ -232,19 +244,12 @@ async def _score_labels(model: Model, questions: Mapping[int, VerdictQuestion], 
             i = batch[place][0]
             replies[i][place - begins[i]] = reply
             if None not in replies[i]:
-                end(i, _from_scores(questions[i].scale, replies[i]))
+                sums = [reply.total for reply in replies[i] if isinstance(reply, TokenLogprobs)]
+                lost = next((reply for reply in replies[i] if isinstance(reply, CallFailure)), None)
+                end(i, VerdictReply(failure=lost) if lost else mean_verdict(questions[i].scale, sums))
 
     if batch:
         await model.score([request for _, request in batch], deliver)
-
-
-def _from_scores(scale: Scale, replies: Sequence[ScoreReply | None]) -> VerdictReply:
-    sums = []
-    for reply in replies:
-        if not isinstance(reply, TokenLogprobs):
-            return VerdictReply(failure=reply)
-        sums.append(reply.total)
-    return mean_verdict(scale, sums)
 
 
 async def _ask_all(

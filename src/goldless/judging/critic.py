@@ -16,12 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from goldless.evidence import VerdictEvidence
-from goldless.judging.asking import Reading, Texts, VerdictQuestion, VerdictReply, Verdicts, find_reading, find_verdicts
+from goldless.judging.asking import Reading, Texts, VerdictReply, Verdicts, find_reading, find_verdicts, question_about
 from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.replies import BracketReader, OnlyLabelReader
 from goldless.judging.scales import Scale, find_named
 from goldless.models.interface import Model
-from goldless.records import CallFailure
 
 SAME_SOURCE_LABELS = {"Yes": 1.0, "No": 0.0}
 SAME_SOURCE = Scale(
@@ -136,17 +135,11 @@ class CriticStage:
                 failure=verdict.failure,
             )
 
-        asked = [self._question(question, texts) for question in questions]
+        soft_only = self.verdicts == "probabilities"
+        asked = []
+        for one in questions:
+            first = one.task, one.first
+            told = {"begins_with": texts[first], "soft_only": soft_only}
+            asked.append(question_about(self.prompt, texts, first, (one.second_task, one.second), **told))
         found = await find_verdicts(self.model, self.reading, asked, at_once, lambda i, v: answered(row(i, v)))
         return [row(i, verdict) for i, verdict in enumerate(found)]
-
-    def _question(self, asked: CriticQuestion, texts: Texts) -> VerdictQuestion | CallFailure:
-        first, second = texts[asked.task, asked.first], texts[asked.second_task, asked.second]
-        if isinstance(first, CallFailure):
-            return first
-        if isinstance(second, CallFailure):
-            return second
-        soft_only = self.verdicts == "probabilities"
-        return VerdictQuestion(
-            scale=self.prompt, first=first, second=second, task=asked.task, begins_with=first, soft_only=soft_only
-        )

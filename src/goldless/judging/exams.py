@@ -1,27 +1,21 @@
 """Exams: the questions a reviewer must answer before its vote counts. Metrics score the answers.
 
 Consistency: each pair of responses is shown in both orders (Auto-PRE, eq. 2; PRE's auto-exam); a reviewer without a
-position bias gives the same verdict on both.
-
-Human: pairs that people judged, which a reviewer must judge as they did (PRE). An item of the exam must not also count
-in the test: a reviewer that was chosen because it agrees with people on some pairs agrees with them on those. The
-papers leave them in; so does ``overlap``.
+position bias gives the same verdict on both. Human: pairs that people judged, which a reviewer must judge as they did
+(PRE).
 
 Pertinence: an answer to the question or a well-written answer to another one (Auto-PRE, eq. 3). For a task with prompt
 Q, the relevant answer (RA) is an agent's response to it; the irrelevant one (IA) answers a changed question Q'. Either
-Q' is the nearest other prompt of the study, and the IA an agent's response to that; or a model changes Q, and a model
-answers the result (``changed_items``). A reviewer judges both as answers to Q, in both orders. The exam is harder the
-weaker the agent behind the RA and the stronger the one behind the IA (Auto-PRE, table 9).
+Q' is the nearest other prompt of the study (``nearest_items``), or a model changes Q and answers the result
+(``changed_items``). The exam is harder the weaker the agent behind the RA and the stronger the one behind the IA.
 
 Self-confidence: whether a reviewer is surer of easy pairs than of hard ones (Auto-PRE, eq. 4 and appendix 3). By
 probability, the reviewer outputs ``one`` or ``two``, and its uncertainty is -log p of the likelier one, normalised over
-the two, between 0 and ln 2. The paper uses the model's raw p, so doubts about the format count as doubts about the
-answers there. By label, the reviewer names its confidence in one word of five. Two responses are easy to compare if
-their authors are far apart: a strong and a weak agent are the easy set, two strong ones the hard set. Both sets are on
-the same tasks, so that only the agents make one harder than the other.
+the two (the paper uses the model's raw p); by label, it names its confidence in one word of five. A strong and a weak
+agent are the easy set, two strong ones the hard set, both on the same tasks.
 
 A draw depends on the seed and on names only, never on the order of rows in a file or of names in an option, and a
-larger one contains the smaller. Answers have the columns of a study's exams table.
+larger one contains the smaller.
 """
 
 from __future__ import annotations

@@ -11,7 +11,16 @@ from dataclasses import KW_ONLY, dataclass
 
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import Reading, Texts, VerdictQuestion, VerdictReply, Verdicts, find_reading, find_verdicts
+from goldless.judging.asking import (
+    Reading,
+    Texts,
+    VerdictQuestion,
+    VerdictReply,
+    Verdicts,
+    find_reading,
+    find_verdicts,
+    question_about,
+)
 from goldless.judging.scales import Scale
 from goldless.models.interface import Model
 from goldless.records import CallFailure
@@ -32,16 +41,9 @@ class ReviewQuestion:
 
     def on(self, scale: Scale, texts: Texts, prompts: Prompts, description: str) -> VerdictQuestion | CallFailure:
         """The question with its texts, or why one is missing."""
-        first = texts[self.task, self.first]
-        second = None if self.second is None else texts[self.task, self.second]
-        if isinstance(first, CallFailure):
-            return first
-        if isinstance(second, CallFailure):
-            return second
-        prompt = prompts.get(self.task)
-        return VerdictQuestion(
-            scale=scale, first=first, second=second, prompt=prompt, description=description, task=self.task
-        )
+        second = None if self.second is None else (self.task, self.second)
+        told = {"prompt": prompts.get(self.task), "description": description}
+        return question_about(scale, texts, (self.task, self.first), second, **told)
 
     def answered(self, verdict: VerdictReply, reviewer: str, scale: str) -> JudgementEvidence:
         """The judgement, or why it is missing, as evidence."""

@@ -89,7 +89,7 @@ def read_tasks(table: Table) -> tuple[pl.DataFrame, Listed]:
     """Each task with its columns, and the list of them, which stays open if some rows could not be read."""
     known = [name for name in table.frame.columns if is_task_column(name)]
     others = table.frame.drop("task", *known, strict=False)
-    extra = {"line": list(table.lines), EXTRA: list(map(_extra, others.iter_rows(named=True)))}
+    extra = {"line": list(table.numbers), EXTRA: list(map(_extra, others.iter_rows(named=True)))}
     rows = table.read({"task": "name", **dict.fromkeys(known, "optional_text")})
     if others.width:
         rows = rows.join(pl.DataFrame(extra, {"line": pl.Int64, EXTRA: pl.String}), on="line", maintain_order="left")
@@ -204,13 +204,6 @@ class Responses:
 NO_RESPONSES = Responses(pl.DataFrame(schema=dict.fromkeys(REQUIRED, pl.String)), {}, whole=False)
 
 
-def response_columns(names: Sequence[str], *, about_tasks: bool) -> list[str]:
-    """The columns that are read of a table of responses."""
-    if not set(REQUIRED) <= set(names):
-        return list(names)  # the message that one is missing names them all
-    return [name for name in names if name in {*REQUIRED, SAMPLE} or (about_tasks and is_task_column(name))]
-
-
 def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats | None) -> Responses:
     """The responses; without a tasks table the tasks are taken from here, without an agents table the agents.
 
@@ -221,8 +214,8 @@ def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats
         table.frame = table.frame.with_columns(agent=pl.lit(ONE_AGENT))
     more: dict[str, Cells] = {
         name: "optional_name" if name == SAMPLE else "optional_text"
-        for name in response_columns(table.frame.columns, about_tasks=not tasks.file)
-        if name == SAMPLE or is_task_column(name)
+        for name in table.frame.columns
+        if name == SAMPLE or (is_task_column(name) and not tasks.file)
     }
     rows = table.read({**REQUIRED, **more})
     rows = rows if repeats is None else without_repeats(rows, repeats)

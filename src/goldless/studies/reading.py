@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,9 +192,9 @@ def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats:
         if name not in MADE
     }
 
-    def opened(name: str, **options: Any) -> Table:
+    def opened(name: str) -> Table:
         table = given[name]
-        return Table(table, problems, **options) if isinstance(table, Path) else table
+        return Table(table, problems) if isinstance(table, Path) else table
 
     task_table, tasks = None, Listed("task", pl.Series("task", [], pl.String))
     if "tasks" in given:
@@ -205,8 +204,7 @@ def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats:
         about, agents = frames.read_agents(opened("agents"))
     responses = NO_RESPONSES
     if "responses" in given:
-        choose = partial(frames.response_columns, about_tasks=not tasks.file)
-        responses = frames.read_responses(opened("responses", choose=choose), tasks, agents, repeats)
+        responses = frames.read_responses(opened("responses"), tasks, agents, repeats)
     labels = NO_LABELS
     if "labels" in given:
         answered = responses.frame if responses.whole else None

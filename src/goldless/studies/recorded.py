@@ -210,7 +210,7 @@ def _check_values(path: Path, check: Checking, schema: Schema) -> None:
         table.problems = check.problems
         table.read(dict.fromkeys(numbers, "optional_number"))
         for name in (name for name in texts if name in table.frame.columns and table.frame[name].dtype == pl.Object):
-            for line, cell in zip(table.lines, table.frame[name].to_list(), strict=True):
+            for line, cell in zip(table.numbers, table.frame[name].to_list(), strict=True):
                 if isinstance(cell, list | dict):
                     check.add(f"{name} must be a text, got {type(cell).__name__}", line)
         return

@@ -74,7 +74,7 @@ class Table(Checking):
         """
         super().__init__(given.name if file is None else file, problems)
         self.path = given if isinstance(given, Path) else None
-        self.frame, self.lines = pl.DataFrame(), cast("Sequence[int]", ())
+        self.frame, self.numbers = pl.DataFrame(), cast("Sequence[int]", ())
         """A column with cells of several types, or of lists or objects, is of ``pl.Object``."""
         try:
             if self.path is None:
@@ -108,7 +108,7 @@ class Table(Checking):
         self.fill(row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
 
     def _count(self, frame: pl.DataFrame) -> None:
-        self.frame, self.lines, self.rows = frame, range(1, frame.height + 1), frame.height
+        self.frame, self.numbers, self.rows = frame, range(1, frame.height + 1), frame.height
 
     def fill(self, rows: Iterable[Line]) -> None:
         """Make these the rows; a row without a column has null there."""
@@ -127,15 +127,15 @@ class Table(Checking):
                 parts.append(_part(columns))
         parts.append(_part(columns))
         self.frame = pl.DataFrame({name: _joined(name, parts) for name in parts[-1].columns})
-        self.lines, self.rows = lines, len(lines)
+        self.numbers, self.rows = lines, len(lines)
 
     def numbered_rows(self) -> Iterator[Line]:
-        return map(Line, self.lines, self.frame.iter_rows(named=True))
+        return map(Line, self.numbers, self.frame.iter_rows(named=True))
 
     def read(self, columns: Mapping[str, Cells]) -> pl.DataFrame:
         """The rows whose cells all fit, with these columns and ``line``; other rows are reported."""
         bad: set[int] = set()
-        made = [pl.Series("line", self.lines, pl.Int64)]
+        made = [pl.Series("line", self.numbers, pl.Int64)]
         for name, cells in columns.items():
             there = name in self.frame.columns
             given = self.frame[name] if there else pl.Series(name, [None] * self.rows, pl.Null)
@@ -144,7 +144,7 @@ class Table(Checking):
                 if not there and self.rows:
                     self.absent.setdefault(name, self.frame.columns)
                 values = []
-                for line, value in zip(self.lines, given.to_list(), strict=True):
+                for line, value in zip(self.numbers, given.to_list(), strict=True):
                     values.append(self.cell(cells, {name: value} if there else {}, name, line))
                     if values[-1] is None and not (cells.startswith("optional") and is_empty(value)):
                         bad.add(line)

@@ -144,16 +144,11 @@ def _write_made(study: Study, table: str, path: Path) -> None:
 
 
 def _write_recorded(study: Study, table: str, folder: Path) -> None:
-    if (file := study.recorded_file(table)) is not None:
-        copy_table(file, folder)
+    file = study.recorded_file(table)
+    if file is not None and file.is_dir():
+        shutil.copytree(file, folder / file.name, ignore=shutil.ignore_patterns(".*"))
+    elif file is not None:
+        shutil.copyfile(file, folder / file.name)
     elif (lazy := study.scan(table)) is not None:
         with study.reading(table):
             lazy.sink_parquet(folder / f"{table}.parquet")
-
-
-def copy_table(path: Path, folder: Path) -> None:
-    """Copy a recorded table, one file or a folder of parts, into the folder under the same name."""
-    if path.is_dir():
-        shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns(".*"))
-    else:
-        shutil.copyfile(path, folder / path.name)

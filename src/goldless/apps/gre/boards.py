@@ -166,7 +166,7 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
     estimated = []
     with all_at_once(str(path)) as problems:
         check = CheckedTable(path, problems)
-        for line, row in check.named_rows(f"The table needs one row per agent: agent, then one column per {what}"):
+        for line, row in check.lines(f"The table needs one row per agent: agent, then one column per {what}"):
             columns = [column for column in row if column not in about]
             if not metrics and not columns:
                 check.add(f"no {what} among the columns ({', '.join(row)}). Add one column per {what}", 1)

@@ -39,10 +39,10 @@ class CheckedTable(Table):
     ) -> None:
         super().__init__(path, problems)
         self._papers, self._listed_in = papers, listed_in
-        self._first: dict[tuple[str, ...], int] = {}
+        self._lines: dict[tuple[str, ...], int] = {}
 
-    def named_rows(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
-        yield from zip(self.lines, self.frame.to_dicts(), strict=True)
+    def lines(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
+        yield from zip(self.numbers, self.frame.to_dicts(), strict=True)
         self.finish()
         if not self.rows and not self.broken:
             self.add(f"no rows. {empty}")
@@ -56,7 +56,7 @@ class CheckedTable(Table):
         if self._papers is not None and paper not in self._papers:
             self.add(f"paper {paper!r} is not in {self._listed_in}{nearest(paper, self._papers)}", line)
             return ()
-        first = self._first.setdefault(names, line)
+        first = self._lines.setdefault(names, line)
         if first != line:
             what = " of ".join(f"{column} {name!r}" for column, name in zip(columns, names, strict=True))
             self.duplicate(f"{what} is listed twice; first on line {first}", line)
@@ -126,7 +126,7 @@ class PaperFolder:
         return text
 
     def _read_papers(self, check: CheckedTable) -> None:
-        for line, row in check.named_rows():
+        for line, row in check.lines():
             names = check.names(row, line, "paper")
             for column in {"title", "abstract"} - set(row):
                 check.absent.setdefault(column, list(row))
@@ -170,7 +170,7 @@ class PaperFolder:
         return found[0] if found else None
 
     def _read_reviews(self, check: CheckedTable) -> None:
-        for line, row in check.named_rows():
+        for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             columns = {c: v for c, v in row.items() if c not in {"paper", "review", "text", *NOTED} and not is_empty(v)}
             text = check.optional_text(row, "text", line)
@@ -188,7 +188,7 @@ class PaperFolder:
                 self._reviews.setdefault(names[1], {})[names[0]] = HumanReview(names[0], sections, noted)
 
     def _read_rewrites(self, check: CheckedTable) -> None:
-        for line, row in check.named_rows():
+        for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             rewriter, text = check.name(row, "rewriter", line), check.text(row, "text", line)
             if not names or rewriter is None or text is None:

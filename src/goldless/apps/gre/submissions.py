@@ -135,7 +135,7 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
     found: dict[str, str] = {}
     with all_at_once(str(file)) as problems:
         check = CheckedTable(file, problems, study.tasks, "the edition's papers")
-        for line, row in check.named_rows("Write one line per paper: paper and text"):
+        for line, row in check.lines("Write one line per paper: paper and text"):
             names, text = check.names(row, line, "paper"), check.text(row, "text", line)
             if more := sorted(set(row) - {"paper", "text"}):
                 check.add(f"a line must have paper and text only, got {', '.join(map(repr, more))}", line)

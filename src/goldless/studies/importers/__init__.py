@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from goldless.studies.importers.catalogue import IMPORTERS, Importer, imported_tables
-from goldless.studies.importers.log import Log, samples_frame
+from goldless.studies.importers.log import Log
 
-__all__ = ["IMPORTERS", "Importer", "Log", "imported_tables", "samples_frame"]
+__all__ = ["IMPORTERS", "Importer", "Log", "imported_tables"]

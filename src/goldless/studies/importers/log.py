@@ -23,8 +23,7 @@ from goldless.studies.tables import BOM, FORMATS, UNREADABLE, file_rows, first_r
 
 IMPORTED = "imported"
 """The table with where each sample is from and why it is missing; each importer may add columns, such as its cost."""
-OWN = {"task": pl.String, "agent": pl.String, "text": pl.String, "missing": pl.String, "message": pl.String}
-OWN |= {"prompt": pl.String, "reference": pl.String, "model": pl.String, "source": pl.String}
+OWN = ("task", "agent", "text", "missing", "message", "prompt", "reference", "model", "source")
 """Columns of a log's samples that have a meaning here; a log need not have them all."""
 COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
 EXAMPLES = 5
@@ -85,12 +84,6 @@ class Log:
         if self.preferences:
             found["labels"] = pl.DataFrame(self.preferences)
         return {name: table for name, table in found.items() if table.height}
-
-
-def samples_frame(rows: Sequence[Row]) -> pl.DataFrame:
-    """Samples that were read one by one; every column that has a meaning is text."""
-    frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
-    return frame.with_columns(pl.col(name).cast(pl.String) for name in OWN if name in frame.columns)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -201,9 +194,9 @@ def expecting(what: str, problems: Problems, file: str, line: int | None = None)
 
 def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> dict[str, Any]:
     """The tables of a study; whatever breaks a rule is added to ``problems``, with counts and examples."""
-    # every column that has a meaning, and a blank text is missing
-    given = log.samples if isinstance(log.samples, pl.DataFrame) else samples_frame(log.samples)
-    lacking = [pl.lit(None, kind).alias(name) for name, kind in OWN.items() if name not in given.columns]
+    # every column that has a meaning is there, as text, and a blank text is missing
+    given = pl.DataFrame(log.samples, infer_schema_length=None, strict=False)
+    lacking = [(pl.col(name) if name in given.columns else pl.lit(None).alias(name)).cast(pl.String) for name in OWN]
     blank = pl.col("text").is_null() | (pl.col("text").str.strip_chars() == "")
     cause = pl.when(blank).then(pl.coalesce("missing", pl.lit("empty"))).otherwise("missing")
     samples = given.with_columns(lacking).with_row_index("row").with_columns(missing=cause)

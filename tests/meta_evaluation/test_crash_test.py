@@ -13,7 +13,7 @@ from scipy import stats
 
 import goldless
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_test import crash_test, p_of_passing, rate
+from goldless.meta_evaluation.crash_test import crash_test, find_peers, p_of_passing, rate
 from goldless.meta_evaluation.perturbations.catalogue import BOILERPLATE
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
@@ -276,22 +276,22 @@ def tickets():
 
 def test_collusion_gives_one_text_to_all_on_every_task():
     test = run(["rouge-l"], ["collusion"], study=tickets())
-    assert {text.text for text in test.perturbed} == {BOILERPLATE}
+    assert set(test.perturbed["text"]) == {BOILERPLATE}
     # rouge-l compares one copy with another: all are equal, so it rises to its largest value
     assert (test.results[0].rating, test.results[0].mean_after) == ("fail", 1.0)
 
 
 def test_a_copied_prompt_is_the_prompt_and_missing_without_one():
     test = run(["length"], ["prompt-copy"], study=tickets())
-    assert {(text.task, text.text) for text in test.perturbed} == {(f"t{i}", TICKETS[i][0]) for i in range(6)}
+    assert set(test.perturbed.select("task", "text").rows()) == {(f"t{i}", TICKETS[i][0]) for i in range(6)}
     assert one("length", "prompt-copy").not_made == 18
 
 
 def test_a_near_copy_has_a_peers_words_in_another_order():
     test = run(["length"], ["near-copy"], study=tickets(), agents=["other"], references=["good"])
-    for text in test.perturbed:
-        assert sorted(text.text.split()) == sorted(TICKETS[int(text.task[1:])][1].split())
-        assert text.text != TICKETS[int(text.task[1:])][1]
+    for task, text in test.perturbed.select("task", "text").rows():
+        assert sorted(text.split()) == sorted(TICKETS[int(task[1:])][1].split())
+        assert text != TICKETS[int(task[1:])][1]
 
 
 def test_translations_and_deceptions_are_asked_of_the_writer_in_our_words():
@@ -316,7 +316,7 @@ def crashed(study, seed=0, **options):
 
 
 def test_every_response_has_two_peers_and_the_same_ones_on_every_task():
-    chosen = crashed(FOUR).peers
+    chosen = find_peers(FOUR)
     assert len(chosen) == 20
     for agent in AGENTS:
         (peers,) = {chosen[f"t{i}", agent] for i in range(5)}
@@ -324,12 +324,13 @@ def test_every_response_has_two_peers_and_the_same_ones_on_every_task():
 
 
 def test_named_agents_are_perturbed_and_held_against_named_ones():
-    chosen = crashed(FOUR, agents=["bob"], references=["ann", "bob"]).peers
-    assert dict(chosen) == {(f"t{i}", "bob"): ("ann",) for i in range(5)}
+    chosen = find_peers(FOUR, agents=["bob"], references=["ann", "bob"])
+    assert chosen == {(f"t{i}", "bob"): ("ann",) for i in range(5)}
 
 
 def test_a_draw_depends_on_the_seed_alone():
-    first, again, other = (set(crashed(FOUR, responses=8, seed=seed).peers) for seed in (3, 3, 4))
+    tests = [crashed(FOUR, responses=8, seed=seed) for seed in (3, 3, 4)]
+    first, again, other = (set(test.perturbed.select("task", "agent").rows()) for test in tests)
     assert len(first) == 8
     assert first == again != other
 

@@ -245,9 +245,9 @@ class _Costs:
         spread = self.spread["agents²" in row.growth]
         if spread is None or fixed or even:
             return found
-        low, high = ({"tokens": found.tokens * share, "usd": None if usd is None else usd * share} for share in spread)
-        ends = {f"{name}_low": end for name, end in low.items()} | {f"{name}_high": end for name, end in high.items()}
-        return replace(found, **ends)
+        low, high = spread
+        found = replace(found, tokens_low=found.tokens * low, tokens_high=found.tokens * high)
+        return found if usd is None else replace(found, usd_low=usd * low, usd_high=usd * high)
 
     def _growth(self, part: str, metric: str) -> str:
         """Growth of a part's calls with tasks and agents, in words."""
@@ -328,9 +328,9 @@ class _Costs:
 
     # --- what is planned
 
-    async def planned(self, metrics: tuple[str, ...]) -> list[Cost]:
+    async def planned(self, metrics: Sequence[Any]) -> list[Cost]:
         """The plan of each metric alone, as if the journal were empty."""
-        options = replace(self.options, metrics=metrics)
+        options = replace(self.options, metrics=tuple(metrics))
         with tempfile.TemporaryDirectory() as aside:
             plan = await plan_study(self.study, replace(options, journal=Path(aside) / "empty.sqlite"))
         self.notes += plan.notes

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from dataclasses import replace
 from functools import partial
 
@@ -19,7 +16,6 @@ from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.bias import find_bias, read_favours
 from goldless.meta_evaluation.text_features import count_format_marks, count_words, within_correlation
 from goldless.models.scripted import ScriptedModel
-from goldless.reports.document import write
 from goldless.runs.options import Options
 
 TASKS = [f"t{i:02}" for i in range(12)]
@@ -332,19 +328,6 @@ def test_reviewers_that_the_study_has_no_judgements_of_are_asked(tmp_path):
     assert report.row("position", "eve", "flips when the order is swapped").value == 0
     assert report.review_signature.startswith("peer-review|")
     assert [one.asked for one in report.coverage] == [24, 72]
-
-
-def test_every_row_travels_with_its_signature_in_every_format(tmp_path):
-    report = find(bias_study(tmp_path, random_tables()), favours=["ann:bob"])
-    rows = list(csv.DictReader(io.StringIO(report.to_csv())))
-    assert len(rows) == len(report.rows)
-    assert {row["signature"] for row in rows} == {report.signature}
-    data = json.loads(json.dumps(write(report), allow_nan=False))
-    assert data["rows"][0]["asked"] - data["rows"][0]["used"] == data["rows"][0]["missing"]
-    tables = report.tables()
-    assert all(table.signature.startswith(report.signature) for table in tables[:-1])
-    assert "Position: flips when the order is swapped" in [table.title for table in tables]
-    assert tables[-1].title == "Not measured"
 
 
 @pytest.mark.parametrize(

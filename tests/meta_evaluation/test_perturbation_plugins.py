@@ -7,7 +7,6 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-import goldless as library
 from goldless import plugins as plugins_module
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations.catalogue import CATALOGUE, find_perturbation
@@ -85,14 +84,6 @@ def test_a_crash_test_uses_it_by_name(goldless, study_file):
     # "ann says 1 things. And more." has six words
     assert [rows[name]["mean_after"] for name in rows] == [6.0, 12.0, 1.0, 7.0]
     assert "|perturbations:shout+shout[twice]+first-word+prompted|" in told["signature"]
-
-
-def test_a_perturbed_study_has_copies_of_it(goldless, study_file, tmp_path):
-    ended = goldless("crashtest", study_file(TEXTS), "--write", tmp_path / "new", "--perturbation", "shout,first-word")
-    assert ended.code == 0
-    made = library.read_study(tmp_path / "new")
-    assert made.response("t1", "ann~shout").text == "ANN SAYS 1 THINGS. AND MORE."
-    assert made.response("t1", "ann~first-word").text == "ann"
 
 
 @pytest.mark.parametrize(

@@ -95,15 +95,10 @@ def test_completion_gives_the_writer_the_gaps_and_takes_what_it_fills_in():
     assert made.text == "One. Nothing new. Three."
     assert writer.calls[0].messages[1].content == "One. [There is one missing sentence] Three."
     one("One. Two.", "completion[peer-review]", writer=writer)
+    assert one("One. Two.", "completion", writer=echo()).failure == "bad_reply"  # gaps are left
     # GEM, D.1.2: the first words of its system prompt
     opening = "You are tasked with completing missing sentences of a peer review evaluation given by the user"
     assert writer.calls[1].messages[0].content.startswith(opening)
-
-
-def test_a_completion_with_gaps_left_is_missing():
-    made = one("One. Two. Three.", "completion", writer=echo())
-    assert made.text is None
-    assert made.failure == "bad_reply"
 
 
 def test_rephrasing_uses_the_papers_words_where_asked_and_marks_an_unchanged_reply():
@@ -221,13 +216,3 @@ def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():
     writer = ScriptedModel(answers=lambda r: f"on {r.messages[-1].content}")
     made = write("standard", writer, at_once=3)
     assert made == ["on on Paper one.", "on on Abstract two.", "task t3 has neither a prompt nor an abstract"]
-
-
-def test_a_strategy_without_a_writer_is_refused():
-    with pytest.raises(UserError, match="standard needs a chat model"):
-        write("standard")
-
-
-def test_an_unknown_strategy_is_answered_by_the_nearest():
-    with pytest.raises(UserError, match=r"unknown strategy 'briefly'. Did you mean 'brief'\?"):
-        find_strategy("briefly")

@@ -185,7 +185,6 @@ def test_the_same_stream_twice_and_a_stream_of_other_tasks_are_refused(ask, tmp_
         ({"metrics": ("rouge-l",)}, "asks no model"),
         ({"metrics": ("gem-raw", "mi")}, "one metric can be watched"),
         ({"metrics": (), "reviewers": ("embedded", "openai:x")}, "one reviewer can be watched"),
-        ({"metrics": ("gem-raw",), "recorded": True}, "nothing to watch"),
     ],
 )
 def test_what_cannot_be_watched_is_refused_and_leaves_no_folder(anchors, tmp_path, options, said):

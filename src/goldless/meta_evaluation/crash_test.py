@@ -256,7 +256,7 @@ async def crash_test(
     compared with, or their names. ``responses``: the most that are perturbed, drawn by the seed. ``writer``: chat model
     for the perturbations that need one. ``margin``: a smaller effect counts as none.
     """
-    chosen = _check(options, perturbations, writer, margin)
+    chosen = _check(options, perturbations, margin)
     eligible = find_peers(study, agents=agents, references=references, seed=options.seed)
     drawn = set(sorted(eligible, key=lambda key: content_hash("candidate", options.seed, *key))[:responses])
     peers = {key: own for key, own in eligible.items() if key in drawn}
@@ -324,17 +324,9 @@ async def crash_test(
     )
 
 
-def _check(
-    options: Options, perturbations: Sequence[str], writer: str | ChatModel | None, margin: float
-) -> dict[str, Perturbation]:
+def _check(options: Options, perturbations: Sequence[str], margin: float) -> dict[str, Perturbation]:
     """The perturbations by name. Raises where something cannot be crash-tested."""
     check_options(options)
-    if options.recorded:
-        raise UserError("a crash test scores changed responses, which have no recorded evidence. Leave out --recorded")
-    if options.peers is not None or options.peer_sample is not None or options.budget_calls is not None:
-        raise UserError(
-            "a crash test chooses the peers itself. Use --references to choose what responses are compared with"
-        )
     for metric in options.chosen_metrics():
         if metric.needs.labels or metric.needs.table is not None:
             raise MetricError(
@@ -343,13 +335,7 @@ def _check(
             )
     if not 0 <= margin < 10:
         raise UserError(f"margin must be a standardised difference from 0 to 10, got {margin}. Try 0.2")
-    found = {name: find_perturbation(name) for name in dict.fromkeys(perturbations)}
-    if not found:
-        raise UserError("no perturbation given. Name at least one")
-    needing = [name for name, perturbation in found.items() if perturbation.needs_writer]
-    if needing and writer is None:
-        raise UserError(f"{', '.join(needing)}: needs a chat model. Name one with --writer")
-    return found
+    return {name: find_perturbation(name) for name in dict.fromkeys(perturbations)}
 
 
 # --- who is tested, against whom -------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ async def perturb_study(
     chosen: list[str] = []
     if not all(one.is_strategy for one in every):
         chosen = [one.agent for one in (study if agents is None else study.subset(agents=agents)).agents]
-    _check(study, folder, every, chosen, writer)
+    _check(study, folder, every, chosen)
     joined, texts, spending = await with_copies(study, every, chosen, options, writer=writer)
     rows = []
     for one in every:
@@ -168,21 +168,16 @@ async def perturb_study(
     return replace(found, folder=str(write_study(joined, folder)))
 
 
-def _check(study: Study, folder: Path, every: Sequence[Perturbation], chosen: Sequence[str], writer: Any) -> None:
+def _check(study: Study, folder: Path, every: Sequence[Perturbation], chosen: Sequence[str]) -> None:
     """Refuse, before anything is paid for, what cannot be written; all that is wrong at once."""
     wrong = []
     if not all(each.is_strategy for each in every) and not study.n_responses:
         wrong.append(f"{study.name} has no responses to perturb")
-    if not every:
-        wrong.append("no perturbation and no strategy given. Name at least one")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         wrong.append(f"{folder} already exists. Choose a new folder")
     added = {agent.agent for agent in added_agents(study, every, chosen)}
     if taken := sorted(added & {agent.agent for agent in study.agents}):
         wrong.append(f"the study already has agents named {', '.join(taken)}. Rename them first")
-    if needy := [each.name for each in every if each.needs_writer and writer is None]:
-        need, them = ("needs", "it") if len(needy) == 1 else ("need", "them")
-        wrong.append(f"{', '.join(needy)} {need} a chat model. Name one with --writer, or leave {them} out")
     if wrong:
         raise UserError("\n".join(wrong))
 

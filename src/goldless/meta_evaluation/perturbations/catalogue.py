@@ -378,8 +378,6 @@ def find_perturbation(name: str) -> Perturbation:
             f"Known: {', '.join(form for form in forms if '[' not in form)}; "
             f"in other forms {', '.join(form for form in forms if '[' in form)}"
         )
-    if found.name != base:
-        raise UserError(f"the plugin {base!r} must have the name of its perturbation, got {found.name!r}")
     known = {form.name: form for form in (found, *found.forms)}
     if name in known:
         return known[name]

@@ -227,7 +227,9 @@ async def perturb_all(
     found: dict[str, pl.DataFrame] = {}
     async with AsyncExitStack() as stack:
         model: OpenModel | None = None
-        if any(one.needs_writer for one in perturbations):
+        if needy := [one.name for one in perturbations if one.needs_writer]:
+            if writer is None:
+                raise UserError(f"{', '.join(needy)}: needs a chat model. Name one with --writer, or leave it out")
             journal = await stack.enter_async_context(open_journal(options.journal))
             parts = [Part("writer", writer, "chat")]
             model = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]

@@ -9,7 +9,6 @@ import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal
@@ -237,12 +236,11 @@ async def perturb_all(
         for one in sorted(perturbations, key=lambda one: one.needs_writer):
             asking: dict[str, Any] = {}
             if model is not None and one.needs_writer:
-                tell = partial(_tell, options, model, one.name)
+
+                def tell(done: int, total: int, name: str = one.name, model: OpenModel = model) -> None:
+                    options.progress(model.progress(f"perturbing: {name}", done, total))
+
                 asking = {"writer": model.chat, "at_once": model.at_once(CALLS_AT_ONCE), "tell": tell}
             given: dict[str, Any] = {"responses": responses(one), "seed": options.seed, "peers": peers}
             found[one.name] = await perturb(study, one, **given, **asking)
         return pl.concat([found[one.name] for one in perturbations]), () if model is None else (model.spending,)
-
-
-def _tell(options: Options, model: OpenModel, stage: str, done: int, total: int) -> None:
-    options.progress(model.progress(f"perturbing: {stage}", done, total))

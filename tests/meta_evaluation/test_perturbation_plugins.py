@@ -19,20 +19,11 @@ def prompted(setting: Setting):
     return lambda response: f"{setting.study.task(response.task).prompt} {response.text}"
 
 
-async def asked(writer, response):
-    from goldless.meta_evaluation.perturbations.perturbation import written
-    return await written(writer, "Say it.", response.text, what="text", most_tokens=100)
-
-
 SHOUT = Perturbation("shout", "manipulation", "a test", "all in capitals", of_text(str.upper)).with_form(
     "twice", of_text(lambda text: f"{text.upper()} {text.upper()}"), description="the same, said twice"
 )
 FIRST = Perturbation("first-word", "degradation", "a test", "one word is left", of_text(lambda t: t.split()[0]))
 PROMPTED = Perturbation("prompted", "manipulation", "a test", "behind the task's prompt", prompted, scope="everybody")
-ASKED = Perturbation(
-    "asked", "degradation", "a test", "by a writer",
-    lambda setting: lambda response: asked(setting.writer, response), needs_writer=True,
-)
 FAILING = Perturbation("failing", "degradation", "a test", "cannot be made", of_text(lambda text: text[10_000]))
 NUMBER = Perturbation("number", "degradation", "a test", "gives no text", of_text(len))
 COMMA = Perturbation("one,two", "degradation", "a test", "two names", of_text(str.upper))
@@ -41,11 +32,9 @@ NAMES = {
     "shout": "SHOUT",
     "first-word": "FIRST",
     "prompted": "PROMPTED",
-    "asked": "ASKED",
     "failing": "FAILING",
     "number": "NUMBER",
     "comma": "COMMA",
-    "other": "SHOUT",
     "text": "MODULE_DOC",
     "praise": "FIRST",
 }

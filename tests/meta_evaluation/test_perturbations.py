@@ -55,22 +55,6 @@ Summary Of The Review:
 
 This is the first sentence. This is the second sentence.
 """
-AFTER_DELETION = """Summary Of The Paper:
-
-This is the first sentence. This is the third sentence.
-
-Strengths And Weaknesses:
-
-This is the first sentence. This is the third sentence.
-
-Clarity, Quality, Novelty And Reproducibility:
-
-This is the first sentence.
-
-Summary Of The Review:
-
-This is the first sentence.
-"""
 # D.1.2 prints the third sentence of the first section without its full stop, a misprint
 WITH_GAPS = """Summary Of The Paper:
 
@@ -88,6 +72,7 @@ Summary Of The Review:
 
 This is the first sentence. [There is one missing sentence]
 """
+AFTER_DELETION = WITH_GAPS.replace(" [There is one missing sentence]", "")
 AFTER_ELONGATION = """Summary Of The Paper:
 
 This section provides an overview of the key contributions, methodologies, and findings presented in the paper. It

@@ -286,7 +286,7 @@ class _Costs:
             sources.append((made["review"].spending, (f"review[{review.scale}]",), models))
         if not sources:
             raise UserError(
-                f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY} that tells "
+                f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY} that says "
                 "what they cost. Write one with goldless score --out or goldless review --out"
             )
         if any(one is not None and one.fingerprint != self.study.fingerprint for one in (board, review)):
@@ -385,7 +385,7 @@ class _Costs:
             row = replace(row, tokens=round(read + written), growth=self._growth(name, metric))
             yield replace(row, scaled=self._scaled(row, even=tokens_a_judgement is not None))
             paid = "price unknown" if price is None else f"{price.input_usd:g} USD/M in, {price.output_usd:g} out"
-            self.notes.append(f"{name}: {(read + written) / max(1, len(asked)):,.0f} tokens a judgement, {paid}")
+            self.notes.append(f"{name}: {(read + written) / max(1, len(asked)):,.0f} tokens per judgement, {paid}")
 
     def _questions(self, name: str, identity: ModelIdentity | None) -> Sequence[ReviewQuestion]:
         """The questions to a reviewer: all except those about its own family."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from dataclasses import replace
 from functools import partial
 
@@ -18,8 +15,6 @@ from scipy.stats import pearsonr
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.bias import find_bias, read_favours
 from goldless.meta_evaluation.text_features import count_format_marks, count_words, within_correlation
-from goldless.models.scripted import ScriptedModel
-from goldless.reports.document import write
 from goldless.runs.options import Options
 
 TASKS = [f"t{i:02}" for i in range(12)]
@@ -94,34 +89,25 @@ def test_a_reviewer_asked_in_one_order_only_is_listed_with_the_reason(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("count", "text", "number"),
     [
-        ("", 0),
-        ("One, two - three.", 3),
-        ("Don't count well-known words twice", 5),
-        ("\u8fd9\u662f good", 3),
-        ("a_b 3.5", 3),
+        (count_words, "", 0),
+        (count_words, "One, two - three.", 3),
+        (count_words, "Don't count well-known words twice", 5),
+        (count_words, "\u8fd9\u662f good", 3),
+        (count_words, "a_b 3.5", 3),
+        (count_format_marks, "Plain text. 2 * 3 * 4 = 24, snake__case__name, - dash in a line.", 0),
+        (count_format_marks, "# Title\n\n## Part\ntext", 2),
+        (count_format_marks, "- one\n* two\n+ three\n\u2022 four\n1. five\n12) six", 6),
+        (count_format_marks, "2016. A year is no list item, nor is #hashtag", 0),
+        (count_format_marks, "**bold** and __also bold__ and <strong>this</strong>", 3),
+        (count_format_marks, "| a | b |\n| c | d |", 2),
+        (count_format_marks, "- **both** a list item and bold", 2),
+        (count_format_marks, "---\n***", 0),
     ],
 )
-def test_words_are_counted_as_a_reader_would(text, words):
-    assert count_words(text) == words
-
-
-@pytest.mark.parametrize(
-    ("text", "marks"),
-    [
-        ("Plain text. 2 * 3 * 4 = 24, snake__case__name, - dash in a line.", 0),
-        ("# Title\n\n## Part\ntext", 2),
-        ("- one\n* two\n+ three\n\u2022 four\n1. five\n12) six", 6),
-        ("2016. A year is no list item, nor is #hashtag", 0),
-        ("**bold** and __also bold__ and <strong>this</strong>", 3),
-        ("| a | b |\n| c | d |", 2),
-        ("- **both** a list item and bold", 2),
-        ("---\n***", 0),
-    ],
-)
-def test_format_marks_are_headings_list_items_bold_and_table_rows(text, marks):
-    assert count_format_marks(text) == marks
+def test_words_are_counted_as_a_reader_would_and_marks_are_headings_list_items_bold_and_table_rows(count, text, number):
+    assert count(text) == number
 
 
 def test_the_longer_one_winning_is_counted_among_ties_and_balanced_over_what_people_prefer(tmp_path):
@@ -317,34 +303,6 @@ def test_scores_of_a_metric_are_looked_at_beside_reviewers(tmp_path, toy_scorer)
     assert report.metric_signatures["gem-raw"].startswith("gem-raw|")
     assert [(one.judge, one.asked, one.used) for one in report.coverage] == [("gem-raw", 36, 36)]
     assert ("position", "no judgements on the scale pairwise") in {(u.bias, u.reason) for u in report.unavailable}
-
-
-def test_reviewers_that_the_study_has_no_judgements_of_are_asked(tmp_path):
-    """A scripted reviewer that always says one is asked beside a recorded one that keeps to ann."""
-    judgements = [row for task in TASKS for row in both_orders("eve", task, "ann", "bob")]
-    study = bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": judgements})
-    lazy = ScriptedModel(answers=lambda _: "one", name="lazy")
-    options = replace(RECORDED, recorded=False, journal=tmp_path / "journal.sqlite")
-    report = find(study, options, reviewers=["eve", lazy])
-    names = {row.judge for row in report.of("position")}
-    asked = next(name for name in names if name != "eve")
-    assert report.row("position", asked, "decided for the one shown first").value == 1
-    assert report.row("position", "eve", "flips when the order is swapped").value == 0
-    assert report.review_signature.startswith("peer-review|")
-    assert [one.asked for one in report.coverage] == [24, 72]
-
-
-def test_every_row_travels_with_its_signature_in_every_format(tmp_path):
-    report = find(bias_study(tmp_path, random_tables()), favours=["ann:bob"])
-    rows = list(csv.DictReader(io.StringIO(report.to_csv())))
-    assert len(rows) == len(report.rows)
-    assert {row["signature"] for row in rows} == {report.signature}
-    data = json.loads(json.dumps(write(report), allow_nan=False))
-    assert data["rows"][0]["asked"] - data["rows"][0]["used"] == data["rows"][0]["missing"]
-    tables = report.tables()
-    assert all(table.signature.startswith(report.signature) for table in tables[:-1])
-    assert "Position: flips when the order is swapped" in [table.title for table in tables]
-    assert tables[-1].title == "Not measured"
 
 
 @pytest.mark.parametrize(

@@ -165,17 +165,11 @@ def test_nothing_named_and_scores_that_say_nothing_are_refused(made, tmp_path):
         goldless.calibrate(folder, scores=flat)
 
 
-def test_the_command_prints_writes_and_says_how_to_go_on(goldless, made, tmp_path):
+def test_the_command_writes_the_next_tasks_with_their_chances_and_says_how_to_go_on(goldless, made, tmp_path):
     folder, judge, _ = made
     ended = goldless("calibrate", folder, "--scores", judge, "--next", 5, "--out", tmp_path / "out")
-    assert ended.code == 0
-    assert "Agents on the people's scale, with kind" in ended.out
-    assert "add --drawn" in ended.err
+    assert (ended.code, "add --drawn" in ended.err) == (0, True)
     assert (tmp_path / "out" / "next_labels.csv").read_text().startswith("task,expected_change,chance\n")
-    assert "on the people" in (tmp_path / "out" / "report.html").read_text()
-    data = json.loads((tmp_path / "out" / "calibration.json").read_text())
-    assert len(data["next_labels"]) == 5
-    assert data["comparisons"][0]["verdict"] == "ann is better"
 
 
 @pytest.mark.recorded

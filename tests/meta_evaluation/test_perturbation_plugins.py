@@ -7,7 +7,6 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-import goldless as library
 from goldless import plugins as plugins_module
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations.catalogue import CATALOGUE, find_perturbation
@@ -20,20 +19,11 @@ def prompted(setting: Setting):
     return lambda response: f"{setting.study.task(response.task).prompt} {response.text}"
 
 
-async def asked(writer, response):
-    from goldless.meta_evaluation.perturbations.perturbation import written
-    return await written(writer, "Say it.", response.text, what="text", most_tokens=100)
-
-
 SHOUT = Perturbation("shout", "manipulation", "a test", "all in capitals", of_text(str.upper)).with_form(
     "twice", of_text(lambda text: f"{text.upper()} {text.upper()}"), description="the same, said twice"
 )
 FIRST = Perturbation("first-word", "degradation", "a test", "one word is left", of_text(lambda t: t.split()[0]))
 PROMPTED = Perturbation("prompted", "manipulation", "a test", "behind the task's prompt", prompted, scope="everybody")
-ASKED = Perturbation(
-    "asked", "degradation", "a test", "by a writer",
-    lambda setting: lambda response: asked(setting.writer, response), needs_writer=True,
-)
 FAILING = Perturbation("failing", "degradation", "a test", "cannot be made", of_text(lambda text: text[10_000]))
 NUMBER = Perturbation("number", "degradation", "a test", "gives no text", of_text(len))
 COMMA = Perturbation("one,two", "degradation", "a test", "two names", of_text(str.upper))
@@ -42,11 +32,9 @@ NAMES = {
     "shout": "SHOUT",
     "first-word": "FIRST",
     "prompted": "PROMPTED",
-    "asked": "ASKED",
     "failing": "FAILING",
     "number": "NUMBER",
     "comma": "COMMA",
-    "other": "SHOUT",
     "text": "MODULE_DOC",
     "praise": "FIRST",
 }
@@ -85,14 +73,6 @@ def test_a_crash_test_uses_it_by_name(goldless, study_file):
     # "ann says 1 things. And more." has six words
     assert [rows[name]["mean_after"] for name in rows] == [6.0, 12.0, 1.0, 7.0]
     assert "|perturbations:shout+shout[twice]+first-word+prompted|" in told["signature"]
-
-
-def test_a_perturbed_study_has_copies_of_it(goldless, study_file, tmp_path):
-    ended = goldless("crashtest", study_file(TEXTS), "--write", tmp_path / "new", "--perturbation", "shout,first-word")
-    assert ended.code == 0
-    made = library.read_study(tmp_path / "new")
-    assert made.response("t1", "ann~shout").text == "ANN SAYS 1 THINGS. AND MORE."
-    assert made.response("t1", "ann~first-word").text == "ann"
 
 
 @pytest.mark.parametrize(

@@ -55,22 +55,6 @@ Summary Of The Review:
 
 This is the first sentence. This is the second sentence.
 """
-AFTER_DELETION = """Summary Of The Paper:
-
-This is the first sentence. This is the third sentence.
-
-Strengths And Weaknesses:
-
-This is the first sentence. This is the third sentence.
-
-Clarity, Quality, Novelty And Reproducibility:
-
-This is the first sentence.
-
-Summary Of The Review:
-
-This is the first sentence.
-"""
 # D.1.2 prints the third sentence of the first section without its full stop, a misprint
 WITH_GAPS = """Summary Of The Paper:
 
@@ -88,6 +72,7 @@ Summary Of The Review:
 
 This is the first sentence. [There is one missing sentence]
 """
+AFTER_DELETION = WITH_GAPS.replace(" [There is one missing sentence]", "")
 AFTER_ELONGATION = """Summary Of The Paper:
 
 This section provides an overview of the key contributions, methodologies, and findings presented in the paper. It
@@ -151,10 +136,27 @@ def test_elongation_finds_a_sections_heading_however_it_is_written(heading):
 # --- deletion ------------------------------------------------------------------------------------------------------
 
 
-def test_deletion_keeps_lines_and_list_marks():
-    text = "Intro one. Intro two.\n\n- First point. Its end.\n- Second point. More?\n\n1. Item one. Two.\n2) three"
-    # counted through: Intro one, -two-, First point, -Its end-, Second point, -More-, Item one, -Two-, three
-    assert delete_every_second(text) == "Intro one.\n\n- First point.\n- Second point.\n\n1. Item one.\n2) three"
+BLOCK = "```python\nx = 1. # one.\ny = 2.\n```"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        # counted through: Intro one, -two-, First point, -Its end-, Second point, -More-, Item one, -Two-, three
+        (
+            "Intro one. Intro two.\n\n- First point. Its end.\n- Second point. More?\n\n1. Item one. Two.\n2) three",
+            "Intro one.\n\n- First point.\n- Second point.\n\n1. Item one.\n2) three",
+        ),
+        (f"Look:\n{BLOCK}\nThat was it. Bye.", f"Look:\n{BLOCK}\nBye."),
+        (f"Look here.\n{BLOCK}\nThat was it. Bye.", "Look here.\nThat was it."),
+        (
+            "# T\nA one. A two.\n**Part**\nB one. B two.\nPoints:\nC one. C two.\nSummary Of The Review: D one. D two.",
+            "# T\nA one.\n**Part**\nB one.\nPoints:\nC one.\nSummary Of The Review: D one.",
+        ),
+    ],
+)
+def test_deletion_keeps_lines_list_marks_code_blocks_and_headings_which_restart_the_count(text, want):
+    assert delete_every_second(text) == want
 
 
 def test_abbreviations_and_numbers_end_no_sentence_by_default_but_do_in_the_papers_mode():
@@ -162,26 +164,6 @@ def test_abbreviations_and_numbers_end_no_sentence_by_default_but_do_in_the_pape
     assert delete_every_second(text) == "See e.g. Sec. 3.5 of it. And end."
     # cut by hand: See e|g| Sec| 3|5 of it| Then go on| And end
     assert delete_as_published(text) == "See e. Sec. 5 of it. And end."
-
-
-def test_a_code_block_is_deleted_or_kept_whole():
-    block = "```python\nx = 1. # one.\ny = 2.\n```"
-    assert delete_every_second(f"Look:\n{block}\nThat was it. Bye.") == f"Look:\n{block}\nBye."
-    assert delete_every_second(f"Look here.\n{block}\nThat was it. Bye.") == "Look here.\nThat was it."
-
-
-def test_headings_of_all_kinds_stay_and_restart_the_count():
-    text = (
-        "# Title\nA one. A two.\n**Part**\nB one. B two.\nPoints:\nC one. C two.\nSummary Of The Review: D one. D two."
-    )
-    want = "# Title\nA one.\n**Part**\nB one.\nPoints:\nC one.\nSummary Of The Review: D one."
-    assert delete_every_second(text) == want
-
-
-def test_the_papers_mode_drops_an_unterminated_tail():
-    assert delete_as_published("One. Two. tail") == "One."
-    assert delete_as_published("One. Two. tail\n") == "One. tail"
-    assert delete_as_published("only a tail") == ""
 
 
 def walked(text: str, names: tuple[str, ...]) -> str:
@@ -280,33 +262,20 @@ def test_injected_verdicts_come_in_one_form_or_in_all():
 # --- replacements --------------------------------------------------------------------------------------------------
 
 
-def test_the_null_response_of_the_paper_is_the_constant_of_its_agent_6():
-    """TVD-MI, A.2."""
-    want = "This paper presents research findings. The methodology and results appear sound."
-    assert perturb_text("Anything.", find_perturbation("null[peer-review]")) == want
-
-
-def test_the_null_response_may_be_a_text_of_ones_own():
-    assert perturb_text("Anything.", find_perturbation("null[I agree, mostly.]")) == "I agree, mostly."
-    assert perturb_text("Anything.", find_perturbation("null")) == (
-        "This response addresses the task. Everything about it appears to be in order."
-    )
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        # TVD-MI, A.2: the constant of its agent 6
+        ("null[peer-review]", "This paper presents research findings. The methodology and results appear sound."),
+        ("null[I agree, mostly.]", "I agree, mostly."),
+        ("null", "This response addresses the task. Everything about it appears to be in order."),
+    ],
+)
+def test_the_null_response_is_a_constant_ours_the_papers_or_ones_own(name, want):
+    assert perturb_text("Anything.", find_perturbation(name)) == want
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_model_free_ones_are_all_that_need_no_writer_in_their_plain_form():
-    plain = [name for name in PERTURBATIONS if "[" not in name]
-    assert set(MODEL_FREE) == set(plain) - {
-        "completion",
-        "synopsis-only",
-        "rephrase",
-        "translation",
-        "deceptive",
-        "near-copy",
-    }
-    assert not any(find_perturbation(name).needs_writer for name in MODEL_FREE)
 
 
 def test_the_help_names_every_perturbation_of_ours():
@@ -395,27 +364,3 @@ def test_deletion_keeps_all_four_headings_of_every_recorded_review(reviews):
         for made in (delete_as_published(review), delete_every_second(review)):
             assert all(f"{name}:" in made for name in changes.SECTIONS)
             assert len(made) < len(review)
-
-
-@pytest.mark.recorded
-def test_the_papers_mode_on_recorded_reviews_is_the_authors_walk(reviews):
-    assert all(delete_as_published(review) == walked(review, changes.SECTIONS) for review in reviews)
-
-
-MARK_OF_A_LINE = re.compile(r"\s*(?:[-*+•‣◦\u2013\u2014]|#{1,6})[ \t]+")
-
-
-def signs(text: str) -> list[str]:
-    """Every character of a text but the white space and one bullet or heading mark before each line."""
-    lines = (
-        MARK_OF_A_LINE.sub("", line, count=1) if MARK_OF_A_LINE.match(line) else line for line in text.splitlines()
-    )
-    return [sign for line in lines for sign in line if not sign.isspace()]
-
-
-@pytest.mark.recorded
-def test_reformatting_keeps_the_words_and_signs_of_every_recorded_review(reviews):
-    for review in reviews:
-        made = reformat(review)
-        assert re.findall(r"\w+", made) == re.findall(r"\w+", review)
-        assert is_part_of(signs(review), list(made))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import anyio
 import polars as pl
 import pytest
 
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation, find_strategy
-from goldless.meta_evaluation.perturbations.perturbation import PerturbedText, perturb
+from goldless.meta_evaluation.perturbations.perturbation import perturb
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Response, Task
@@ -33,7 +35,7 @@ def study():
 def run(study, name, responses=None, **options):
     responses = [r for _, rs in study for r in rs] if responses is None else responses
     work = lambda: perturb(study, find_perturbation(name), responses=responses, **options)  # noqa: E731
-    return anyio.run(work)
+    return [SimpleNamespace(**row) for row in anyio.run(work).iter_rows(named=True)]
 
 
 def one(text, name, **options):
@@ -50,9 +52,10 @@ def echo(prefix="", **options):
 
 
 def test_texts_come_in_the_order_of_the_responses(study):
-    assert run(study, "deletion")[:2] == [
-        PerturbedText("t1", "ann", "deletion", "Ann one.", unchanged=False, failure=None),
-        PerturbedText("t1", "bob", "deletion", "Bob on t1.", unchanged=True, failure=None),
+    made = run(study, "deletion")
+    assert [(row.task, row.copy, row.text, row.unchanged) for row in made[:2]] == [
+        ("t1", "ann~deletion", "Ann one.", False),
+        ("t1", "bob~deletion", "Bob on t1.", True),
     ]
 
 
@@ -68,7 +71,7 @@ def test_an_unchanged_text_is_marked_and_white_space_is_no_change():
 def test_a_text_of_which_nothing_is_left_is_missing_not_empty():
     made = one("no end", "deletion[paper]")
     assert (made.text, made.unchanged) == (None, False)
-    assert made.failure == CallFailure("not_recorded", "nothing is left of the text after deletion[paper]", attempts=0)
+    assert (made.failure, made.message) == ("not_recorded", "nothing is left of the text after deletion[paper]")
 
 
 def test_shuffled_tasks_are_the_same_agents_and_one_task_alone_is_missing(study):
@@ -77,7 +80,7 @@ def test_shuffled_tasks_are_the_same_agents_and_one_task_alone_is_missing(study)
     texts = {task: made[task, "ann"].text for task in ("t1", "t2", "t3")}
     assert sorted(texts.values()) == sorted(own[task, "ann"] for task in texts)
     assert all(text != own[task, "ann"] for task, text in texts.items())
-    assert made["t1", "bob"].failure.message == "bob has no response to another task"
+    assert made["t1", "bob"].message == "bob has no response to another task"
 
 
 # --- with a writer -------------------------------------------------------------------------------------------------
@@ -92,15 +95,10 @@ def test_completion_gives_the_writer_the_gaps_and_takes_what_it_fills_in():
     assert made.text == "One. Nothing new. Three."
     assert writer.calls[0].messages[1].content == "One. [There is one missing sentence] Three."
     one("One. Two.", "completion[peer-review]", writer=writer)
+    assert one("One. Two.", "completion", writer=echo()).failure == "bad_reply"  # gaps are left
     # GEM, D.1.2: the first words of its system prompt
     opening = "You are tasked with completing missing sentences of a peer review evaluation given by the user"
     assert writer.calls[1].messages[0].content.startswith(opening)
-
-
-def test_a_completion_with_gaps_left_is_missing():
-    made = one("One. Two. Three.", "completion", writer=echo())
-    assert made.text is None
-    assert made.failure.kind == "bad_reply"
 
 
 def test_rephrasing_uses_the_papers_words_where_asked_and_marks_an_unchanged_reply():
@@ -118,7 +116,7 @@ def test_a_response_of_the_synopsis_alone_is_asked_once_a_task_and_missing_witho
     writer = echo("Response to ")
     made = run(study, "synopsis-only", writer=writer, at_once=4)
     assert [row.text for row in made] == ["Response to about t1", "Response to about t1", None, "Response to about t3"]
-    assert made[2].failure.kind == "no_synopsis"
+    assert made[2].failure == "no_synopsis"
     assert len(writer.calls) == 2
     run(study, "synopsis-only[peer-review]", writer=writer)
     # GEM, D.1.3
@@ -150,7 +148,7 @@ def test_elongation_with_summaries_asks_for_two_lines_and_puts_them_in():
 )
 def test_what_a_writer_fails_to_write_is_missing_with_its_cause(name, reply, kind):
     made = one(REVIEW, name, writer=ScriptedModel(answers=lambda _: reply))
-    assert (made.text, made.unchanged, made.failure.kind) == (None, False, kind)
+    assert (made.text, made.unchanged, made.failure) == (None, False, kind)
 
 
 # --- strategies: two stages of prompting, in the words of the TVD-MI paper or in general ones -------------------------
@@ -163,7 +161,7 @@ def write(name, writer=None, tasks=TASKS, **options):
     study = study_from_records(tasks, [Response(task.task, "ann", "An answer.") for task in tasks], name="study")
     asked = [Response(task.task, name, "") for task in tasks]
     work = lambda: perturb(study, find_strategy(name), responses=asked, writer=writer, **options)  # noqa: E731
-    return [text.text or text.failure for text in anyio.run(work)]
+    return [text or message for text, message in anyio.run(work).select("text", "message").rows()]
 
 
 def asked(writer):
@@ -217,15 +215,4 @@ def test_the_null_strategy_asks_nobody_and_always_says_the_same():
 def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():
     writer = ScriptedModel(answers=lambda r: f"on {r.messages[-1].content}")
     made = write("standard", writer, at_once=3)
-    missing = CallFailure("no_synopsis", "task t3 has neither a prompt nor an abstract", attempts=0)
-    assert made == ["on on Paper one.", "on on Abstract two.", missing]
-
-
-def test_a_strategy_without_a_writer_is_refused():
-    with pytest.raises(UserError, match="standard needs a chat model"):
-        write("standard")
-
-
-def test_an_unknown_strategy_is_answered_by_the_nearest():
-    with pytest.raises(UserError, match=r"unknown strategy 'briefly'. Did you mean 'brief'\?"):
-        find_strategy("briefly")
+    assert made == ["on on Paper one.", "on on Abstract two.", "task t3 has neither a prompt nor an abstract"]

@@ -185,7 +185,6 @@ def test_the_same_stream_twice_and_a_stream_of_other_tasks_are_refused(ask, tmp_
         ({"metrics": ("rouge-l",)}, "asks no model"),
         ({"metrics": ("gem-raw", "mi")}, "one metric can be watched"),
         ({"metrics": (), "reviewers": ("embedded", "openai:x")}, "one reviewer can be watched"),
-        ({"metrics": ("gem-raw",), "recorded": True}, "nothing to watch"),
     ],
 )
 def test_what_cannot_be_watched_is_refused_and_leaves_no_folder(anchors, tmp_path, options, said):
@@ -216,9 +215,6 @@ def test_a_scorer_behind_the_same_name_that_changes_is_found(anchors, tmp_path):
 
 
 def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
-    file = tmp_path / "answers.csv"
-    rows = [f"t{t},{a},{a} says {t}" for t in range(TASKS) for a in ("ann", "bob")]
-    file.write_text("task,agent,text\n" + "\n".join(rows) + "\n")
     folder = tmp_path / "watch"
     folder.mkdir()
     known = {"anchors": "x", "fingerprint": "f", "judge": {}, "alpha": 0.05, "seed": 0, "id": "i"}

@@ -145,7 +145,7 @@ def test_no_attack_of_the_crash_test_raises_it(name, all_others):
     given = batch("short")
     before, after = (
         np.array(all_others(**{**given, "completions": texts}))
-        for texts in (given["completions"], [one.text or "" for one in made])
+        for texts in (given["completions"], [text or "" for text in made["text"]])
     )
     if name == "shuffled-task" or "collusion" in name:
         assert after.mean() < before.mean() / 2

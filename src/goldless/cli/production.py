@@ -126,7 +126,7 @@ async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     if not (options.metrics or options.reviewers or own.runs):
         options = replace(options, metrics=("gem-raw",))
     prices = parse_reviewer_prices(own.reviewer_price)
-    how = {"tasks": own.tasks, "runs": own.runs, "tokens_a_judgement": own.tokens_per_judgement}
+    how: dict[str, Any] = {"tasks": own.tasks, "runs": own.runs, "tokens_a_judgement": own.tokens_per_judgement}
     return await find_costs(study, options, prices=prices, **how)
 
 

@@ -557,7 +557,8 @@ def correlations(
         both = ~np.isnan(table) & there
         pooled = pooled_correlations(table.ravel(), ratings.ravel(), task, **draws)
         parts += _over("responses", pooled, int(there.sum()), int(both.sum()))
-        agents = over_agents(np.stack([table, ratings])[:, labelled], _levelled_coefficients, draws)
+        means = np.stack([table, ratings])[:, labelled]
+        agents = over_agents(means, lambda one, other: _coefficients(levelled(one), levelled(other)), draws)
         parts += _over("agents", agents, int(there.any(axis=0).sum()), int(both.any(axis=0).sum()))
         first = np.full(len(ratings), np.nan)
         first[rated] = values[:, 0]
@@ -585,7 +586,3 @@ def spearman_p(value: float | None, n: int) -> float | None:
 def _coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
     """[coefficients, rows] of two tables."""
     return np.stack([rank_correlations(first, second, coefficient) for coefficient in COEFFICIENTS])
-
-
-def _levelled_coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
-    return _coefficients(levelled(first), levelled(second))

@@ -340,14 +340,14 @@ def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) 
         parts = one.split(":") if isinstance(one, str) else []
         splits = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
         splits += [] if isinstance(one, str) else [one]
-        pair = next((pair for pair in splits if set(pair) <= set(agents)), next(iter(splits), ()))
-        if strange := [name for name in pair if name not in agents]:
+        pair = next((pair for pair in splits if set(pair) <= set(agents)), next(iter(splits), ("", "")))
+        if strange := [name for name in pair if name not in agents and splits]:
             listed = f"{nearest(strange[0], agents) or '.'} Agents: {', '.join(agents)}"
             problems.append(f"--favours {one!r}: no agent {strange[0]!r}{listed}")
         elif len(set(pair)) < 2:
             problems.append(f"--favours must be two different agents as FIRST:SECOND, got {one!r}")
         else:
-            found.append((pair[0], pair[1]))
+            found.append(pair)
     if problems:
         raise UserError("\n".join(problems))
     return list(dict.fromkeys(found))

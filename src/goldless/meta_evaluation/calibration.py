@@ -299,19 +299,18 @@ async def calibrate(
         judges = [*metric_judges(evaluation, study), *judges]
     check_unlike(judges)
     known = agent_names(study)
-    values = np.stack([judge.response_scores.score[:, [known.index(a) for a in agents]] for judge in judges], axis=2)
+    kept = [known.index(agent) for agent in agents]
+    values = np.stack([judge.response_scores.score[:, kept] for judge in judges], axis=2)
     names = tuple(judge.name for judge in judges)
     if average:
         values, names = average_of(values), (f"mean of {'+'.join(names)}",)
-    there = ~np.isnan(values)
     # a missing score becomes the agent's mean of that proxy, which keeps estimates valid; 0 if it has none at all
-    means = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-    filled = np.where(answered[:, :, None] & ~there, means, values)
+    lacking = answered[:, :, None] & np.isnan(values)
+    filled = np.where(lacking, np.ma.masked_invalid(values).mean(axis=0).filled(0.0), values)
     check_proxies(filled[answered], names)
-    missing = (answered[:, :, None] & ~there).sum(axis=(0, 2))
-    data = LabelledData(agents, table, answered, filled, missing, names, rounds, options.level)
-    compared = compared_agents(data, options.baseline)
-    notes = _notes(data, without=[agent for agent in known if agent not in agents])
+    data = LabelledData(agents, table, answered, filled, lacking.sum(axis=(0, 2)), names, rounds, options.level)
+    compared = data.comparisons(options.baseline)
+    notes = data.notes(without=[agent for agent in known if agent not in agents])
     if next_count:
         chosen = next_labels(study.tasks, compared, labelled, next_count, seed=options.seed + len(rounds))
         found = replace(found, next_labels=tuple(chosen), rule=BY_CHANGE if chosen else None)
@@ -331,48 +330,15 @@ async def calibrate(
         evaluation=evaluation,
         labelled=int(labelled.sum()),
         proxies=names,
-        agents=tuple(calibrated_agent(data, a) for a in range(len(agents))),
+        agents=tuple(map(data.agent, range(len(agents)))),
         comparisons=tuple(one for one, _, _ in compared),
-        shares=tuple(judge_shares(data)) if not rounds else (),
+        shares=tuple(data.shares()) if not rounds else (),
         notes=tuple(notes),
         signature=" || ".join([str(Signature("calibration", settings)), *(j.signature for j in judges if j.signature)]),
     )
 
 
 # --- labels and proxies ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelledData:
-    """Labels and proxies by task and agent."""
-
-    agents: tuple[str, ...]
-    labels: FloatArray
-    """[tasks, agents], NaN where there is none."""
-    answered: BoolArray
-    proxies: FloatArray
-    """[tasks, agents, proxies], complete where answered."""
-    missing: IntArray
-    """[agents]: cells that were filled with the agent's mean."""
-    names: tuple[str, ...]
-    """Of the proxies."""
-    rounds: Sequence[Round]
-    level: float
-
-    @property
-    def labelled(self) -> BoolArray:
-        return np.asarray(~np.isnan(self.labels).all(axis=1))
-
-    @property
-    def limits(self) -> Limits:
-        """The smallest and the largest label that anybody gave."""
-        return float(np.nanmin(self.labels)), float(np.nanmax(self.labels))
-
-    def powered(self, labels: FloatArray, proxies: FloatArray, there: BoolArray, limits: Limits) -> PoweredMean:
-        number = np.cumsum(there) - 1
-        kept = [Round(number[one.task[there[one.task]]], one.chance[there[one.task]]) for one in self.rounds]
-        kept = [one for one in kept if len(one.task)]
-        return powered_mean(labels[there], proxies[there], rounds=kept, limits=limits, level=self.level)
 
 
 def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolArray, tuple[str, ...], str | None]:
@@ -445,136 +411,150 @@ def proxy_judges(
 
 def average_of(proxies: FloatArray) -> FloatArray:
     """The mean of the standardised proxies [tasks, agents, 1], over those that have a score of the response."""
-    there = ~np.isnan(proxies)
-    flat = proxies.reshape(-1, proxies.shape[2])
-    spread = np.nanstd(flat, axis=0)
-    scaled = (proxies - np.nanmean(flat, axis=0)) / np.where(spread > 0, spread, 1.0)
-    counts = there.sum(axis=2, keepdims=True)
-    sums = np.where(there, scaled, 0.0).sum(axis=2, keepdims=True)
-    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), np.nan))
+    values = np.ma.masked_invalid(proxies)
+    spread = values.std(axis=(0, 1))
+    scaled = (values - values.mean(axis=(0, 1))) / np.where(spread > 0, spread, 1.0)
+    mean: FloatArray = scaled.mean(axis=2, keepdims=True).filled(np.nan)
+    return mean
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------
-
-
-def calibrated_agent(data: LabelledData, a: int) -> CalibratedAgent:
-    """Estimate the mean of agent number ``a``."""
-    try:
-        found = data.powered(data.labels[:, a], data.proxies[:, a], data.answered[:, a], data.limits)
-    except UserError as error:
-        raise UserError(f"{data.agents[a]}: {error}") from error
-    return CalibratedAgent(
-        agent=data.agents[a],
-        mean=found.mean,
-        low=found.low,
-        high=found.high,
-        labelled=found.n,
-        unlabelled=found.unlabelled,
-        labels_worth=found.labels_worth,
-        label_mean=found.label_mean,
-        missing=int(data.missing[a]),
-        weights=dict(zip(data.names, found.weights.tolist(), strict=True)),
-    )
-
 
 Compared = tuple[CalibratedComparison, FloatArray, FloatArray]
 """Two agents, with the differences of their labels [tasks] and of their proxies [tasks, k]."""
 
 
-def compared_agents(data: LabelledData, baseline: str | None) -> list[Compared]:
-    """Every pair of agents, or each with the baseline."""
-    if baseline is not None and baseline not in data.agents:
-        hint = nearest(baseline, data.agents) or "."
-        raise UserError(f"unknown agent {baseline!r}{hint} Agents with labels: {', '.join(data.agents)}")
-    made = []
-    width = data.limits[1] - data.limits[0]
-    for a, b in itertools.combinations(range(len(data.agents)), 2):
-        first, second = (b, a) if data.agents[b] == baseline else (a, b)
-        if baseline not in {None, data.agents[first]}:
-            continue
-        there = data.answered[:, a] & data.answered[:, b]
-        labels = data.labels[:, first] - data.labels[:, second]
-        proxies = np.where(there[:, None], data.proxies[:, first] - data.proxies[:, second], np.nan)
-        labelled = int((there & data.labelled).sum())
-        if labelled >= max(FEWEST, proxies.shape[1] + 2) and there.sum() - labelled >= FEWEST:
-            found = data.powered(labels, proxies, there, (-width, width))
-            made.append((data.agents[first], data.agents[second], found, labels, proxies))
-    alpha = SIGNIFICANT / max(1, len(made))
-    compared = []
-    corrected = holm([found.p for _, _, found, _, _ in made])
-    for (one, other, found, labels, proxies), p_holm in zip(made, corrected, strict=True):
-        decided = p_holm is not None and p_holm < SIGNIFICANT
-        needed = None if decided else found.labels_to_decide(alpha)
-        row = CalibratedComparison(
-            first=one,
-            second=other,
-            difference=found.mean,
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledData:
+    """Labels and proxies by task and agent."""
+
+    agents: tuple[str, ...]
+    labels: FloatArray
+    """[tasks, agents], NaN where there is none."""
+    answered: BoolArray
+    proxies: FloatArray
+    """[tasks, agents, proxies], complete where answered."""
+    missing: IntArray
+    """[agents]: cells that were filled with the agent's mean."""
+    names: tuple[str, ...]
+    """Of the proxies."""
+    rounds: Sequence[Round]
+    level: float
+
+    @property
+    def labelled(self) -> BoolArray:
+        return np.asarray(~np.isnan(self.labels).all(axis=1))
+
+    @property
+    def limits(self) -> Limits:
+        """The smallest and the largest label that anybody gave."""
+        return float(np.nanmin(self.labels)), float(np.nanmax(self.labels))
+
+    def powered(self, labels: FloatArray, proxies: FloatArray, there: BoolArray, limits: Limits) -> PoweredMean:
+        number = np.cumsum(there) - 1
+        kept = [Round(number[one.task[there[one.task]]], one.chance[there[one.task]]) for one in self.rounds]
+        kept = [one for one in kept if len(one.task)]
+        return powered_mean(labels[there], proxies[there], rounds=kept, limits=limits, level=self.level)
+
+    def agent(self, a: int) -> CalibratedAgent:
+        """The estimated mean of agent number ``a``."""
+        try:
+            found = self.powered(self.labels[:, a], self.proxies[:, a], self.answered[:, a], self.limits)
+        except UserError as error:
+            raise UserError(f"{self.agents[a]}: {error}") from error
+        return CalibratedAgent(
+            agent=self.agents[a],
+            mean=found.mean,
             low=found.low,
             high=found.high,
-            p=found.p,
-            p_holm=found.p if p_holm is None else p_holm,
             labelled=found.n,
             unlabelled=found.unlabelled,
-            more_labels=None if needed is None else max(1, needed - found.n),
-            tasks_needed=None if decided else found.tasks_to_decide(alpha),
-            decided=decided,
+            labels_worth=found.labels_worth,
+            label_mean=found.label_mean,
+            missing=int(self.missing[a]),
+            weights=dict(zip(self.names, found.weights.tolist(), strict=True)),
         )
-        compared.append((row, labels, proxies))
-    return compared
 
-
-def judge_shares(data: LabelledData) -> list[JudgeShare]:
-    """Corrected shares of the judges that only say 0 or 1, where labels do too."""
-
-    def binary(values: FloatArray) -> bool:
-        return bool(np.isin(values[~np.isnan(values)], (0.0, 1.0)).all())
-
-    found = []
-    for judge, said in zip(data.names, np.moveaxis(data.proxies, 2, 0), strict=True):
-        if not binary(data.labels) or not binary(np.where(data.answered, said, np.nan)):
-            continue
-        for a, agent in enumerate(data.agents):
-            label, verdict = data.labels[:, a], said[:, a]
-            rest = verdict[data.answered[:, a] & np.isnan(label)]
-            good, bad = verdict[label == 1], verdict[label == 0]
-            one = corrected_share(
-                passed=int(rest.sum()),
-                n=len(rest),
-                good_passed=int(good.sum()),
-                good=len(good),
-                bad_failed=int((1 - bad).sum()),
-                bad=len(bad),
-                level=data.level,
+    def comparisons(self, baseline: str | None) -> list[Compared]:
+        """Every pair of agents, or each with the baseline."""
+        if baseline is not None and baseline not in self.agents:
+            hint = nearest(baseline, self.agents) or "."
+            raise UserError(f"unknown agent {baseline!r}{hint} Agents with labels: {', '.join(self.agents)}")
+        pairs = list(itertools.combinations(range(len(self.agents)), 2))
+        if baseline is not None:
+            own = self.agents.index(baseline)
+            pairs = [(own, other) for other in range(len(self.agents)) if other != own]
+        width = self.limits[1] - self.limits[0]
+        made = []
+        for first, second in pairs:
+            there = self.answered[:, first] & self.answered[:, second]
+            labels = self.labels[:, first] - self.labels[:, second]
+            proxies = np.where(there[:, None], self.proxies[:, first] - self.proxies[:, second], np.nan)
+            labelled = int((there & self.labelled).sum())
+            if labelled >= max(FEWEST, proxies.shape[1] + 2) and there.sum() - labelled >= FEWEST:
+                found = self.powered(labels, proxies, there, (-width, width))
+                made.append((self.agents[first], self.agents[second], found, labels, proxies))
+        alpha = SIGNIFICANT / max(1, len(made))
+        compared = []
+        corrected = holm([found.p for _, _, found, _, _ in made])
+        for (one, other, found, labels, proxies), p_holm in zip(made, corrected, strict=True):
+            decided = p_holm is not None and p_holm < SIGNIFICANT
+            needed = None if decided else found.labels_to_decide(alpha)
+            row = CalibratedComparison(
+                first=one,
+                second=other,
+                difference=found.mean,
+                low=found.low,
+                high=found.high,
+                p=found.p,
+                p_holm=found.p if p_holm is None else p_holm,
+                labelled=found.n,
+                unlabelled=found.unlabelled,
+                more_labels=None if needed is None else max(1, needed - found.n),
+                tasks_needed=None if decided else found.tasks_to_decide(alpha),
+                decided=decided,
             )
-            passed, hits, misses = (None if one.value is None else float(x.mean()) for x in (rest, good, 1 - bad))
-            ends, rates = (one.value, one.low, one.high), (passed, hits, misses)
-            found.append(JudgeShare(agent, judge, *ends, *rates, len(good), len(bad), one.note))
-    return found
+            compared.append((row, labels, proxies))
+        return compared
 
+    def shares(self) -> Iterator[JudgeShare]:
+        """Corrected shares of the judges that only say 0 or 1, where labels do too."""
+        labels = self.labels[~np.isnan(self.labels)]
+        for judge, said in zip(self.names, np.moveaxis(self.proxies, 2, 0), strict=True):
+            if not np.isin([*labels, *said[self.answered]], (0.0, 1.0)).all():
+                continue
+            for agent, label, verdict, there in zip(self.agents, self.labels.T, said.T, self.answered.T, strict=True):
+                rest, good, bad = verdict[there & np.isnan(label)], verdict[label == 1], verdict[label == 0]
+                counts = {"n": len(rest), "good": len(good), "bad": len(bad)}
+                right = {"good_passed": int(good.sum()), "bad_failed": int((1 - bad).sum())}
+                one = corrected_share(passed=int(rest.sum()), **right, **counts, level=self.level)
+                passed, hits, misses = (None if one.value is None else float(x.mean()) for x in (rest, good, 1 - bad))
+                ends, rates = (one.value, one.low, one.high), (passed, hits, misses)
+                yield JudgeShare(agent, judge, *ends, *rates, len(good), len(bad), one.note)
 
-def _notes(data: LabelledData, *, without: Sequence[str]) -> list[str]:
-    """Notes on the labels and proxies of an estimate; ``without``: agents that have no labels."""
-    notes = [RANDOM]
-    if without:
-        notes.append(f"Without labels, and so left out: {', '.join(without)}.")
-    if data.missing.any():
-        notes.append(
-            f"{int(data.missing.sum())} scores of proxies are missing; the agent's mean of the proxy is used for them, "
-            "which keeps the estimate valid."
-        )
-    first = data.labelled.copy()
-    for one in data.rounds:
-        first[one.task] = False
-    ps = []
-    for k in range(len(data.names)):
-        by_task = np.nanmean(np.where(data.answered, data.proxies[:, :, k], np.nan), axis=1)
-        ps.append(_welch_p(by_task[first & ~np.isnan(by_task)], by_task[~first & ~np.isnan(by_task)]))
-    return notes + [
-        f"Labelled tasks differ from the others in {name} (p = {p:.2g}): they do not look like a random draw, "
-        "so the estimate may be biased."
-        for name, p in zip(data.names, holm(ps), strict=True)
-        if p is not None and p < UNLIKE
-    ]
+    def notes(self, *, without: Sequence[str]) -> list[str]:
+        """Notes on the labels and proxies; ``without``: agents that have no labels."""
+        notes = [RANDOM]
+        if without:
+            notes.append(f"Without labels, and so left out: {', '.join(without)}.")
+        if self.missing.any():
+            notes.append(
+                f"{int(self.missing.sum())} scores of proxies are missing; the agent's mean of the proxy is used for "
+                "them, which keeps the estimate valid."
+            )
+        first = self.labelled.copy()
+        for one in self.rounds:
+            first[one.task] = False
+        ps = []
+        for k in range(len(self.names)):
+            by_task = np.nanmean(np.where(self.answered, self.proxies[:, :, k], np.nan), axis=1)
+            ps.append(_welch_p(by_task[first & ~np.isnan(by_task)], by_task[~first & ~np.isnan(by_task)]))
+        return notes + [
+            f"Labelled tasks differ from the others in {name} (p = {p:.2g}): they do not look like a random draw, "
+            "so the estimate may be biased."
+            for name, p in zip(self.names, holm(ps), strict=True)
+            if p is not None and p < UNLIKE
+        ]
 
 
 def _welch_p(first: FloatArray, second: FloatArray) -> float | None:
@@ -595,28 +575,21 @@ def next_labels(
     """Tasks drawn by the expected change of the undecided comparisons, largest first; empty if all are decided."""
     relative, change = [], []
     for comparison, labels, proxies in compared:
-        if comparison.decided:
-            continue
-        there = ~np.isnan(proxies).any(axis=1)
-        errors = np.full(len(tasks), np.nan)
-        errors[there] = expected_errors(labels[there], proxies[there])
-        spread = float(np.nanstd(labels))
-        change.append(errors / there.sum())
-        relative.append(errors / spread if spread > 0 else errors)
+        if not comparison.decided:
+            there = ~np.isnan(proxies).any(axis=1)
+            errors = np.full(len(tasks), np.nan)
+            errors[there] = expected_errors(labels[there], proxies[there])
+            change.append(errors / there.sum())
+            relative.append(errors / (float(np.nanstd(labels)) or 1.0))
     if not relative:
         return []
-    drawn = draw_by_size(np.where(labelled, np.nan, _root_mean_square(relative)), count, seed=seed)
-    expected = _root_mean_square(change)
+    # root mean squares over the comparisons that have a value; 0 where none has
+    size, expected = (
+        np.sqrt((np.ma.masked_invalid(rows) ** 2).mean(axis=0).filled(0.0)) for rows in (relative, change)
+    )
+    drawn = draw_by_size(np.where(labelled, np.nan, size), count, seed=seed)
     found = [NextLabel(tasks[t], float(c), float(expected[t])) for t, c in zip(drawn.task, drawn.chance, strict=True)]
     return sorted(found, key=lambda one: -(one.expected_change or 0.0))
-
-
-def _root_mean_square(columns: Sequence[FloatArray]) -> FloatArray:
-    """Over the comparisons that have a value; 0 where none has."""
-    table = np.stack(columns)
-    counts = (~np.isnan(table)).sum(axis=0)
-    root: FloatArray = np.sqrt(np.nansum(table**2, axis=0) / np.maximum(counts, 1))
-    return root
 
 
 def read_rounds(paths: Sequence[Path | str], study: Study, labelled: BoolArray) -> list[Round]:

@@ -251,6 +251,7 @@ def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient
         below = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
         np.divide((x * y).sum(axis=1), below, out=found, where=below > 0)
     else:
-        found = rank_correlations(*sides, "spearman" if coefficient == "spearman" else "kendall-b")
+        left, right = sides
+        found = rank_correlations(left, right, "spearman" if coefficient == "spearman" else "kendall-b")
     clipped: FloatArray = np.where(count[:, 0] < FEWEST_AGENTS, np.nan, np.clip(found, -1.0, 1.0))
     return clipped

@@ -243,9 +243,9 @@ class _Costs:
         spread = self.spread["agents²" in row.growth]
         if spread is None or fixed or even:
             return found
-        low, high = ({"tokens": found.tokens * share, "usd": None if usd is None else usd * share} for share in spread)
-        ends = {f"{name}_low": end for name, end in low.items()} | {f"{name}_high": end for name, end in high.items()}
-        return replace(found, **ends)
+        low, high = spread
+        found = replace(found, tokens_low=found.tokens * low, tokens_high=found.tokens * high)
+        return found if usd is None else replace(found, usd_low=usd * low, usd_high=usd * high)
 
     def _growth(self, part: str, metric: str) -> str:
         """Growth of a part's calls with tasks and agents, in words."""
@@ -284,7 +284,7 @@ class _Costs:
             sources.append((made["review"].spending, (f"review[{review.scale}]",), models))
         if not sources:
             raise UserError(
-                f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY} that tells "
+                f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY} that says "
                 "what they cost. Write one with goldless score --out or goldless review --out"
             )
         if any(one is not None and one.fingerprint != self.study.fingerprint for one in (board, review)):
@@ -326,9 +326,9 @@ class _Costs:
 
     # --- what is planned
 
-    async def planned(self, metrics: tuple[str, ...]) -> list[Cost]:
+    async def planned(self, metrics: Sequence[Any]) -> list[Cost]:
         """The plan of each metric alone, as if the journal were empty."""
-        options = replace(self.options, metrics=metrics)
+        options = replace(self.options, metrics=tuple(metrics))
         with tempfile.TemporaryDirectory() as aside:
             plan = await plan_study(self.study, replace(options, journal=Path(aside) / "empty.sqlite"))
         self.notes += plan.notes
@@ -383,7 +383,7 @@ class _Costs:
             row = replace(row, tokens=round(read + written), growth=self._growth(name, metric))
             yield replace(row, scaled=self._scaled(row, even=tokens_a_judgement is not None))
             paid = "price unknown" if price is None else f"{price.input_usd:g} USD/M in, {price.output_usd:g} out"
-            self.notes.append(f"{name}: {(read + written) / max(1, len(asked)):,.0f} tokens a judgement, {paid}")
+            self.notes.append(f"{name}: {(read + written) / max(1, len(asked)):,.0f} tokens per judgement, {paid}")
 
 
 def _identity(given: Any) -> ModelIdentity | None:

@@ -20,10 +20,10 @@ import polars as pl
 from scipy.special import stdtr, stdtrit
 
 from goldless.errors import MetricError, UserError, nearest
-from goldless.evidence import is_open
+from goldless.evidence import OPEN_KINDS
 from goldless.files import write_text, write_whole
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
-from goldless.meta_evaluation.perturbations.perturbation import Kind, Must, Perturbation, PerturbedText, perturb_all
+from goldless.meta_evaluation.perturbations.perturbation import PERTURBED, Kind, Must, Perturbation, perturb_all
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
 from goldless.reports.document import HERE_ONLY, write
@@ -119,9 +119,8 @@ class CrashTest:
     """By name, in order."""
     source: Study | None = field(default=None, metadata=HERE_ONLY)
     """The study; None: the test was read from a file."""
-    perturbed: tuple[PerturbedText, ...] = field(default=(), metadata=HERE_ONLY)
-    peers: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict, metadata=HERE_ONLY)
-    """The agents that each perturbed response, by task and agent, was compared with."""
+    perturbed: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PERTURBED), metadata=HERE_ONLY)
+    """The changed texts."""
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
     asked: int = field(default=0, metadata=HERE_ONLY)
     """Number of texts and pieces of evidence requested from models."""
@@ -238,7 +237,6 @@ Key = tuple[str, str]
 """Task and agent."""
 Peers = Mapping[Key, tuple[str, ...]]
 """The agents that each response is compared with."""
-DESIGN = ("perturbation", "task", "agent", "copy", "peer", "held")
 
 
 async def crash_test(
@@ -258,7 +256,7 @@ async def crash_test(
     compared with, or their names. ``responses``: the most that are perturbed, drawn by the seed. ``writer``: chat model
     for the perturbations that need one. ``margin``: a smaller effect counts as none.
     """
-    chosen = _check(options, perturbations, writer, margin)
+    chosen = _check(options, perturbations, margin)
     eligible = find_peers(study, agents=agents, references=references, seed=options.seed)
     drawn = set(sorted(eligible, key=lambda key: content_hash("candidate", options.seed, *key))[:responses])
     peers = {key: own for key, own in eligible.items() if key in drawn}
@@ -274,15 +272,8 @@ async def crash_test(
         to="perturb responses",
         peers=peers,
     )
-    design = pl.DataFrame(
-        [row for name, one in chosen.items() for row in held_against(one, texts[name], peers)],
-        schema=dict.fromkeys(DESIGN, pl.String),
-        orient="row",
-    )
-    pairing = dict(peers)
-    for task, copy, held in design.group_by("task", "copy").agg(pl.col("held").drop_nulls()).iter_rows():
-        pairing[task, copy] = tuple(held)
-    made = _with_copies(study, originals, texts, pairing)
+    design = _held_against(texts, peers, [name for name, one in chosen.items() if one.scope == "everybody"])
+    made, pairing = _with_copies(study, originals, texts, design, peers)
     scored = await score_study(made, replace(options, pairing=pairing, over_peers="own"))
     settings = {
         "perturbations": "+".join(chosen),
@@ -299,12 +290,10 @@ async def crash_test(
         "study": study.fingerprint[:8],
     }
     evidence = scored.evidence
-    every = [text for own in texts.values() for text in own]
-    written = [text for text in every if chosen[text.perturbation].needs_writer]
     problems = {f"{kind}, for example: {evidence.examples[kind]}": n for kind, n in sorted(evidence.failures.items())}
-    problems |= Counter(
-        f"{text.perturbation}: {text.failure.kind}: {text.failure.message}" for text in every if text.failure
-    )
+    failed = texts.drop_nulls("failure")
+    problems |= Counter(failed.select(pl.format("{}: {}: {}", "perturbation", "failure", "message")).to_series())
+    tested = texts.filter(pl.struct("task", "agent").is_in([{"task": task, "agent": agent} for task, agent in peers]))
     cards = {}
     for name, scores in scored.scores.items():
         problems |= {f"{name}: {problem}": n for problem, n in scores.problems.items()}
@@ -312,19 +301,13 @@ async def crash_test(
         own = {key: value for key, value in scores.signature.settings.items() if key not in {*settings, "peers"}}
         samples = _samples(scores, design)
         rows = [
-            _result(
-                name,
-                perturbation,
-                [text for text in texts[perturbation.name] if (text.task, text.agent) in peers],
-                samples.filter(perturbation=perturbation.name),
-                options=options,
-                margin=margin,
-            )
-            for perturbation in chosen.values()
+            _result(name, one, tested, samples.filter(perturbation=one.name), options=options, margin=margin)
+            for one in chosen.values()
         ]
         corrected = zip(rows, holm([row.p for row in rows]), strict=True)
         signature = str(Signature(f"crash-test[{name}]", {**own, **settings}))
         cards[name] = CrashCard(signature, tuple(replace(row, p_holm=p) for row, p in corrected))
+    written = texts.filter(pl.col("perturbation").is_in([name for name, one in chosen.items() if one.needs_writer]))
     return CrashTest(
         study=study.name,
         margin=margin,
@@ -334,25 +317,16 @@ async def crash_test(
         problems=problems,
         metrics=cards,
         source=study,
-        perturbed=tuple(every),
-        peers=peers,
+        perturbed=texts,
         spending=(*writing, *scored.spending),
         asked=len(written) + evidence.asked,
-        open=sum(is_open(text.failure) for text in written) + evidence.open,
+        open=int(written["failure"].is_in(list(OPEN_KINDS)).sum()) + evidence.open,
     )
 
 
-def _check(
-    options: Options, perturbations: Sequence[str], writer: str | ChatModel | None, margin: float
-) -> dict[str, Perturbation]:
+def _check(options: Options, perturbations: Sequence[str], margin: float) -> dict[str, Perturbation]:
     """The perturbations by name. Raises where something cannot be crash-tested."""
     check_options(options)
-    if options.recorded:
-        raise UserError("a crash test scores changed responses, which have no recorded evidence. Leave out --recorded")
-    if options.peers is not None or options.peer_sample is not None or options.budget_calls is not None:
-        raise UserError(
-            "a crash test chooses the peers itself. Use --references to choose what responses are compared with"
-        )
     for metric in options.chosen_metrics():
         if metric.needs.labels or metric.needs.table is not None:
             raise MetricError(
@@ -361,13 +335,7 @@ def _check(
             )
     if not 0 <= margin < 10:
         raise UserError(f"margin must be a standardised difference from 0 to 10, got {margin}. Try 0.2")
-    found = {name: find_perturbation(name) for name in dict.fromkeys(perturbations)}
-    if not found:
-        raise UserError("no perturbation given. Name at least one")
-    needing = [name for name, perturbation in found.items() if perturbation.needs_writer]
-    if needing and writer is None:
-        raise UserError(f"{', '.join(needing)}: needs a chat model. Name one with --writer")
-    return found
+    return {name: find_perturbation(name) for name in dict.fromkeys(perturbations)}
 
 
 # --- who is tested, against whom -------------------------------------------------------------------------------------
@@ -405,42 +373,38 @@ def find_peers(
     return found
 
 
-def held_against(
-    perturbation: Perturbation, texts: Sequence[PerturbedText], peers: Peers
-) -> list[tuple[str | None, ...]]:
-    """Every changed response with each of its peers, and what its copy is held against instead: rows of a ``DESIGN``.
+def _held_against(texts: pl.DataFrame, peers: Peers, everybody: Sequence[str]) -> pl.DataFrame:
+    """Every changed response with each peer, and what its copy is held against instead.
 
     A perturbation of all responses holds copies against copies; null where a peer could not be perturbed.
     """
-    made = {(text.task, text.agent): text for text in texts if text.text is not None}
-    rows: list[tuple[str | None, ...]] = []
-    for (task, agent), own in peers.items():
-        text = made.get((task, agent))
-        if text is None or text.unchanged:
-            continue
-        for peer in own:
-            copied = made.get((task, peer))
-            held = peer if perturbation.scope == "candidate" else None if copied is None else copied.copy
-            rows.append((perturbation.name, task, agent, text.copy, peer, held))
-    return rows
+    pairs = [(task, agent, peer) for (task, agent), own in peers.items() for peer in own]
+    columns = dict.fromkeys(("task", "agent", "peer"), pl.String)
+    made = texts.drop_nulls("text")
+    copies = made.select("perturbation", "task", peer="agent", copied="copy")
+    found = made.filter(~pl.col("unchanged")).join(
+        pl.DataFrame(pairs, columns, orient="row"), on=["task", "agent"], maintain_order="left_right"
+    )
+    found = found.join(copies, on=["perturbation", "task", "peer"], how="left", maintain_order="left")
+    held = pl.when(pl.col("perturbation").is_in(list(everybody))).then("copied").otherwise("peer")
+    return found.select("perturbation", "task", "agent", "copy", "peer", held=held)
 
 
 def _with_copies(
-    study: Study, originals: Sequence[Response], texts: Mapping[str, Sequence[PerturbedText]], pairing: Peers
-) -> Study:
-    """The originals and the copies that are scored, or that others are held against, as one study."""
-    needed = {(task, agent) for (task, own), peers in pairing.items() for agent in (own, *peers)}
-    copied = [
-        Response(text.task, text.copy, text.text)
-        for own in texts.values()
-        for text in own
-        if text.text is not None and (text.task, text.copy) in needed
-    ]
-    if clash := {response.agent for response in originals} & {response.agent for response in copied}:
+    study: Study, originals: Sequence[Response], texts: pl.DataFrame, design: pl.DataFrame, peers: Peers
+) -> tuple[Study, Peers]:
+    """The originals and the copies that are scored, or that others are held against, as one study; and the pairing."""
+    pairing = dict(peers)
+    for task, copy, held in design.group_by("task", "copy").agg(pl.col("held").drop_nulls()).iter_rows():
+        pairing[task, copy] = tuple(held)
+    needed = pl.concat([design.select("task", "copy"), design.select("task", copy="held")])
+    copies = texts.join(needed, on=["task", "copy"], how="semi", maintain_order="left").drop_nulls("text")
+    if clash := {response.agent for response in originals} & set(copies["copy"]):
         raise UserError(f"the study has an agent {min(clash)!r}, the name of a perturbed copy. Rename it")
     kept = {task for task, _ in pairing}
     tasks = [study.task(task) for task in study.tasks if task in kept]
-    return study_from_records(tasks, [*originals, *copied], name=study.name)
+    copied = [Response(*row) for row in copies.select("task", "copy", "text").iter_rows()]
+    return study_from_records(tasks, [*originals, *copied], name=study.name), pairing
 
 
 # --- the effect of each perturbation ---------------------------------------------------------------------------------
@@ -462,13 +426,14 @@ def _samples(scores: MetricScores, design: pl.DataFrame) -> pl.DataFrame:
 def _result(
     metric: str,
     perturbation: Perturbation,
-    texts: Sequence[PerturbedText],
+    texts: pl.DataFrame,
     samples: pl.DataFrame,
     *,
     options: Options,
     margin: float,
 ) -> CrashResult:
     """The effect of a perturbation; responses that it left as they were are counted, and are in no effect."""
+    texts = texts.filter(perturbation=perturbation.name)
     used = samples.drop_nulls(["before", "after"])
     tasks, before, after = used["task"].to_list(), used["before"].to_numpy(), used["after"].to_numpy()
     n, level = len(set(tasks)), options.level
@@ -511,8 +476,8 @@ def _result(
         samples=len(used),
         tasks=smd.n,
         responses=len(texts),
-        unchanged=sum(text.unchanged for text in texts),
-        not_made=sum(text.text is None for text in texts),
+        unchanged=int(texts["unchanged"].sum()),
+        not_made=texts["text"].null_count(),
         missing=len(samples) - len(used),
         note=smd.note,
     )
@@ -580,10 +545,6 @@ def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
     for metric, card in test.metrics.items():
         message, colour = badge(card)
         write_text(folder / badge_file(metric), badge_svg(f"{metric} crash test", message, colour))
-    schema = {**dict.fromkeys(("task", "agent", "perturbation", "text"), pl.String), "unchanged": pl.Boolean}
-    rows = [(*(getattr(one, name) for name in schema), one.failure and one.failure.kind) for one in test.perturbed]
-    write_whole(
-        folder / "perturbed.parquet",
-        pl.DataFrame(rows, schema={**schema, "failure": pl.String}, orient="row").write_parquet,
-    )
+    columns = ("task", "agent", "perturbation", "text", "unchanged", "failure")
+    write_whole(folder / "perturbed.parquet", test.perturbed.select(columns).write_parquet)
     return folder

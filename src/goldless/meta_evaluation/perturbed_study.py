@@ -20,13 +20,7 @@ from goldless.errors import UserError, nearest
 from goldless.evidence import OPEN_KINDS
 from goldless.meta_evaluation.judges import draws_of
 from goldless.meta_evaluation.perturbations.catalogue import DECEPTIVE
-from goldless.meta_evaluation.perturbations.perturbation import (
-    Must,
-    Perturbation,
-    PerturbedText,
-    copy_name,
-    perturb_all,
-)
+from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, copy_name, perturb_all
 from goldless.records import Agent, Response
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
@@ -42,12 +36,13 @@ ORIGINAL, PEER = "original", "peer"
 
 async def with_copies(
     study: Study, perturbations: Sequence[Perturbation], agents: Sequence[str], options: Options, *, writer: Any
-) -> tuple[Study, dict[str, list[PerturbedText]], tuple[Spending, ...]]:
+) -> tuple[Study, pl.DataFrame, tuple[Spending, ...]]:
     """The study with a copy of each of these agents for every perturbation, and with the strategies as agents.
 
-    It is without labels and recorded evidence. Also the texts by perturbation, and what they cost.
+    It is without labels and recorded evidence. Also the texts, and what they cost.
     """
-    originals = [response for _, responses in study for response in responses if response.agent in agents]
+    responses = [response for _, given in study for response in given]
+    originals = [response for response in responses if response.agent in agents]
 
     def changed(one: Perturbation) -> list[Response]:
         return [Response(task, one.name, "") for task in study.tasks] if one.is_strategy else originals
@@ -55,10 +50,8 @@ async def with_copies(
     texts, spending = await perturb_all(study, perturbations, changed, options, writer=writer, to="write responses")
     every = [*study.agents, *added_agents(study, perturbations, agents)]
     place = {agent.agent: number for number, agent in enumerate(every)}
-    responses = [response for _, given in study for response in given]
-    for one in perturbations:
-        named = [(text.agent if one.is_strategy else text.copy, text) for text in texts[one.name]]
-        responses += [Response(text.task, name, text.text) for name, text in named if text.text is not None]
+    copies = texts.drop_nulls("text").select("task", "copy", "text")
+    responses += [Response(*row) for row in copies.iter_rows()]
     responses.sort(key=lambda response: place[response.agent])
     joined = study_from_records([study.task(task) for task in study.tasks], responses, name=study.name)
     return joined.with_agents({agent.agent: agent for agent in every}), texts, spending
@@ -149,23 +142,23 @@ async def perturb_study(
     chosen: list[str] = []
     if not all(one.is_strategy for one in every):
         chosen = [one.agent for one in (study if agents is None else study.subset(agents=agents)).agents]
-    _check(study, folder, every, chosen, writer)
+    _check(study, folder, every, chosen)
     joined, texts, spending = await with_copies(study, every, chosen, options, writer=writer)
     rows = []
     for one in every:
-        own = texts[one.name]
-        missing, same = sum(text.text is None for text in own), sum(text.unchanged for text in own)
+        own = texts.filter(perturbation=one.name)
+        missing, same = own["text"].null_count(), int(own["unchanged"].sum())
         must = None if one.is_strategy else one.must
         rows.append(PerturbationRow(one.name, one.kind, must, len(own), len(own) - missing, same, missing))
-    failures = [text.failure for own in texts.values() for text in own if text.failure is not None]
+    failed = texts.drop_nulls("failure")
     found = PerturbedStudy(
         study=study.name,
         seed=options.seed,
         rows=tuple(rows),
         folder=None,
         peers=tuple(one.agent for one in study.agents if one.agent not in chosen),
-        failures=dict(Counter(failure.kind for failure in failures)),
-        examples={failure.kind: failure.message for failure in reversed(failures)},
+        failures=dict(Counter(failed["failure"])),
+        examples=dict(failed.reverse().select("failure", "message").iter_rows()),
         spending=next(iter(spending), None),
     )
     if found.open:
@@ -175,21 +168,16 @@ async def perturb_study(
     return replace(found, folder=str(write_study(joined, folder)))
 
 
-def _check(study: Study, folder: Path, every: Sequence[Perturbation], chosen: Sequence[str], writer: Any) -> None:
+def _check(study: Study, folder: Path, every: Sequence[Perturbation], chosen: Sequence[str]) -> None:
     """Refuse, before anything is paid for, what cannot be written; all that is wrong at once."""
     wrong = []
     if not all(each.is_strategy for each in every) and not study.n_responses:
         wrong.append(f"{study.name} has no responses to perturb")
-    if not every:
-        wrong.append("no perturbation and no strategy given. Name at least one")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         wrong.append(f"{folder} already exists. Choose a new folder")
     added = {agent.agent for agent in added_agents(study, every, chosen)}
     if taken := sorted(added & {agent.agent for agent in study.agents}):
         wrong.append(f"the study already has agents named {', '.join(taken)}. Rename them first")
-    if needy := [each.name for each in every if each.needs_writer and writer is None]:
-        need, them = ("needs", "it") if len(needy) == 1 else ("need", "them")
-        wrong.append(f"{', '.join(needy)} {need} a chat model. Name one with --writer, or leave {them} out")
     if wrong:
         raise UserError("\n".join(wrong))
 
@@ -286,7 +274,7 @@ async def deception_drill(
         other = tuple(copy_name(agent, DECEPTIVE.name) for agent in one)
         every = [agent.agent for agent in study.agents]
         study, texts, spending = await with_copies(study, [DECEPTIVE], every, options, writer=writer)
-        missing = Counter(str(text.failure.kind) for text in texts[DECEPTIVE.name] if text.failure is not None)
+        missing = Counter(texts["failure"].drop_nulls())
     rows: list[DrillRow] = []
     for scorer in dict.fromkeys(scorers) or (options.scorer,):
         scored = await score_study(study, replace(options, scorer=scorer))

@@ -309,8 +309,6 @@ def watched(folder: Path | str, *, guard: int = GUARD) -> WatchReport:
 
 def _judge(options: Options) -> dict[str, str]:
     """The way the anchors are asked, as the folder keeps it. Refuses what cannot be watched, before any call."""
-    if options.recorded:
-        raise UserError("--recorded asks no model, so there is nothing to watch")
     chosen = () if tuple(options.metrics) == (DEFAULT_METRICS,) else tuple(options.metrics)
     given = options.reviewers
     names = [f"{n}={m}" for n, m in given.items()] if isinstance(given, Mapping) else [*map(_name, given)]

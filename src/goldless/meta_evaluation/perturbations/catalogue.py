@@ -122,10 +122,6 @@ def _of_synopsis(words: str, column: str | None = None) -> Apply:
     return apply
 
 
-def _copy_prompt(setting: Setting, response: Response) -> Made:
-    return setting.study.task(response.task).prompt or absent(f"task {response.task} has no prompt")
-
-
 def _rewriting(name: str, what: str, words: str = "ours", **how: str) -> Apply:
     return rewritten(TEXTS[name][words], what, **how)
 
@@ -142,7 +138,8 @@ COLLUSION = Perturbation(
     scope="everybody",
 )
 PROMPT_COPY = Perturbation(
-    *("prompt-copy", "degradation", "this project", "the task's prompt, word for word"), of_response(_copy_prompt)
+    *("prompt-copy", "degradation", "this project", "the task's prompt, word for word"),
+    of_response(lambda s, r: s.study.task(r.task).prompt or absent(f"task {r.task} has no prompt")),
 )
 DEGRADATIONS = (
     Perturbation(
@@ -213,14 +210,6 @@ def _copy_peer(setting: Setting, response: Response) -> Made:
     return absent(f"task {response.task} has no other response") if name is None else changes.swap_words(there[name])
 
 
-def _tagged(setting: Setting, response: Response) -> Made:
-    return changes.add_tag(response.text, seed=setting.seed)
-
-
-def _in_house_style(setting: Setting, response: Response) -> Made:
-    return changes.add_tag(f"{changes.reformat(response.text)}\n\n{PADDING}", seed=setting.seed)
-
-
 def _of_everybody(name: str, description: str, apply: Apply) -> Perturbation:
     """A manipulation of all responses alike, which also comes as one of the candidate alone: ``NAME[candidate]``."""
     source, every = "the idea of the recorded attacks on TVD-MI", f"{description}; for all responses"
@@ -261,7 +250,11 @@ MANIPULATIONS = (
     _of_everybody("case-flip", "upper and lower case swapped", of_text(changes.flip_case)),
     _of_everybody("format", "the same words as Markdown bullets, bold and headings", of_text(changes.reformat)),
     _of_everybody("padding", "the same filler at the end", of_text(lambda text: f"{text}\n\n{PADDING}")),
-    _of_everybody("pattern", "the same meaningless tag at both ends", of_response(_tagged)),
+    _of_everybody(
+        "pattern",
+        "the same meaningless tag at both ends",
+        of_response(lambda s, r: changes.add_tag(r.text, seed=s.seed)),
+    ),
     Perturbation(
         *("repetition", "manipulation", "this project", "everything said twice"),
         of_text(lambda text: f"{text}\n\n{text}"),
@@ -280,7 +273,7 @@ NEAR_COPY = Perturbation(
 STYLE_OF_ALL = Perturbation(
     *("style-of-all", "manipulation", "this project"),
     "one house style for all agents: a tag, Markdown and the same closing words",
-    of_response(_in_house_style),
+    of_response(lambda s, r: changes.add_tag(f"{changes.reformat(r.text)}\n\n{PADDING}", seed=s.seed)),
     scope="everybody",
 )
 TRANSLATION = Perturbation(
@@ -378,8 +371,6 @@ def find_perturbation(name: str) -> Perturbation:
             f"Known: {', '.join(form for form in forms if '[' not in form)}; "
             f"in other forms {', '.join(form for form in forms if '[' in form)}"
         )
-    if found.name != base:
-        raise UserError(f"the plugin {base!r} must have the name of its perturbation, got {found.name!r}")
     known = {form.name: form for form in (found, *found.forms)}
     if name in known:
         return known[name]

@@ -182,18 +182,15 @@ def elongate(text: str) -> str:
     fillers, pieces, place = cycle(FILLERS), [], 0
     before: Unit | None = None
     for unit in units:
-        opens = before is None or before.heading or (not sectioned and _new_paragraph(text, before, unit))
+        opens = before is None or before.heading
+        if before is not None and not sectioned and _line_ends(text[before.end : unit.start]) >= 2:
+            opens = not all(LIST_MARK.match(text, each.start, each.end) for each in (before, unit))
         if opens and not unit.heading:
             apart = LIST_MARK.match(text, unit.start, unit.end) or FENCE.match(text, unit.start, unit.end)
             pieces += [text[place : unit.start], next(fillers), "\n" if apart else " "]
             place = unit.start
         before = unit
     return "".join([*pieces, text[place:]]) if pieces else f"{FILLERS[0]}\n\n{text}"
-
-
-def _new_paragraph(text: str, before: Unit, unit: Unit) -> bool:
-    listed = all(LIST_MARK.match(text, each.start, each.end) for each in (before, unit))
-    return not listed and sum(1 for _ in LINE_END.finditer(text, before.end, unit.start)) >= 2
 
 
 def elongate_review(text: str, *, strengths: str | None = None, weaknesses: str | None = None) -> str:

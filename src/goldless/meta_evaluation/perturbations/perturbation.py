@@ -9,10 +9,11 @@ import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal
+
+import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
@@ -147,23 +148,13 @@ def absent(message: str, kind: Literal["not_recorded", "no_synopsis"] = "not_rec
 
 # --- applying it ---------------------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True)
-class PerturbedText:
-    """A response after a perturbation."""
-
-    task: str
-    agent: str
-    perturbation: str
-    text: str | None
-    """None: missing, ``failure`` says why."""
-    unchanged: bool
-    """True if the perturbation did not change the text, ignoring white space."""
-    failure: CallFailure | None = None
-
-    @property
-    def copy(self) -> str:
-        return copy_name(self.agent, self.perturbation)
+PERTURBED = {
+    **dict.fromkeys(("perturbation", "task", "agent", "copy", "text"), pl.String),
+    "unchanged": pl.Boolean,
+    **dict.fromkeys(("failure", "message"), pl.String),
+}
+"""Columns of perturbed responses. ``copy``: the name of the agent that gives the new text, the strategy's own for a
+strategy. ``unchanged``: the text is the same, ignoring white space. A missing text has the kind of its failure."""
 
 
 def copy_name(agent: str, perturbation: str) -> str:
@@ -181,8 +172,8 @@ async def perturb(
     at_once: int = 1,
     peers: Mapping[tuple[str, str], Sequence[str]] | None = None,
     tell: Callable[[int, int], None] = lambda _done, _total: None,
-) -> list[PerturbedText]:
-    """These responses of the study after the perturbation, in their order.
+) -> pl.DataFrame:
+    """These responses of the study after the perturbation, in their order, with the columns of ``PERTURBED``.
 
     ``writer`` writes those that need a chat model, with ``at_once`` requests at a time. ``peers``: those of each task
     and agent, if known. ``tell`` is called with the number done and the total. Errors in a perturbation's code are
@@ -191,7 +182,7 @@ async def perturb(
     check_seed(seed)
     name = perturbation.name
     change = perturbation.apply(Setting(study, responses, name, seed, writer, peers or {}))
-    found: dict[int, PerturbedText] = {}
+    found: dict[int, tuple[Any, ...]] = {}
 
     async def one(place: int) -> None:
         response = responses[place]
@@ -207,13 +198,15 @@ async def perturb(
             raise UserError(f"{name} must return a text or a CallFailure for {whose}, got {made!r}")
         if isinstance(made, str) and not made.strip():
             made = absent(f"nothing is left of the text after {name}")
+        copy = response.agent if perturbation.is_strategy else copy_name(response.agent, name)
         text, failure = (made, None) if isinstance(made, str) else (None, made)
         unchanged = text is not None and text.split() == response.text.split()
-        found[place] = PerturbedText(response.task, response.agent, name, text, unchanged, failure)
+        result = text, unchanged, failure and failure.kind, failure and failure.message
+        found[place] = (name, response.task, response.agent, copy, *result)
         tell(len(found), len(responses))
 
     await side_by_side(one, range(len(responses)), at_once)
-    return [found[place] for place in range(len(responses))]
+    return pl.DataFrame([found[place] for place in range(len(responses))], PERTURBED, orient="row")
 
 
 async def perturb_all(
@@ -225,15 +218,17 @@ async def perturb_all(
     writer: Any,
     to: str,
     peers: Mapping[tuple[str, str], Sequence[str]] | None = None,
-) -> tuple[dict[str, list[PerturbedText]], tuple[Spending, ...]]:
-    """The texts of every perturbation, by name, and what they cost.
+) -> tuple[pl.DataFrame, tuple[Spending, ...]]:
+    """The texts of all perturbations, in their order, and what they cost.
 
     ``writer``: a model or its name, opened only if one is needed; ``to``: what it is to do, for a message.
     """
-    found: dict[str, list[PerturbedText]] = {}
+    found: dict[str, pl.DataFrame] = {}
     async with AsyncExitStack() as stack:
         model: OpenModel | None = None
-        if any(one.needs_writer for one in perturbations):
+        if needy := [one.name for one in perturbations if one.needs_writer]:
+            if writer is None:
+                raise UserError(f"{', '.join(needy)}: needs a chat model. Name one with --writer, or leave it out")
             journal = await stack.enter_async_context(open_journal(options.journal))
             parts = [Part("writer", writer, "chat")]
             model = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]
@@ -241,12 +236,11 @@ async def perturb_all(
         for one in sorted(perturbations, key=lambda one: one.needs_writer):
             asking: dict[str, Any] = {}
             if model is not None and one.needs_writer:
-                tell = partial(_tell, options, model, one.name)
+
+                def tell(done: int, total: int, name: str = one.name, model: OpenModel = model) -> None:
+                    options.progress(model.progress(f"perturbing: {name}", done, total))
+
                 asking = {"writer": model.chat, "at_once": model.at_once(CALLS_AT_ONCE), "tell": tell}
             given: dict[str, Any] = {"responses": responses(one), "seed": options.seed, "peers": peers}
             found[one.name] = await perturb(study, one, **given, **asking)
-        return {one.name: found[one.name] for one in perturbations}, () if model is None else (model.spending,)
-
-
-def _tell(options: Options, model: OpenModel, stage: str, done: int, total: int) -> None:
-    options.progress(model.progress(f"perturbing: {stage}", done, total))
+        return pl.concat([found[one.name] for one in perturbations]), () if model is None else (model.spending,)

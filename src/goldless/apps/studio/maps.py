@@ -201,8 +201,8 @@ def pair_control(place: RunTask, way: Row) -> dict[str, Any] | None:
         task, others = one["target_task"], [other for other in rows if other["target_task"] == one["target_task"]]
         if row.get("synopsis") is None:  # a response alone is the same whatever the task, so it is not asked again
             others = place.index.rows("logprobs", task, about=of_peer).to_dicts()
-        alone = (other for other in others if other["given"] is None and _way(other) == _way(row))
-        asked.append((task, one, next(alone, {})))
+        marginal = (other for other in others if other["given"] is None and _way(other) == _way(row))
+        asked.append((task, one, next(marginal, {})))
     terms = []
     for task, given, alone in asked:
         one, two = given.get("sum_logprob_nats"), alone.get("sum_logprob_nats")

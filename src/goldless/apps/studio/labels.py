@@ -182,7 +182,7 @@ def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preferen
         return None
 
     def soonest(one: Comparison) -> tuple[bool, float, int, bytes]:
-        """What is decided soonest comes first, equal ones at random."""
+        """Sort comparisons: the one that is decided soonest first, equal ones at random."""
         more = math.inf if one.more_tasks is None else one.more_tasks
         return one.n >= FIRST_LOOKS, more, one.n, sitting.key(*sorted((one.first, one.second)), str(one.n))
 

@@ -111,10 +111,10 @@ def main() -> None:
     seconds = clock.ended.get("training", 0.0) - clock.begun.get("training", 0.0)
     if seconds:
         examples = found.counts.examples * arguments.epochs / seconds
-        print(f"{found.steps} steps; {examples:.1f} examples/s, {found.steps / seconds:.2f} steps/s")
+        print(f"{found.training.steps} steps; {examples:.1f} examples/s, {found.training.steps / seconds:.2f} steps/s")
     if torch.cuda.is_available():
         print(f"peak memory of the card: {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
-    print(f"loss: first {found.losses[0][1]:.3f}, last {found.losses[-1][1]:.3f} nats/token; {found.counts}")
+    print(f"loss: first {found.training.losses[0][1]:.3f}, last {found.training.losses[-1][1]:.3f} nats/token; {found.counts}")
     for table in found.tables():
         print(f"\n{table.to_markdown()}")
 

@@ -47,13 +47,6 @@ async def listening_application(
             await runner.cleanup()
 
 
-@asynccontextmanager
-async def local_application(app: web.Application, *, port: int = 0) -> AsyncIterator[str]:
-    """Run an application for browsers of this machine alone during the block; yields the address of its first page."""
-    async with listening_application(app, host="127.0.0.1", port=port, ending_seconds=2.0) as url:
-        yield f"{url}/"
-
-
 async def serve_until_told(
     listening: AbstractAsyncContextManager[str],
     ready: Callable[[str], None],
@@ -86,27 +79,10 @@ def is_local(request: web.Request) -> bool:
 
     A web page whose name was made to point here must not reach it through the user's browser.
     """
-    return host_name(request.host) in LOCAL_NAMES
-
-
-def foreign_request(request: web.Request) -> str:
-    """The reason to refuse a page for this machine alone: another host name, or a page of another site that loads it.
-
-    Empty: it may be given.
-    """
-    if not is_local(request):
-        return "This page can only be called as 127.0.0.1 or localhost."
-    site, mode = (request.headers.get(f"Sec-Fetch-{name}") for name in ("Site", "Mode"))
-    if site in {"cross-site", "same-site"} and mode != "navigate":
-        return "Pages of other sites may link to this one, but not load from it."
-    return ""
-
-
-def host_name(host: str) -> str:
-    """The name in a Host header, without its port; empty if invalid."""
+    host = request.host
     if "@" in host or ("[" in host) != ("]" in host):
-        return ""  # a Host header has no user, but an address may have one: evil.com@127.0.0.1
+        return False  # a Host header has no user, but an address may have one: evil.com@127.0.0.1
     try:
-        return (URL.build(scheme="http", authority=host).host or "").lower()
+        return (URL.build(scheme="http", authority=host).host or "").lower() in LOCAL_NAMES
     except ValueError:
-        return ""
+        return False

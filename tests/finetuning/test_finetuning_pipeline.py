@@ -18,6 +18,7 @@ from goldless.apps.finetune.pipeline import finetune_study
 from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
+from goldless.reports.document import write
 from goldless.runs.options import Options
 from goldless.studies import read_study, study_from_frame
 
@@ -129,9 +130,11 @@ def test_the_numbers_are_those_of_peft_over_each_sequence_alone(tuned, base: Pat
 
 def test_the_result_is_on_disk_as_it_was_returned_and_checkpoints_are_gone(tuned):
     found, options, _ = tuned
-    assert json.loads((options.folder / "finetune.json").read_text(encoding="utf-8")) == json.loads(
-        json.dumps(found.as_json())
-    )
+    written = json.loads((options.folder / "finetune.json").read_text(encoding="utf-8"))
+    assert written == write(found)
+    assert written["losses"][0] == {"step": 1, "nats_per_token": found.training.losses[0][1]}
+    assert {"signature", "steps", "plan", "counts"} <= written.keys()
+    assert not {"adapter", "spending", "resumed_at", "training"} & written.keys()
     assert not (options.folder / "checkpoints").exists()
     record = json.loads((options.folder / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
     assert record["base"]["revision"] == found.plan.base.revision
@@ -142,7 +145,7 @@ def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypa
     found, options, _ = tuned
     monkeypatch.setattr(training_module, "train_adapter", lambda *_, **__: pytest.fail("trained again"))
     again = tune(toy_study(), options)
-    assert again.as_json() == found.as_json()
+    assert write(again) == write(found)
     assert [row.calls for row in again.spending] == [0, 0]
 
 
@@ -227,8 +230,8 @@ def test_a_killed_run_goes_on_from_its_checkpoint_and_comes_to_what_a_run_in_one
     with pytest.raises(KilledError):
         tune(toy_study(), asked, journal=options.folder.parent / "j.db", progress=kill)
     again = tune(toy_study(), replace(asked, base=f"{asked.base}?sharing=packed"))
-    assert again.resumed_at == 4
-    assert again.losses == found.losses
+    assert again.training.resumed_at == 4
+    assert again.training.losses == found.training.losses
     assert again.scorer.settings["sharing"] == "packed prefix tree"
     assert not (tmp_path / "out" / "checkpoints").exists()
 

@@ -12,7 +12,7 @@ import pytest
 import typer.main
 import yaml
 
-from goldless.apps.fleet.place import parse_place
+from goldless.apps.fleet.cluster import parse_place
 from goldless.cli.main import app
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from goldless.apps.fleet.cluster import connect, room
-from goldless.apps.fleet.place import RayPlace, parse_place
+from goldless.apps.fleet.cluster import RayPlace, connect, parse_place, room
 from goldless.errors import PrerequisiteError, UserError
 
 

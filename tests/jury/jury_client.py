@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 
+import anyio
 import openai
 from jury_models import juror, prefers
 from yarl import URL
 
 from goldless.apps.jury.panel import Jury
-from goldless.apps.jury.server import Limits, listening
+from goldless.apps.jury.server import Limits, listening, serve
 
 ANSWERS = ["a text about zarn", "a text about bluk"]
 CASE = {"question": "What is it about?", "answers": ANSWERS}
@@ -47,6 +49,21 @@ async def serving(*jurors, tokens=None, sent="any", **limits):
         openai.AsyncOpenAI(base_url=url, api_key=sent, max_retries=0) as client,
     ):
         yield client, url
+
+
+@asynccontextmanager
+async def until_told(*jurors, **options):
+    """A server that runs until this process gets a signal; its address."""
+    addresses, running = [], anyio.Event()
+
+    def ready(url):
+        addresses.append(url)
+        running.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(serve, Jury(jurors or [juror(ZARN)]), port=0, ready=ready, **options))
+        await running.wait()
+        yield addresses[0]
 
 
 async def ask(client, content, **options):

@@ -14,11 +14,11 @@ import aiohttp
 import anyio
 import openai
 import pytest
-from jury_client import CASE, ZARN, ask, half_sent, serving, user
+from jury_client import CASE, ZARN, ask, half_sent, serving, until_told, user
 from jury_models import juror
 
 from goldless.apps.jury.panel import Jury
-from goldless.apps.jury.server import Limits, Tokens, listening, serve, tls_context
+from goldless.apps.jury.server import Limits, Tokens, listening, tls_context
 from goldless.errors import PrerequisiteError, UserError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -83,26 +83,15 @@ def test_tokens_come_from_the_environment_and_any_of_several_opens(monkeypatch):
 
 
 async def test_tokens_are_replaced_on_sighup_and_stay_if_the_file_is_gone(token_file):
-    addresses, running = [], anyio.Event()
+    async with until_told(tokens=Tokens(file=token_file)) as url, aiohttp.ClientSession() as session:
 
-    def ready(url):
-        addresses.append(url)
-        running.set()
+        async def status(token):
+            return (await session.get(f"{url}/models", headers={"Authorization": f"Bearer {token}"})).status
 
-    async def status(token):
-        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
-            return (await session.get(f"{addresses[0]}/models")).status
+        async def hang_up():
+            os.kill(os.getpid(), signal.SIGHUP)
+            await anyio.sleep(0.1)
 
-    async def hang_up():
-        os.kill(os.getpid(), signal.SIGHUP)
-        await anyio.sleep(0.1)
-
-    async def run():
-        await serve(Jury([juror(ZARN)]), port=0, tokens=Tokens(file=token_file), ready=ready)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
-        await running.wait()
         seen = [await status("s3cret"), await status("fresh")]
         token_file.write_text("fresh\n")
         await hang_up()

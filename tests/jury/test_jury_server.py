@@ -11,7 +11,7 @@ import aiohttp
 import anyio
 import openai
 import pytest
-from jury_client import CASE, ZARN, ask, half_sent, serving, user
+from jury_client import CASE, ZARN, ask, half_sent, serving, until_told, user
 from jury_models import DOWN, Held, always, juror, prefers
 
 from goldless.apps.jury.panel import Jury
@@ -211,31 +211,24 @@ async def test_a_request_of_another_kind_gets_a_json_error(method, path, headers
 
 
 async def test_while_it_stops_the_jury_finishes_what_runs_and_refuses_what_waits_and_what_is_new():
-    model, found, addresses = Held(ZARN), {}, []
-    running = anyio.Event()
+    model, found = Held(ZARN), {}
+    async with (
+        until_told(juror(model), limits=Limits(at_once=1)) as url,
+        aiohttp.ClientSession() as session,
+        anyio.create_task_group() as tasks,
+    ):
 
-    def ready(url):
-        addresses.append(url)
-        running.set()
+        async def call(name):
+            body = {"model": "any", "messages": user(json.dumps(CASE))}
+            found[name] = (await session.post(f"{url}/chat/completions", json=body)).status
 
-    async def call(name, session):
-        body = {"model": "any", "messages": user(json.dumps(CASE))}
-        reply = await session.post(f"{addresses[0]}/chat/completions", json=body)
-        found[name] = reply.status
-
-    async def run():
-        await serve(Jury([juror(model)]), port=0, limits=Limits(at_once=1), ready=ready)
-
-    async with aiohttp.ClientSession() as session, anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
-        await running.wait()
-        tasks.start_soon(call, "runs", session)
+        tasks.start_soon(call, "runs")
         await model.asked.wait()
-        tasks.start_soon(call, "waits", session)
+        tasks.start_soon(call, "waits")
         await anyio.sleep(0.1)
         os.kill(os.getpid(), signal.SIGTERM)
         await anyio.sleep(0.1)
-        await call("new", session)
-        found["health"] = (await session.get(f"{addresses[0].removesuffix('/v1')}/healthz")).status
+        await call("new")
+        found["health"] = (await session.get(f"{url.removesuffix('/v1')}/healthz")).status
         model.let_go.set()
     assert found == {"runs": 200, "waits": 503, "new": 503, "health": 503}

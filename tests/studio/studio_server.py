@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
@@ -12,8 +12,11 @@ import anyio
 import pytest
 from yarl import URL
 
+from goldless.apps.studio.maps import ShownMap
 from goldless.apps.studio.server import listening
-from goldless.apps.studio.site import Site
+from goldless.apps.studio.site import Site, Studio
+from goldless.metrics.information_map import make_information_map
+from goldless.sentences import split_sentences
 
 
 @contextmanager
@@ -68,6 +71,60 @@ async def asking(site: Site) -> AsyncIterator[Client]:
     jar = aiohttp.CookieJar(unsafe=True)  # one that keeps cookies of addresses without a name
     async with listening(site) as url, aiohttp.ClientSession(cookie_jar=jar) as session:
         yield Client(session, url, site)
+
+
+class Visit:
+    """A page in a browser, and everything it said and asked for."""
+
+    def __init__(self, page, url: str, site: Site | None = None) -> None:
+        self.page, self.url, self.site = page, url, site
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text} {message.location}"))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("dialog", lambda dialog: self.said.append("dialog") or dialog.dismiss())
+        page.on("request", lambda request: self.asked.append(request.url))
+
+    def open(self, path: str = ""):
+        self.page.goto(self.url + path)
+        return self.page
+
+
+@contextmanager
+def visiting(browser, site: Site) -> Iterator[Visit]:
+    """A visit to a site that is served, let in by the token of a studio; it says nothing and asks nobody else."""
+    with served(site) as url:
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        visit = Visit(context.new_page(), url, site)
+        if isinstance(site, Studio):
+            visit.open(f"?token={site.access.token}").wait_for_url(url)
+        yield visit
+        context.close()
+        assert visit.said == []
+        assert all(address.startswith(url) for address in visit.asked)
+
+
+def axe_faults(page, **options) -> list[tuple[str, str]]:
+    """What axe finds on a page, which must not stick out of its window."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), page.url
+    found = axe.run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
+    return [(fault["id"], fault["nodes"][0]["html"]) for fault in found]
+
+
+def known_map(candidate: str, peer: str, pieces: Sequence[str], **nats: Sequence[float]) -> ShownMap:
+    """A map of two texts with these log-probabilities."""
+    made = make_information_map(
+        task="t",
+        agent="a",
+        peer="b",
+        agent_text=candidate,
+        agent_sentences=split_sentences(candidate),
+        peer_sentences=split_sentences(peer),
+        pieces=pieces,
+        **{f"{name}_nats": values for name, values in nats.items()},
+    )
+    return ShownMap(made)
 
 
 def tab_to(page, matches: str) -> None:

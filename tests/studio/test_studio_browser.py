@@ -7,12 +7,9 @@ import threading
 
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
-from studio_server import served, tab_to
+from studio_server import axe_faults, known_map, tab_to, visiting
 
-from goldless.apps.studio.maps import ShownMap
 from goldless.apps.studio.site import Studio
-from goldless.metrics.information_map import make_information_map
-from goldless.sentences import split_sentences
 
 pytestmark = pytest.mark.slow
 
@@ -33,51 +30,24 @@ PATIENCE = 120_000
 """Milliseconds that a child process may take to start on a busy machine."""
 
 
-class Visit:
-    """A page of the studio, let in by its token, and what it said."""
-
-    def __init__(self, page, url: str, token: str) -> None:
-        self.page, self.url = page, url
-        self.said: list[str] = []
-        page.set_default_timeout(PATIENCE)
-        page.on("console", lambda message: self.said.append(f"{message.text} {message.location}"))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.goto(f"{url}?token={token}")
-        page.wait_for_url(url)
-
-    def open(self, path: str):
-        self.page.goto(self.url + path)
-        return self.page
-
-
 @pytest.fixture
 def visit(browser, tmp_path):
-    studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    with served(studio) as url:
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
-        visit = Visit(context.new_page(), url, studio.access.token)
+    with visiting(browser, Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as visit:
+        visit.page.set_default_timeout(PATIENCE)
         yield visit
-        context.close()
-    assert visit.said == []
 
 
 @pytest.fixture
 def faults(pictures):
     """Keeps a picture of a page and returns what is wrong with it, in light and dark and on a phone."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
 
     def look(page, name: str) -> list[tuple[str, str]]:
         found = []
-        for scheme, width in (("light", 1280), ("dark", 360)):
+        for scheme, width in (("dark", 360), ("light", 1280)):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
             pictures(page, f"studio-{name}-{scheme}-{width}")
-            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
-            rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
-            violations = axe.run(page, options={"resultTypes": ["violations"], **rules}).response["violations"]
-            found += [(one["id"], one["nodes"][0]["html"]) for one in violations]
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size({"width": 1280, "height": 900})
+            found += axe_faults(page, **({"runOnly": ["color-contrast"]} if scheme == "dark" else {}))
         return found
 
     return look
@@ -104,20 +74,9 @@ def paste_two_texts_and_light_up_a_sentence(visit, faults) -> None:
 
 def test_two_pasted_texts_become_a_map_whose_sentences_light_up(visit, faults, monkeypatch):
     """Leaving out the first sentence costs the other text's only one 2 nats, leaving out the second none."""
-    made = make_information_map(
-        task="pasted",
-        agent="first",
-        peer="second",
-        agent_text=FIRST,
-        agent_sentences=split_sentences(FIRST),
-        peer_sentences=split_sentences(SECOND),
-        pieces=(SECOND,),
-        conditional_nats=(-1.0,),
-        marginal_nats=(-4.0,),
-        without_nats=[(-3.0,), (-1.0,)],
-    )
+    made = known_map(FIRST, SECOND, (SECOND,), conditional=(-1.0,), marginal=(-4.0,), without=[(-3.0,), (-1.0,)])
     monkeypatch.setattr("goldless.apps.studio.maps.find_embedded", lambda: "here")
-    monkeypatch.setattr("goldless.apps.studio.maps.map_of_texts", lambda *_: ShownMap(made))
+    monkeypatch.setattr("goldless.apps.studio.maps.map_of_texts", lambda *_: made)
     paste_two_texts_and_light_up_a_sentence(visit, faults)
 
 

@@ -6,14 +6,11 @@ import json
 import shutil
 
 import pytest
-from studio_server import served
+from studio_server import Visit, axe_faults, known_map, visiting
 from viewer_runs import HOSTILE, chat, scored_run, word_scorer
 
 from goldless.apps.studio.bundle import write_bundle
-from goldless.apps.studio.maps import ShownMap
 from goldless.apps.studio.site import Site
-from goldless.metrics.information_map import make_information_map
-from goldless.sentences import split_sentences
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},
@@ -36,32 +33,10 @@ def shelf(tmp_path_factory):
     return root
 
 
-class Watched:
-    """A page, and everything it said and asked for."""
-
-    def __init__(self, page, url: str) -> None:
-        self.page, self.url = page, url
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("dialog", lambda dialog: self.said.append("dialog") or dialog.dismiss())
-        page.on("request", lambda request: self.asked.append(request.url))
-
-    def open(self, path: str = ""):
-        self.page.goto(self.url + path)
-        return self.page
-
-
 @pytest.fixture
 def view(browser, shelf):
-    with served(Site(shelf / "runs", journal=shelf / "j.sqlite")) as url:
-        context = browser.new_context(viewport={"width": 1280, "height": 900})
-        watched = Watched(context.new_page(), url)
-        yield watched
-        context.close()
-        assert watched.said == []
-        assert all(address.startswith(url) for address in watched.asked)
+    with visiting(browser, Site(shelf / "runs", journal=shelf / "j.sqlite")) as visit:
+        yield visit
 
 
 def names(page) -> list[str]:
@@ -158,22 +133,10 @@ def test_keys_lead_from_the_list_to_a_text_and_show_what_they_do(view):
 
 def test_a_sentence_of_a_map_lights_up_those_that_lose_without_it(view, monkeypatch):
     """Leaving out the first of two sentences costs the peer's second 2 nats and its first 0.1; the other costs 1."""
-    texts = {"candidate": "One. Two.", "peer": "Un. Deux."}
-    gone = [(-1.1, -3.0), (-2.0, -1.0)]
-    made = make_information_map(
-        task="t1",
-        agent="ann",
-        peer="bob",
-        agent_text=texts["candidate"],
-        agent_sentences=split_sentences(texts["candidate"]),
-        peer_sentences=split_sentences(texts["peer"]),
-        pieces=("Un.", " Deux."),
-        conditional_nats=(-1.0, -1.0),
-        marginal_nats=(-4.0, -4.0),
-        without_nats=gone,
-    )
+    nats = {"conditional": (-1.0, -1.0), "marginal": (-4.0, -4.0), "without": [(-1.1, -3.0), (-2.0, -1.0)]}
+    made = known_map("One. Two.", "Un. Deux.", ("Un.", " Deux."), **nats)
     monkeypatch.setattr("goldless.apps.studio.maps.offers_whole_map", lambda _: True)
-    monkeypatch.setattr("goldless.apps.studio.maps.whole_map", lambda *_: ShownMap(made))
+    monkeypatch.setattr("goldless.apps.studio.maps.whole_map", lambda *_: made)
     page = view.open("runs/words/tasks/0/pairs/0/1")
     page.get_by_role("link", name="Compute now").click()
     lit = page.locator("li.lit .label")
@@ -238,27 +201,26 @@ PAGES = {
 }
 
 
-def faults(view, path: str, scheme: str, **options) -> list[tuple[str, str, str]]:
-    """What axe finds on a page with everything unfolded."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    view.page.emulate_media(color_scheme=scheme)
+def unfolded(view, path: str):
     page = view.open(path)
     page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    found = axe.run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
     view.said[:] = [line for line in view.said if "404" not in line]  # one of the pages is that of a run that is none
-    return [(path, fault["id"], fault["nodes"][0]["html"]) for fault in found]
+    return page
+
+
+def faults(view, path: str, scheme: str, **options) -> list[tuple[str, str]]:
+    view.page.emulate_media(color_scheme=scheme)
+    return axe_faults(unfolded(view, path), **options)
 
 
 def test_nothing_sticks_out_of_any_page(view, pictures):
     for name, path in PAGES.items():
-        page = view.open(path)
-        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        page = unfolded(view, path)
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 900})
             pictures(page, f"viewer-{name}-light-{width}")
             inside = page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
             assert inside, (name, width)
-    view.said[:] = [line for line in view.said if "404" not in line]  # one of the pages is that of a run that is none
 
 
 @pytest.mark.parametrize(
@@ -282,7 +244,7 @@ def test_colours_have_enough_contrast_in_the_dark(view):
 def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_path):
     site = write_bundle(Site(shelf / "runs", journal=shelf / "j.sqlite"), tmp_path / "site", maps=True)
     context = browser.new_context(offline=True)
-    watched = Watched(context.new_page(), site.folder.resolve().as_uri() + "/")
+    watched = Visit(context.new_page(), site.folder.resolve().as_uri() + "/")
     page = watched.open("index.html")
     page.get_by_role("link", name="words", exact=True).click()
     # waits for the style sheet, and fails where it never comes

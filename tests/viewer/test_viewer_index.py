@@ -10,6 +10,7 @@ from goldless.apps.studio.run_pages import read_query, run_page
 from goldless.apps.studio.site import Site, find_runs
 from goldless.apps.studio.task_index import TaskQuery, kept_index
 from goldless.errors import UserError
+from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
 
 SCORES = [
@@ -78,6 +79,18 @@ def test_tasks_are_sorted_filtered_and_searched(index, query, expected):
     assert [row["task"] for row in index.page(TaskQuery(metric="m", **query)).rows] == expected.split()
 
 
+def test_failures_are_counted_over_all_parts_of_a_table(index):
+    whole = index.run.path / "logprobs.parquet"
+    (whole.parent / "logprobs").mkdir()
+    for number, part in enumerate(pl.read_parquet(whole).iter_slices(2)):
+        part.write_parquet(whole.parent / "logprobs" / f"part-{number:05}.parquet")
+    whole.unlink()
+    (whole.parent / "verdicts").mkdir()  # a folder of parts that is empty is a table without rows
+    counted = kept_index(RunFolder(whole.parent)).failures.group_by("kind").agg(pl.len()).sort("kind")
+    assert counted.rows() == [("refused", 2), ("timeout", 1)]
+    assert "Example: refused among log-probabilities" in write_report(whole.parent).read_text(encoding="utf-8")
+
+
 def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
     """ann won 1 and 0.5 of two that could be read, so 0.75; bob 0 and 0.5; one of the three was unparsable."""
     rows = [
@@ -131,7 +144,7 @@ def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_pat
         ({"high": "nan"}, "the high score limit must be a number"),
         ({"agent": "zed"}, "no agent 'zed' in this run"),
         ({"metric": "zed"}, "no scores of 'zed' in this run. It has: m, other"),
-        ({"failure": "zed"}, "failure must be any, none or one of refused, timeout"),
+        ({"failure": "zed"}, "failure must be one of any, none, refused, timeout"),
     ],
 )
 def test_an_address_that_means_nothing_is_told_what_is_allowed(index, given, said):

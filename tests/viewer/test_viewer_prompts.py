@@ -10,7 +10,7 @@ import polars as pl
 from viewer_runs import chat, scored_run, word_scorer
 
 import goldless
-from goldless.apps.studio.evidence import Prompt, ResponseEvidence
+from goldless.apps.studio.evidence import Prompt, response_evidence
 from goldless.apps.studio.site import Site
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
@@ -31,9 +31,9 @@ def study(prompt: str | None = None):
     return study_from_frame(pl.DataFrame(rows), tasks=tasks, name="toy")
 
 
-def subject(folder, journal, number: int = 0, agent: str = "ann") -> ResponseEvidence:
+def evidence(folder, journal, number: int = 0, agent: str = "ann") -> dict:
     site = Site(folder, journal=journal)
-    return ResponseEvidence(site, site.task(folder.name, number), agent)
+    return response_evidence(site, site.task(folder.name, number), agent, {})
 
 
 def everything(folder, journal, read) -> list:
@@ -41,9 +41,13 @@ def everything(folder, journal, read) -> list:
     found = {}
     for number in range(len(TEXTS)):
         for agent in ("ann", "bob", "cy"):
-            for row in read(subject(folder, journal, number, agent)):
+            for row in read(evidence(folder, journal, number, agent)):
                 found[number, str({key: value for key, value in row.row.items() if key != "logprobs_nats"})] = row
     return list(found.values())
+
+
+def logprobs(found) -> list:
+    return found["logprobs"].rows
 
 
 def contents(asked: Prompt) -> tuple[tuple[str, str], ...]:
@@ -54,7 +58,7 @@ def test_the_prompt_of_every_log_probability_is_what_the_scorer_was_asked(tmp_pa
     scorer = scored_run(
         tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw", template=["general", "plain"]
     )
-    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: s.logprobs().rows)
+    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", logprobs)
     assert len(rows) == 2 * 2 * 9
     shown = {("\n\n".join(m.content for m in row.asked.messages), row.asked.target) for row in rows}
     called = {(call.context, call.target) for call in scorer.calls}
@@ -75,17 +79,12 @@ def test_a_synopsis_and_a_rewrite_stand_in_the_prompt_as_they_were_asked(tmp_pat
         journal=tmp_path / "j.sqlite",
     )
     save_run(found, tmp_path / "run")
-    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: s.logprobs().rows)
+    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", logprobs)
     shown = {("\n\n".join(m.content for m in row.asked.messages), row.asked.target) for row in rows}
     assert shown <= {(call.context, call.target) for call in scorer.calls}
     assert all("Gist t" in context for context, _ in shown)
     assert {target for _, target in shown} == {"The point is zarn.", "Another point."}
-    rewrites = [
-        row
-        for t in (0, 1)
-        for a in TEXTS["t1"]
-        for row in subject(tmp_path / "run", tmp_path / "j.sqlite", t, a).rewrites()
-    ]
+    rewrites = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda found: found["rewrites"])
     assert {contents(row.asked) for row in rewrites} == {
         tuple((m.role, m.content) for m in call.messages) for call in rewriter.calls
     }
@@ -105,15 +104,15 @@ def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_
             journal=tmp_path / "j.sqlite",
         )
         save_run(found, tmp_path / prompt)
-        rows = everything(tmp_path / prompt, tmp_path / "j.sqlite", lambda s: s.verdicts().rows)
+        rows = everything(tmp_path / prompt, tmp_path / "j.sqlite", lambda found: found["verdicts"].rows)
         called = {tuple((m.role, m.content) for m in call.messages) for call in critic.calls}
         assert {contents(row.asked) for row in rows} == called
         assert all(row.asked.messages and not row.asked.note for row in rows)
         assert {row.asked.turns[0].reply for row in rows} == {reply}
 
 
-def judged(about):
-    found = about.judgements({})
+def judged(found):
+    found = found["judgements"]
     return [*(row for _, rows in found["pairs"].rows for row in rows), *found["ratings"]]
 
 
@@ -146,11 +145,11 @@ def test_a_prompt_of_other_texts_or_of_another_version_is_not_shown_as_what_was_
     scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
     board, texts = tmp_path / "run" / "leaderboard.json", tmp_path / "run" / "responses.parquet"
     board.write_text(board.read_text().replace(f"goldless:{goldless.__version__}", "goldless:0.0.9"))
-    (first, *_) = subject(tmp_path / "run", tmp_path / "j.sqlite").logprobs().rows
+    (first, *_) = logprobs(evidence(tmp_path / "run", tmp_path / "j.sqlite"))
     assert first.asked.note.startswith("in the wording of this version of goldless")
     assert first.asked.note.endswith("the run was made with 0.0.9")
     pl.read_parquet(texts).with_columns(pl.col("text") + " changed").write_parquet(texts)
-    (first, *_) = subject(tmp_path / "run", tmp_path / "j.sqlite").logprobs().rows
+    (first, *_) = logprobs(evidence(tmp_path / "run", tmp_path / "j.sqlite"))
     assert first.asked.note == "the texts in the folder are not the ones that were scored"
 
 
@@ -159,14 +158,14 @@ def test_a_reply_that_is_not_as_it_was_stored_is_not_shown(tmp_path):
     with closing(sqlite3.connect(tmp_path / "j.sqlite")) as journal:
         journal.execute("""update calls set reply = replace(reply, '"one"', '"two"')""")
         journal.commit()
-    rows = list(judged(subject(tmp_path / "run", tmp_path / "j.sqlite")))
+    rows = judged(evidence(tmp_path / "run", tmp_path / "j.sqlite"))
     assert rows
     assert all(turn.reply is None for row in rows for turn in row.asked.turns)
 
 
 def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journal_holds_the_question(tmp_path):
     assert all(row.asked.messages and not row.asked.note for row in reviewed(tmp_path, chat("one")))
-    for row in judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite")):
+    for row in judged(evidence(tmp_path / "run", tmp_path / "nowhere.sqlite")):
         assert "does not have the call" in row.asked.note
         assert row.asked.turns == ()
     assert not (tmp_path / "nowhere.sqlite").exists()
@@ -176,6 +175,8 @@ def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journ
         study("What"), metrics="gem", scorer=word_scorer(), rewriter=rewriter, resamples=200, journal=journal
     )
     save_run(found, tmp_path / "rewritten")
-    assert all(row.asked.messages and not row.asked.note for row in subject(tmp_path / "rewritten", journal).rewrites())
-    for row in subject(tmp_path / "rewritten", tmp_path / "nowhere.sqlite").rewrites():
+    assert all(
+        row.asked.messages and not row.asked.note for row in evidence(tmp_path / "rewritten", journal)["rewrites"]
+    )
+    for row in evidence(tmp_path / "rewritten", tmp_path / "nowhere.sqlite")["rewrites"]:
         assert "does not have the call" in row.asked.note

@@ -6,19 +6,15 @@ import json
 import re
 
 import anyio
-import polars as pl
 import pytest
 from studio_server import asking
 from viewer_runs import HOSTILE, chat, scored_run, word_scorer, written_run
 from yarl import URL
 
-import goldless
 from goldless.apps.studio.server import listening
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import CallFailure
-from goldless.runs.store import save_run
-from goldless.studies import study_from_frame
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -106,17 +102,14 @@ async def test_another_name_in_the_host_header_is_refused(viewer, host):
     assert "zarn" not in page
 
 
-async def test_its_own_names_are_answered(viewer):
+async def test_its_own_names_are_answered_and_nothing_but_reading(viewer):
     assert URL(viewer.url).host == "127.0.0.1"
     port = URL(viewer.url).port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", "LOCALHOST"):
         await viewer.ask("", Host=host)
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-async def test_nothing_but_reading_is_answered(viewer, method):
-    _, headers = await viewer.ask("runs/words", method=method, status=405)
-    assert headers["Allow"] == "GET, HEAD"
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        _, headers = await viewer.ask("runs/words", method=method, status=405)
+        assert headers["Allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize("path", ["", "runs/words/tasks/0", "static/viewer.js", "nothing", "runs/words/progress"])
@@ -151,17 +144,15 @@ async def test_no_address_leads_out_of_the_runs_folder(viewer, runs, path):
     assert "secret" not in page.replace("/secret", "")
 
 
-async def test_a_report_that_links_out_of_its_folder_is_not_served(viewer, runs):
+async def test_a_report_is_served_in_a_box_of_its_own_and_never_from_outside_its_folder(viewer, runs):
+    report = runs / "words" / "report.html"
+    report.unlink(missing_ok=True)
+    await viewer.get("runs/words/report", status=404)
     (runs.parent / "secret.html").write_text("secret")
-    (runs / "words" / "report.html").unlink(missing_ok=True)
+    report.symlink_to(runs.parent / "secret.html")
     await viewer.get("runs/words/report", status=404)
-    (runs / "words" / "report.html").symlink_to(runs.parent / "secret.html")
-    await viewer.get("runs/words/report", status=404)
-
-
-async def test_a_report_is_served_in_a_box_of_its_own(viewer, runs):
-    (runs / "words" / "report.html").unlink(missing_ok=True)
-    (runs / "words" / "report.html").write_text("<!doctype html><title>r</title><script>1</script>")
+    report.unlink()
+    report.write_text("<!doctype html><title>r</title><script>1</script>")
     _, headers = await viewer.ask("runs/words/report")
     policy = headers["Content-Security-Policy"]
     assert policy.startswith("sandbox allow-scripts")
@@ -191,44 +182,22 @@ async def test_nothing_is_written_into_a_run_folder(viewer, runs):
 # --- hostile texts ---------------------------------------------------------------------------------------------------
 
 
-def hostile_run(folder, journal):
-    rows = [{"task": t, "agent": a, "text": x} for t in ("<t&1>", "t2") for a, x in HOSTILE.items()]
-    tasks = pl.DataFrame([{"task": t, "prompt": f"{HOSTILE['script']} \x00 {HOSTILE['rtl']}"} for t in ("<t&1>", "t2")])
-    study = study_from_frame(pl.DataFrame(rows), tasks=tasks, name="<b>hostile</b>")
-    found = goldless.evaluate(
-        study,
-        metrics=["gem-raw", "tvd-mi"],
-        scorer=word_scorer(),
-        critic=chat("Yes <i>"),
-        verdicts="labels",
-        shuffles=1,
-        resamples=200,
-        journal=journal,
-    )
-    save_run(found, folder)
-
-
 async def test_hostile_texts_are_shown_and_never_become_markup(tmp_path):
     name = "a b#c?d&'\"<i>%2e"
-    hostile_run(tmp_path / "runs" / name, tmp_path / "j.sqlite")
+    critic = {"metrics": ["gem-raw", "tvd-mi"], "critic": chat("Yes <i>"), "verdicts": "labels", "shuffles": 1}
+    hostile = dict.fromkeys(("<t&1>", f"{HOSTILE['script']} {HOSTILE['rtl']}"), HOSTILE)
+    scored_run(tmp_path / "runs" / name, hostile, tmp_path / "j.sqlite", **critic)
     async with asking(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as viewer:
         listed, _ = await viewer.ask()
         base = re.search(r'href="/(runs/[^"]+)"', listed)[1]
-        for path in ("", "/tasks", "/tasks/0", "/tasks/0/agents/0", "/tasks/0/agents/4", "/tasks/0/pairs/0/1"):
+        for path in ("", "/tasks", "/tasks/1", "/tasks/0/agents/0", "/tasks/1/agents/4", "/tasks/0/pairs/0/1"):
             page, _ = await viewer.ask(base + path)
-            assert "<script>document" not in page
-            assert 'onerror="' not in page
-            assert "</textarea>" not in page
-            assert "<i>" not in page
-            assert "<b>" not in page
-            assert "\x00" not in page
-            assert "\u202e" not in page
+            for markup in ("<script>document", 'onerror="', "</textarea>", "<i>", "<b>", "\x00", "\u202e"):
+                assert markup not in page
             assert not re.search(r"<[^>]*\sstyle=", page)
         page, _ = await viewer.ask(f"{base}/tasks/0")
-        assert "&lt;script&gt;document.title=" in page
-        assert "before␀after␛[31mred" in page
-        assert "⟦U+202E⟧gnp.exe" in page
-        assert "{{ 7*7 }} {% raw %}" in page
+        for said in ("&lt;script&gt;document.title=", "before␀after␛[31mred", "⟦U+202E⟧gnp.exe", "{{ 7*7 }} {% raw %}"):
+            assert said in page
         assert "The first 20,000 of 30,000 characters." in page
         whole, _ = await viewer.ask(f"{base}/tasks/0?whole=1")
         assert HOSTILE["line"] in whole

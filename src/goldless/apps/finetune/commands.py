@@ -43,10 +43,10 @@ def _tell(found: Finetuned, output: Output, *, own: Finetuning) -> None:
     counts = found.counts
     say(
         f"trained on {counts.tasks_trained} tasks ({counts.examples} examples, {counts.tokens:,} tokens predicted) in "
-        f"{found.steps} steps; {counts.tasks_held_out} held out"
+        f"{found.training.steps} steps; {counts.tasks_held_out} held out"
     )
-    if found.resumed_at:
-        say(f"resumed from the checkpoint at step {found.resumed_at}")
+    if found.training.resumed_at:
+        say(f"resumed from the checkpoint at step {found.training.resumed_at}")
     for warning in counts.warnings:
         say(warning, style="yellow")
     if missing := sum(row.missing for row in found.held_out if row.term != "difference"):

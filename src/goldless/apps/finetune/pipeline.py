@@ -51,6 +51,7 @@ from goldless.models.local_weights.specification import (
     HfSpecification,
     parse_specification,
 )
+from goldless.reports.document import read, write
 from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task_marks
 from goldless.runs.option_forms import check_each
 from goldless.runs.options import Options
@@ -110,13 +111,13 @@ async def finetune_study(study: Study, own: Finetuning, options: Options) -> Fin
         specification=f"hf:{replace(specification, adapter=str(own.folder))}",
         held_out_tasks=tuple(each.task.task for each in material.held_out),
         counts=Counts.of(material, examples),
-        **training.model_dump(),
+        training=training,
         held_out=compare_held_out(before, after, **draws),
         level=options.level,
         canaries=Canaries(base_report, report, refused),
         spending=tuple(spending),
     )
-    text = json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+    text = json.dumps(write(found), ensure_ascii=False, indent=2, allow_nan=False)
     write_text(own.folder / RESULT_FILE, text + "\n")
     shutil.rmtree(own.folder / CHECKPOINTS, ignore_errors=True)
     return found
@@ -199,7 +200,7 @@ def _finished(folder: Path) -> Training | None:
     if not (folder / ADAPTER / ADAPTER_CONFIG).is_file():
         return None
     try:
-        return Training.model_validate_json((folder / TRAINING_FILE).read_bytes())
+        return read(Training, json.loads((folder / TRAINING_FILE).read_bytes()))
     except (OSError, ValueError):
         return None
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict
-from pydantic_core import to_jsonable_python
 
 from goldless.apps.finetune.material import ExampleSet, TaskTexts, TrainingMaterial
 from goldless.apps.finetune.options import Recipe
 from goldless.evidence import LOGPROBS, empty
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
+from goldless.reports.document import HERE_ONLY, INLINE
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
 from goldless.runs.opening import Spending
@@ -52,15 +51,14 @@ class TrainingPlan:
     """Hash of the held-out tasks and their texts."""
 
 
-class Training(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Training:
     """The result of a training."""
-
-    model_config = ConfigDict(frozen=True)
 
     steps: int
     losses: tuple[tuple[int, float], ...]
     """Each step, and its mean of -log p per predicted token, in nats."""
-    resumed_at: int = 0
+    resumed_at: int = field(default=0, metadata=HERE_ONLY)
     """The step of the checkpoint it was resumed from; 0: it started from scratch."""
 
 
@@ -138,26 +136,22 @@ def compare_held_out(
         alone = marginal.select("task", "target", alone_before="before", alone_after="after")
         paired = conditional.join(alone, on=["task", "target"], how="left", maintain_order="left")
         added = paired.with_columns(pl.col(name) - pl.col(f"alone_{name}") for name in ("before", "after"))
-        rows += [
-            _row(metric, "conditional", conditional, intervals),
-            _row(metric, "marginal", marginal, intervals),
-            _row(metric, "difference", added, intervals),
-        ]
+        terms: dict[Term, pl.DataFrame] = {"conditional": conditional, "marginal": marginal, "difference": added}
+        for term, wanted in terms.items():
+            used = wanted.drop_nulls(("before", "after"))
+            rows.append(
+                HeldOutRow(
+                    metric=metric,
+                    term=term,
+                    tasks=used["task"].n_unique(),
+                    asked=len(wanted),
+                    missing=len(wanted) - len(used),
+                    tokens=int(used["tokens"].sum()),
+                    per_token=None if term == "difference" else _change(used, used["tokens"], intervals),
+                    per_response=_change(used, pl.repeat(1, len(used), eager=True), intervals),
+                )
+            )
     return tuple(rows)
-
-
-def _row(metric: Literal["gem", "gem-s"], term: Term, asked: pl.DataFrame, intervals: Mapping[str, Any]) -> HeldOutRow:
-    used = asked.filter(pl.all_horizontal(pl.col("before", "after").is_not_null()))
-    return HeldOutRow(
-        metric=metric,
-        term=term,
-        tasks=used["task"].n_unique(),
-        asked=len(asked),
-        missing=len(asked) - len(used),
-        tokens=int(used["tokens"].sum()),
-        per_token=None if term == "difference" else _change(used, used["tokens"], intervals),
-        per_response=_change(used, pl.repeat(1, len(used), eager=True), intervals),
-    )
 
 
 def _change(used: pl.DataFrame, sizes: pl.Series, intervals: Mapping[str, Any]) -> Change:
@@ -270,18 +264,21 @@ class Finetuned:
     plan: TrainingPlan
     scorer: ModelIdentity
     """The base with the adapter on it."""
-    adapter: Path
+    adapter: Path = field(metadata=HERE_ONLY)
     specification: str
     """The same as a scorer spec."""
     held_out_tasks: tuple[str, ...]
     counts: Counts
-    steps: int
-    resumed_at: int
-    losses: tuple[tuple[int, float], ...]
+    training: Training = field(metadata=INLINE)
     held_out: tuple[HeldOutRow, ...]
     level: float
     canaries: Canaries
-    spending: tuple[Spending, ...] = ()
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    KEYS = ("*", "signature", "losses:step_losses")
+
+    @property
+    def step_losses(self) -> list[dict[str, float]]:
+        return [{"step": step, "nats_per_token": loss} for step, loss in self.training.losses]
 
     @property
     def signature(self) -> str:
@@ -317,14 +314,3 @@ class Finetuned:
             ReportTable("Held out: nats per token", columns[0], tokens, self.signature),
             ReportTable("Held out: nats per response", columns[1], tuple(rows), self.signature, self.canaries.notes),
         ]
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data; nothing in it depends on when or how fast it ran."""
-        plain = to_jsonable_python(self, exclude={"plan", "scorer", "adapter", "resumed_at", "losses", "spending"})
-        return {
-            **plain,
-            "signature": self.signature,
-            "plan": asdict(self.plan),
-            "scorer": self.scorer.as_dict(),
-            "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
-        }

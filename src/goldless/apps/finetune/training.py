@@ -34,6 +34,7 @@ from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights.checkpoint import Checkpoint
 from goldless.models.local_weights.engine import explained_memory
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, ADAPTER_RECORD, ADAPTER_WEIGHTS
+from goldless.reports.document import write
 
 STATE = "trainer_state.json"
 """Name of the file that transformers' trainer writes last into a checkpoint."""
@@ -93,7 +94,7 @@ def train_adapter(
         trainer.train(resume_from_checkpoint=str(complete[resumed_at]) if resumed_at else None)
     losses = tuple((row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row)
     training = Training(steps=trainer.state.global_step, losses=losses, resumed_at=resumed_at)
-    write_text(folder / TRAINING_FILE, json.dumps(training.model_dump(exclude={"resumed_at"})) + "\n")
+    write_text(folder / TRAINING_FILE, json.dumps(write(training)) + "\n")
     _save_adapter(trainer.model, folder / ADAPTER, checkpoint, record)
     return training
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless._version import __version__
-from goldless.apps.fleet.cluster import Room, connect, room
-from goldless.apps.fleet.place import FORMS, RayPlace, parse_place
+from goldless.apps.fleet.cluster import FORMS, RayPlace, Room, connect, parse_place, room
 from goldless.apps.fleet.worker import Done, Loaded, ModelToLoad, Ready, Reply, Request, Worker, unlike
 from goldless.errors import CapabilityError, GoldlessError, ModelError, PrerequisiteError, UserError
 from goldless.models.catalogue import find_provider, is_local, open_model

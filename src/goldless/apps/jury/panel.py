@@ -227,20 +227,19 @@ class _Meter(WrappedModel):
 
 def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage) -> JuryVerdict:
     votes = tuple(itertools.chain.from_iterable(by_juror.values()))
-    weights = {vote.juror: vote.weight for vote in votes}
     received: list[list[float]] = [[] for _ in range(answers)]
     """Each answer's share of every pair that has a vote."""
     heard: set[str] = set()
     for i, j in itertools.combinations(range(answers), 2):
         voted = {name: vote for name, said in by_juror.items() if (vote := _preference(said, i, j)) is not None}
         if voted:
-            share = sum(weights[name] * vote for name, vote in voted.items()) / sum(weights[name] for name in voted)
+            weights = [by_juror[name][0].weight for name in voted]
+            share = sum(weight * vote for weight, vote in zip(weights, voted.values(), strict=True)) / sum(weights)
             received[i].append(share)
             received[j].append(1 - share)
             heard.update(voted)
-    unheard = [str(number) for number, shares in enumerate(received, 1) if not shares]
-    if unheard:
-        failures = {f"{vote.juror}: {vote.failure.kind}": None for vote in votes if vote.failure is not None}
+    if unheard := [str(number) for number, shares in enumerate(received, 1) if not shares]:
+        failures = dict.fromkeys(f"{vote.juror}: {vote.failure.kind}" for vote in votes if vote.failure is not None)
         raise JuryError(
             f"no vote for answer {', '.join(unheard)} of {answers}: every call failed ({'; '.join(failures)}). Try "
             "again, or check the jurors",
@@ -255,10 +254,8 @@ def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage)
 def _preference(said: Sequence[Vote], i: int, j: int) -> float | None:
     """A juror's preference for answer i over j: the mean of both orders, or by its ratings; None: it abstains."""
     by_place = {(vote.first, vote.second): vote.value for vote in said}
-    if (i, j) in by_place:
-        one, other = by_place[i, j], by_place[j, i]
-        return None if one is None or other is None else (one + 1 - other) / 2
-    first, second = by_place[i, None], by_place[j, None]
-    if first is None or second is None:
+    compared = (i, j) in by_place
+    one, other = (by_place[key] for key in (((i, j), (j, i)) if compared else ((i, None), (j, None))))
+    if one is None or other is None:
         return None
-    return 0.5 if first == second else float(first > second)
+    return (one + 1 - other) / 2 if compared else 0.5 if one == other else float(one > other)

@@ -26,7 +26,7 @@ from aiohttp import web
 
 from goldless.apps.jury import wire
 from goldless.apps.jury.panel import Jury, JuryError
-from goldless.apps.jury.wire import ChatBody, RequestError, SelectBody, read_body
+from goldless.apps.jury.wire import Case, ChatBody, RequestError, SelectBody, read_body
 from goldless.errors import GoldlessError, MetricError, PrerequisiteError, TextTooLongError, UserError, kind_and_place
 from goldless.http_serving import LOCAL_NAMES, is_local, listening_application, serve_until_told
 from goldless.runs.options import Options
@@ -231,15 +231,15 @@ class _Server:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = read_body(ChatBody, await self._body(request), accepted=wire.ACCEPTED)
-        case = wire.read_case(body)
-        self._check((case.question, case.answers), most=self._limits.most_answers, param="messages")
+        case, verdicts = wire.read_case(body)
+        self._check([case], most=self._limits.most_answers, param="messages")
         async with self._in_progress():
             try:
                 verdict = await self._jury.decide(case.question, case.answers)
             except JuryError as error:
                 votes = {"votes": wire.votes_data(error.votes)}
                 raise RequestError(str(error), status=502, code="no_verdict", goldless=votes) from error
-        whole = wire.completion(verdict, self._jury.worth, case.worded(verdict))
+        whole = wire.completion(verdict, self._jury.worth, verdicts)
         if not body.stream:
             return _json(whole)
         with_usage = bool((body.stream_options or {}).get("include_usage"))
@@ -253,15 +253,16 @@ class _Server:
         if self._selecting is None:
             raise RequestError("this server does not select: it was started without --select-with", status=404)
         asked = read_body(SelectBody, await self._body(request), accepted=wire.SELECT_FORM)
-        cases = [(case.question, case.answers) for case in asked.given()]
-        self._check(*cases, most=self._limits.most_samples)
+        cases = asked.given()
+        self._check(cases, most=self._limits.most_samples)
         try:
             Tolerance.parse(asked.tolerance)
         except UserError as error:
             raise RequestError(str(error), param="tolerance") from error
         try:
             async with self._in_progress(), self._selecting_now:  # a request's answers are already scored together
-                found = await select_responses(samples_study(cases), self._selecting, tolerance=asked.tolerance)
+                study = samples_study([(case.question, case.answers) for case in cases])
+                found = await select_responses(study, self._selecting, tolerance=asked.tolerance)
         except (MetricError, TextTooLongError) as error:
             raise RequestError(str(error)) from error
         choices = []
@@ -311,12 +312,12 @@ class _Server:
         except web.RequestPayloadError:
             raise RequestError("the body does not match its headers, such as an invalid gzip encoding") from None
 
-    def _check(self, *cases: tuple[str | None, Sequence[str]], most: int, param: str | None = None) -> None:
+    def _check(self, cases: Sequence[Case], *, most: int, param: str | None = None) -> None:
         """Refuse cases with too many answers, or with a text that is too long."""
-        answers, allowed = sum(len(texts) for _, texts in cases), self._limits.longest_text
+        answers, allowed = sum(len(case.answers) for case in cases), self._limits.longest_text
         if answers > most:
             raise RequestError(f"a request must have at most {most} answers, got {answers}", param=param)
-        longest = max(len(text) for question, texts in cases for text in (question or "", *texts))
+        longest = max(len(text) for case in cases for text in (case.question or "", *case.answers))
         if longest > allowed:
             said = f"the question and each answer must have at most {allowed:,} characters, got {longest:,}"
             raise RequestError(said, param=param)

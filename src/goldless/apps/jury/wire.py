@@ -58,7 +58,7 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class GivenCase(Body):
+class Case(Body):
     """A question and answers to it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -115,21 +115,23 @@ class SelectBody(Body):
 
     question: str | None = None
     answers: list[str] | None = None
-    cases: Annotated[list[GivenCase], Field(min_length=1)] | None = None
+    cases: Annotated[list[Case], Field(min_length=1)] | None = None
     tolerance: float | int | str = TOLERANCE
     model: Any = None
 
-    def given(self) -> list[GivenCase]:
+    def given(self) -> list[Case]:
         if self.cases is None:
             if self.answers is None or len(self.answers) < 2:
                 raise RequestError(f"answers must be a list of at least two strings. {SELECT_FORM}", param="answers")
-            return [GivenCase(question=self.question, answers=self.answers)]
+            return [Case(question=self.question, answers=self.answers)]
         if self.answers is not None or self.question is not None:
             raise RequestError(f"a request has one case or a list of cases, got both. {SELECT_FORM}", param="cases")
         return self.cases
 
 
 Form = TypeVar("Form", bound=BaseModel)
+Verdicts = tuple[str, str, str]
+"""Text for the first, the second, and a tie."""
 
 
 def read_body(form: type[Form], body: bytes | str, *, accepted: str, param: str | None = None) -> Form:
@@ -145,22 +147,6 @@ def read_body(form: type[Form], body: bytes | str, *, accepted: str, param: str 
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """The question and answers a jury must decide on, and the form of its reply."""
-
-    question: str | None
-    answers: tuple[str, ...]
-    verdicts: tuple[str, str, str] | None = None
-    """Text for the first, the second, and a tie; None: JSON."""
-
-    def worded(self, verdict: JuryVerdict) -> str:
-        if self.verdicts is not None:
-            return self.verdicts[2 if verdict.winner is None else verdict.winner]
-        said = {"winner": verdict.winner, "tie": verdict.winner is None, "shares": verdict.shares}
-        return orjson.dumps(said).decode()
-
-
-@dataclass(frozen=True, slots=True)
 class Layout:
     """A judge prompt with two marked answers. Markers are regular expressions in which ``@`` means A or B."""
 
@@ -169,32 +155,23 @@ class Layout:
     end: str
     ends_needed: bool
     """False: without both end markers, A ends where B begins, and B ends with the message."""
-    verdicts: tuple[str, str, str]
-
-    def begins(self, text: str) -> int | None:
-        """The position of the first answer marker; None: there is none."""
-        found = re.search(self.start.replace("@", "[AB]"), text, re.MULTILINE)
-        return None if found is None else found.start()
+    verdicts: Verdicts
 
     def read(self, text: str) -> Case:
         """The question and both answers. Raises RequestError if the markers are ambiguous."""
         starts, ends = ([_places(mark.replace("@", name), text) for name in "AB"] for mark in (self.start, self.end))
         marked = self.ends_needed or any(ends)
-        places = [starts[0], ends[0], starts[1], ends[1]] if marked else starts
+        places = [starts[0], ends[0], starts[1], ends[1]] if marked else [*starts, [(len(text), len(text))]]
         if any(len(found) != 1 for found in places):
             raise _ambiguous("each answer marker must be in the message exactly once")
         spans = [found[0] for found in places]
         if any(before[1] > after[0] for before, after in itertools.pairwise(spans)):
             raise _ambiguous("the markers must be in order: answer A from start to end, then answer B")
         first, second = text[spans[0][1] : spans[1][0]], text[spans[-2][1] : spans[-1][0]]
-        if not marked:
-            second = text[spans[1][1] :]
-            if re.search(r"\[\[|\[(?:End of )?Response [AB]\]", second):
-                raise _ambiguous(
-                    "the text after [Response B] mentions verdicts or responses. Mark the ends of the answers"
-                )
+        if not marked and re.search(r"\[\[|\[(?:End of )?Response [AB]\]", second):
+            raise _ambiguous("the text after [Response B] mentions verdicts or responses. Mark the ends of the answers")
         question = self._question(text[: spans[0][0]])
-        return Case(question, (first.strip(), second.strip()), self.verdicts)
+        return Case(question=question, answers=[first.strip(), second.strip()])
 
     def _question(self, before: str) -> str | None:
         """The text between the question's marker and the first answer; None if there is none."""
@@ -236,8 +213,8 @@ LAYOUTS = (
 )
 
 
-def read_case(body: ChatBody) -> Case:
-    """The case in the last user message. Raises RequestError with what is accepted."""
+def read_case(body: ChatBody) -> tuple[Case, Verdicts | None]:
+    """The case in the last user message, and its wording of the verdict; None: JSON. Raises RequestError."""
     text, form = body.user_text, (body.response_format or {"type": "text"}).get("type")
     is_json = text.lstrip().startswith("{")
     if form != "text" and not (form == "json_object" and is_json):
@@ -247,12 +224,12 @@ def read_case(body: ChatBody) -> Case:
             param="response_format",
         )
     if is_json:
-        given = read_body(GivenCase, text, accepted=ACCEPTED, param="messages")
-        return Case(given.question, tuple(given.answers))
-    begun = [(place, layout) for layout in LAYOUTS if (place := layout.begins(text)) is not None]
+        return read_body(Case, text, accepted=ACCEPTED, param="messages"), None
+    begun = [(places[0], one) for one in LAYOUTS if (places := _places(one.start.replace("@", "[AB]"), text))]
     if not begun:
         raise RequestError(f"the message has no answers to compare. {ACCEPTED}", param="messages")
-    return min(begun, key=lambda found: found[0])[1].read(text)
+    _, layout = min(begun, key=lambda found: found[0])
+    return layout.read(text), layout.verdicts
 
 
 def _places(mark: str, text: str) -> Sequence[tuple[int, int]]:
@@ -283,28 +260,33 @@ def model_entry(worth: JuryWorth) -> Json:
     return {"id": MODEL, "object": "model", "created": 0, "owned_by": "goldless", "goldless": asdict(worth)}
 
 
-def completion(verdict: JuryVerdict, worth: JuryWorth, content: str) -> Json:
-    """A chat completion: the verdict's wording, the tokens charged, and the votes under ``goldless``."""
-    used, usage = sum(vote.value is not None for vote in verdict.votes), verdict.usage
+def completion(verdict: JuryVerdict, worth: JuryWorth, verdicts: Verdicts | None) -> Json:
+    """A chat completion: the verdict in these words, the tokens charged, and the votes under ``goldless``."""
+    winner, votes = verdict.winner, votes_data(verdict.votes)
+    if verdicts is None:
+        content = orjson.dumps({"winner": winner, "tie": winner is None, "shares": verdict.shares}).decode()
+    else:
+        content = verdicts[2 if winner is None else winner]
+    used = sum(vote["value"] is not None for vote in votes)
+    read, written = verdict.usage.input_tokens, verdict.usage.output_tokens
     record = {
-        "winner": verdict.winner,
-        "shares": list(verdict.shares),
-        "asked": len(verdict.votes),
+        "winner": winner,
+        "shares": verdict.shares,
+        "asked": len(votes),
         "used": used,
-        "missing": len(verdict.votes) - used,
-        "absent": list(verdict.absent),
+        "missing": len(votes) - used,
+        "absent": verdict.absent,
         "panel": asdict(worth),
-        "votes": votes_data(verdict.votes),
+        "votes": votes,
     }
     message = {"role": "assistant", "content": content, "refusal": None}
-    tokens = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
     return {
         "id": f"chatcmpl-{uuid.uuid4().hex}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": MODEL,
         "choices": [{"index": 0, "logprobs": None, "message": message, "finish_reason": "stop"}],
-        "usage": {**tokens, "total_tokens": usage.input_tokens + usage.output_tokens},
+        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
         "goldless": record,
     }
 

@@ -17,7 +17,7 @@ from aiohttp.typedefs import Middleware
 from yarl import URL
 
 from goldless.errors import UserError, kind_and_place
-from goldless.http_serving import foreign_request
+from goldless.http_serving import is_local
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOGGER = logging.getLogger("goldless.apps.studio")
@@ -81,8 +81,11 @@ def answering(page: Callable[..., str], methods: Collection[str]) -> Middleware:
 def _check(request: web.Request, methods: Collection[str]) -> None:
     if request.method not in methods:
         raise RefusedError(405, f"The method must be one of {', '.join(methods)}.")
-    if refusal := foreign_request(request):
-        raise RefusedError(403, refusal)
+    if not is_local(request):
+        raise RefusedError(403, "This page can only be called as 127.0.0.1 or localhost.")
+    site, mode = (request.headers.get(f"Sec-Fetch-{name}") for name in ("Site", "Mode"))
+    if site in {"cross-site", "same-site"} and mode != "navigate":
+        raise RefusedError(403, "Pages of other sites may link to this one, but not load from it.")
 
 
 def _told(error: Exception) -> tuple[int, str]:

@@ -17,10 +17,10 @@ from goldless.apps.studio.site import Site, best_ranked
 from goldless.apps.studio.task_index import Page, TaskIndex, scanned
 from goldless.errors import UserError
 from goldless.grouped import mean_in_order
+from goldless.reports.findings import REVIEW
 from goldless.reports.html.blocks import counts, table_html, texts
 from goldless.reports.html.labels import decimals_for
 from goldless.reports.report_table import Column
-from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import task_intervals
 
@@ -34,29 +34,23 @@ Given = Mapping[str, str]
 
 def compare_page(site: Site, given: Given) -> str:
     """Two runs compared, or the form to choose them."""
-    names = [given.get("first") or "", given.get("second") or ""]
-    metrics: list[str] = []
-    values: dict[str, Any] = {}
-    if all(names):
-        indexes = [site.indexed(name) for name in names]
-        metrics = [metric for metric in indexes[0].metrics if metric in indexes[1].metrics]
-        if metrics:
-            asked = given.get("metric")
-            metric = asked if asked in metrics else metrics[0]
-            prints = [index.run.fingerprint for index in indexes]
-            values = _run_comparison(site, names, indexes, metric) | {
-                "chosen": metric,
-                "same_study": None if "" in prints else prints[0] == prints[1],
-            }
-    shown = {"runs": site.summaries(), "first": names[0], "second": names[1], "metrics": metrics}
-    return site.page("compare.html", **shown, found=bool(values), level=LEVEL, resamples=RESAMPLES, **values)
+    names = given.get("first") or "", given.get("second") or ""
+    indexes = [site.indexed(name) for name in names] if all(names) else []
+    metrics = [metric for metric in indexes[0].metrics if metric in indexes[1].metrics] if indexes else []
+    shown: dict[str, Any] = {"runs": site.summaries(), "first": names[0], "second": names[1], "metrics": metrics}
+    if metrics:
+        metric = given["metric"] if given.get("metric") in metrics else metrics[0]
+        prints = [index.run.fingerprint for index in indexes]
+        shown |= {"chosen": metric, "same_study": None if "" in prints else prints[0] == prints[1]}
+        shown |= _run_comparison(site, names, indexes, metric)
+    return site.page("compare.html", **shown, found=bool(metrics), level=LEVEL, resamples=RESAMPLES)
 
 
 def _run_comparison(site: Site, names: Sequence[str], indexes: Sequence[TaskIndex], metric: str) -> dict[str, Any]:
     """Paired differences, second minus first, over the responses that both runs scored: by agent and by task."""
     one, two = (index.scores.filter(pl.col("metric") == metric) for index in indexes)
     both = one.join(two, on=("task", "agent"), suffix="_second", maintain_order="left")
-    both = both.filter(pl.col("score").is_not_null() & pl.col("score_second").is_not_null())
+    both = both.drop_nulls(("score", "score_second"))
     agents = _agent_differences(both, [name for name in indexes[0].agents if name in set(both["agent"])])
     decimals = decimals_for(row[side] for row in agents for side in ("first", "second"))
     sides = [Column(key, name, "number", "-", decimals) for key, name in zip(("first", "second"), names, strict=True)]
@@ -70,21 +64,23 @@ def _run_comparison(site: Site, names: Sequence[str], indexes: Sequence[TaskInde
     tasks = both.group_by("task", maintain_order=True).agg(
         first.alias("first"), second.alias("second"), (second - first).alias("difference"), pl.len().alias("agents")
     )
-    tasks = tasks.sort(pl.col("difference").abs(), descending=True, maintain_order=True)
-    rows = []
-    for row in tasks[:TASKS_SHOWN].to_dicts():
+    rows = tasks.sort(pl.col("difference").abs(), descending=True, maintain_order=True)[:TASKS_SHOWN].to_dicts()
+    for row in rows:
         here, there = (
-            None if (number := index.numbers.get(row["task"])) is None else site.links.to("task", name, number)
+            site.links.to("task", name, index.numbers[row["task"]]) if row["task"] in index.numbers else None
             for name, index in zip(names, indexes, strict=True)
         )
-        rows.append({**row, "task": linked(row["task"], here), "other": linked("open", there)})
+        row |= {"task": linked(row["task"], here), "other": linked("open", there)}
     by_task = (Column("task", "task", "name"), *sides, difference, *counts(agents="agents"))
-    signed = [_signature(index.run, metric) for index in indexes]
-    changed = [
-        {"name": name, "first": signed[0].get(name), "second": signed[1].get(name)}
-        for name in dict.fromkeys([*signed[0], *signed[1]])
-        if signed[0].get(name) != signed[1].get(name)
+    signed = []
+    for run in (index.run for index in indexes):
+        board = None if run.leaderboard is None else run.leaderboard.metrics.get(metric)
+        found = run.review if metric.startswith(REVIEW) else board
+        signed.append(Signature.parse("" if found is None else found.signature).parts)
+    said = [
+        {"name": name, "first": signed[0].get(name), "second": signed[1].get(name)} for name in signed[0] | signed[1]
     ]
+    changed = [row for row in said if row["first"] != row["second"]]
     settings = (Column("name", "setting"), *texts("-", first=names[0], second=names[1]))
     return {
         "by_agent": table_html((*by_agent, Column("reading", "reading")), agents, "By agent", class_="hidden"),
@@ -107,20 +103,14 @@ def _agent_differences(both: pl.DataFrame, agents: Sequence[str]) -> list[dict[s
         values = table.cast(pl.Float64).fill_null(np.nan).to_numpy()
         sides.append(np.column_stack([np.nanmean(values, axis=1), values]))
     intervals = task_intervals(sides[1] - sides[0], tails=True, resamples=RESAMPLES, level=LEVEL)
+    means = [np.nanmean(side, axis=0).tolist() for side in sides]
     found = []
-    for place, (name, one) in enumerate(zip(["mean over agents", *agents], intervals, strict=True)):
-        first, second = (float(np.nanmean(side[:, place])) for side in sides)
+    for name, first, second, one in zip(["mean over agents", *agents], *means, intervals, strict=True):
         decided = one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
         reading = f"{'higher' if (one.value or 0.0) > 0 else 'lower'} in the second" if decided else "undecided"
         row = {"difference": one.value, "low": one.low, "high": one.high, "note": one.note, "n": one.n}
         found.append({"agent": name, "first": first, "second": second, **row, "reading": reading})
     return found
-
-
-def _signature(run: RunFolder, metric: str) -> dict[str, str]:
-    board = None if run.leaderboard is None else run.leaderboard.metrics.get(metric)
-    found = run.review if metric.startswith("review: ") else board
-    return Signature.parse("" if found is None else found.signature).parts
 
 
 # --- two agents ------------------------------------------------------------------------------------------------------
@@ -142,25 +132,17 @@ def side_by_side_page(site: Site, given: Given, name: str) -> str:
     metric, better = index.metric(given.get("metric")), given.get("better") or None
     if better is not None and better not in BETTER:
         raise UserError(f"better must be one of {', '.join(BETTER)}, got {better!r}")
+    query = {"one": one, "other": other, "metric": metric, "better": better}
     found = differences(index, metric, one, other)
     totals = Counter(found["better"].to_list())
     if given.get("q"):
         found = found.join(index.matching(given["q"][:200]), on="task", how="semi", maintain_order="left")
-    found = found.filter(better is None or pl.col("better") == better)
-    page = Page.of(found, page_number(given.get("page")), TASKS_A_PAGE)
-    return site.page(
-        "side_by_side.html",
-        index,
-        one=one,
-        other=other,
-        metric=metric,
-        better=better,
-        query={"one": one, "other": other, "metric": metric, "better": better, "q": given.get("q")},
-        counts=totals,
-        found=page,
-        rows=two_texts(index, [row["task"] for row in page.rows], one, other),
-        numbers=[index.agent_numbers[agent] for agent in (one, other)],
+    page = Page.of(
+        found.filter(better is None or pl.col("better") == better), page_number(given.get("page")), TASKS_A_PAGE
     )
+    rows = two_texts(index, [row["task"] for row in page.rows], one, other)
+    shown = {"query": query | {"q": given.get("q")}, "counts": totals, "found": page, "rows": rows}
+    return site.page("side_by_side.html", index, **query, **shown)
 
 
 def _two_agents(given: Given, index: TaskIndex) -> tuple[str, str]:
@@ -184,7 +166,7 @@ def differences(index: TaskIndex, metric: str | None, one: str, other: str) -> p
     """
     if index.pairwise(metric):
         on_scale = pl.col("format") == str(metric).removeprefix("review: ")
-        rows = index.rows("judgements", about=on_scale & _both((one, other)))
+        rows = index.rows("judgements", about=on_scale & _both(one, other))
         first, value = pl.col("first"), pl.col("value")
         worth = pl.when(first == one).then(2 * value - 1).otherwise(1 - 2 * value)
         found = rows.group_by("task").agg(mean_in_order(worth).alias("difference"))
@@ -205,17 +187,24 @@ def differences(index: TaskIndex, metric: str | None, one: str, other: str) -> p
 
 def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> list[dict[str, Any]]:
     """The two texts on each task, and who did better under each metric and for each judge."""
+    if not tasks:
+        return []
     answers = {(row["task"], row["agent"]): row["text"] for row in index.rows("responses", *tasks).to_dicts()}
     prompts = {row["task"]: row.get("prompt") for row in index.rows("tasks", *tasks).to_dicts()}
-    judged = _judged(index, tasks, (one, other))
+    judged: dict[str, list[dict[str, Any]]] = {}
+    for table in ("judgements", "labels"):  # of reviewers and of people
+        compares = scanned(index.run, table, "first", "second") is not None
+        for row in index.rows(table, *tasks, about=_both(one, other)).to_dicts() if compares else ():
+            if table == "labels":
+                person = f"{row['rater']} (person{', ' + row['criterion'] if row.get('criterion') else ''})"
+                value = (1 + (row["preference"] > 0) - (row["preference"] < 0)) / 2
+                row |= {"reviewer": person, "format": "", "value": value}
+            judged.setdefault(row["task"], []).append(row)
     found = []
     for task in tasks:
         first, second, marked = marked_words(answers.get((task, one)), answers.get((task, other)))
-        by_metric, scores = index.scores_of(task), []
-        for metric in index.metrics:
-            values = [by_metric.get((metric, agent), {}).get("score") for agent in (one, other)]
-            if values != [None, None]:
-                scores.append({"metric": metric, "values": values})
+        scores = index.scores_of(task)
+        values = {m: [scores.get((m, agent), {}).get("score") for agent in (one, other)] for m in index.metrics}
         found.append(
             {
                 "number": index.numbers[task],
@@ -223,30 +212,17 @@ def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> l
                 "prompt": prompts.get(task),
                 "texts": (first, second),
                 "marked": marked,
-                "scores": scores,
+                "scores": {metric: both for metric, both in values.items() if both != [None, None]},
                 "judges": {pair.reviewer: pair.outcome for pair in judged_pairs(judged.get(task, ()), one)},
             }
         )
     return found
 
 
-def _both(agents: tuple[str, str]) -> pl.Expr:
+def _both(one: str, other: str) -> pl.Expr:
+    """The comparisons of two agents, in either order."""
     first, second = pl.col("first"), pl.col("second")
-    return first.is_in(agents) & second.is_in(agents) & (first != second)
-
-
-def _judged(index: TaskIndex, tasks: Sequence[str], agents: tuple[str, str]) -> dict[str, list[dict[str, Any]]]:
-    """Comparisons of two agents by reviewers and by people, by task."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for table in ("judgements", "labels"):
-        pairs = scanned(index.run, table, "first", "second") is not None
-        for row in index.rows(table, *tasks, about=_both(agents)).to_dicts() if pairs and tasks else ():
-            if table == "labels":
-                person = f"{row['rater']} (person{', ' + row['criterion'] if row.get('criterion') else ''})"
-                value = (1 + (row["preference"] > 0) - (row["preference"] < 0)) / 2
-                row |= {"reviewer": person, "format": "", "value": value}
-            found.setdefault(row["task"], []).append(row)
-    return found
+    return ((first == one) & (second == other)) | ((first == other) & (second == one))
 
 
 def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | None, Sequence[Piece] | None, bool]:

@@ -10,11 +10,11 @@ import functools
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -214,8 +214,7 @@ def _turns(journal: sqlite3.Connection, who: ModelIdentity, request: ChatRequest
 # --- one response ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceRow:
+class EvidenceRow(NamedTuple):
     """A piece of evidence with the prompt behind it."""
 
     row: Row
@@ -223,102 +222,75 @@ class EvidenceRow:
     tokens: Sequence[tuple[str | None, float]] = ()
 
 
-class ResponseEvidence:
-    """The evidence about one response."""
+def response_evidence(site: Site, place: RunTask, agent: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """The evidence about one response, by kind: the rows of the pages that are asked for, each with its prompt."""
+    index, name = place.index, place.name
+    task, prompts, responses = index.task(name), Prompts(index.run, site.journal), functools.cache(index.responses)
+    texts, pieces = responses(name), functools.cache(site.tokenizers.pieces)  # rows share texts
 
-    def __init__(self, site: Site, place: RunTask, agent: str) -> None:
-        self.place = place
-        self.agent = agent
-        self.task = place.index.task(place.name)
-        self.texts = place.index.responses(place.name)
-        self._site = site
-        self._prompts = Prompts(place.index.run, site.journal)
+    def logprob(row: Row) -> EvidenceRow:
+        scored = place.scored_texts(row, texts)
+        values, target = row.get(TOKENS) or [], scored.get(row["target"])
+        words: Sequence[str | None] | None = pieces(str(row.get("scorer")), target) if values and target else None
+        if words is None or len(words) != len(values):  # of another tokenizer
+            words = [None] * len(values)
+        return EvidenceRow(row, prompts.logprob(row, task, scored), list(zip(words, values, strict=True)))
 
-    def _rows(self, table: str, about: pl.Expr, *, tokens: bool = False) -> pl.DataFrame:
-        return self.place.index.rows(table, self.place.name, about=about, tokens=tokens)
+    def verdict(row: Row) -> EvidenceRow:
+        second = responses(row["second_task"]).get(row["second"])
+        return EvidenceRow(row, prompts.verdict(row, texts.get(row["first"]), second))
 
-    def logprobs(self, page: int = 1) -> Page:
-        """Log-probabilities about the response: first of others given it, which make its score, then of itself."""
-        given = pl.col("given").eq_missing(self.agent)
-        frame = self._rows("logprobs", given | (pl.col("target") == self.agent), tokens=True)
-        frame = frame.sort(given, descending=True, maintain_order=True) if len(frame) else frame
-        found = Page.of(frame, page, ROWS_A_PAGE)
-        pieces = functools.cache(self._site.tokenizers.pieces)  # rows share texts
+    def judgement(row: Row) -> EvidenceRow:
+        return EvidenceRow(row, prompts.judgement(row, task.prompt, texts))
 
-        def made(row: Row) -> EvidenceRow:
-            scored = self.place.scored_texts(row, self.texts)
-            values, target = row.get(TOKENS) or [], scored.get(row["target"])
-            words: Sequence[str | None] | None = pieces(str(row.get("scorer")), target) if values and target else None
-            if words is None or len(words) != len(values):  # of another tokenizer
-                words = [None] * len(values)
-            asked = self._prompts.logprob(row, self.task, scored)
-            return EvidenceRow(row, asked, list(zip(words, values, strict=True)))
+    def page(kind: str, found: Any, made: Callable[[Any], Any]) -> Page:
+        some = Page.of(found, page_number(given.get(kind)), ROWS_A_PAGE)
+        return replace(some, rows=list(map(made, some.rows)))
 
-        return replace(found, rows=list(map(made, found.rows)))
-
-    def verdicts(self, page: int = 1) -> Page:
-        """Verdicts of the critic on the response, first or second."""
-        second = (pl.col("second") == self.agent) & (pl.col("second_task") == self.place.name)
-        found = Page.of(self._rows("verdicts", (pl.col("first") == self.agent) | second), page, ROWS_A_PAGE)
-        tasks = {row["second_task"] for row in found.rows}
-        others = {task: self.place.index.responses(task) for task in tasks}
-        rows = []
-        for row in found.rows:
-            texts = self.texts.get(row["first"]), others[row["second_task"]].get(row["second"])
-            rows.append(EvidenceRow(row, self._prompts.verdict(row, *texts)))
-        return replace(found, rows=rows)
-
-    def judgements(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Comparisons with other responses, both orders together, and ratings: those of a page, with their prompts."""
-        rows = self.place.index.rows("judgements", self.place.name).to_dicts()
-        pairs = judged_pairs(rows, self.agent)
-        reviewer, outcome = given.get("reviewer") or None, given.get("outcome") or None
-        shown = [pair for pair in pairs if reviewer in {None, pair.reviewer} and outcome in {None, pair.outcome}]
-
-        def made(row: Row) -> EvidenceRow:
-            return EvidenceRow(row, self._prompts.judgement(row, self.task.prompt, self.texts))
-
-        page = Page.of(shown, page_number(given.get("judgements")), ROWS_A_PAGE)
-        ratings = [
-            row for row in rows if row.get("second") is None and self.agent in {row.get("agent"), row.get("first")}
-        ]
-        return {
-            "pairs": replace(page, rows=[(pair, list(map(made, pair.rows))) for pair in page.rows]),
+    first, target, condition = (pl.col(column) == agent for column in ("first", "target", "given"))
+    second = (pl.col("second") == agent) & (pl.col("second_task") == name)
+    logprobs = index.rows("logprobs", name, about=condition | target, tokens=True)
+    if len(logprobs):  # first those of others given it, which make its score
+        logprobs = logprobs.sort(condition.fill_null(value=False), descending=True, maintain_order=True)
+    judgements = index.rows("judgements", name).to_dicts()
+    pairs, reviewer, outcome = judged_pairs(judgements, agent), given.get("reviewer"), given.get("outcome")
+    shown = [one for one in pairs if reviewer in {None, "", one.reviewer} and outcome in {None, "", one.outcome}]
+    ratings = [row for row in judgements if row.get("second") is None and agent in {row.get("agent"), row.get("first")}]
+    rewrites = index.rows("rewrites", name, about=pl.col("agent") == agent).to_dicts()
+    return {
+        "logprobs": page("logprobs", logprobs, logprob),
+        "verdicts": page("verdicts", index.rows("verdicts", name, about=first | second), verdict),
+        "judgements": {
+            "pairs": page("judgements", shown, lambda pair: (pair, list(map(judgement, pair.rows)))),
             "of": len(pairs),
             "counts": Counter(pair.outcome for pair in pairs),
             "reviewers": sorted({pair.reviewer for pair in pairs}),
             "reviewer": reviewer,
             "outcome": outcome,
             "outcomes": OUTCOMES,
-            "ratings": [made(row) for row in ratings[:MOST_RATINGS]],
+            "ratings": [judgement(row) for row in ratings[:MOST_RATINGS]],
             "all_ratings": len(ratings),
-        }
-
-    def rewrites(self) -> list[EvidenceRow]:
-        rows = self._rows("rewrites", pl.col("agent") == self.agent).to_dicts()
-        return [EvidenceRow(row, self._prompts.rewrite(row, self.texts.get(self.agent))) for row in rows]
+        },
+        "rewrites": [EvidenceRow(row, prompts.rewrite(row, texts.get(agent))) for row in rewrites],
+    }
 
 
 def response_page(site: Site, given: Mapping[str, str], run: str, number: int, agent_number: int) -> str:
     """The evidence on one response, by task and agent number: each piece with prompt and reply."""
     place = site.task(run, number)
-    about = ResponseEvidence(site, place, place.agent(agent_number))
-    scores = {metric: row for (metric, name), row in place.index.scores_of(place.name).items() if name == about.agent}
+    index, agent = place.index, place.agent(agent_number)
     return site.page(
         "response.html",
-        place.index,
+        index,
         place=place,
-        agent=about.agent,
+        agent=agent,
         agent_number=agent_number,
-        task=about.task,
-        text=about.texts.get(about.agent),
-        scores=scores,
-        logprobs=about.logprobs(page_number(given.get("logprobs"))),
-        verdicts=about.verdicts(page_number(given.get("verdicts"))),
-        judgements=about.judgements(given),
-        rewrites=about.rewrites(),
-        perturbed=place.index.rows("perturbed", place.name, about=pl.col("agent") == about.agent).to_dicts(),
+        task=index.task(place.name),
+        text=index.responses(place.name).get(agent),
+        scores={metric: row for (metric, name), row in index.scores_of(place.name).items() if name == agent},
+        perturbed=index.rows("perturbed", place.name, about=pl.col("agent") == agent).to_dicts(),
         whole=bool(given.get("whole")),
+        **response_evidence(site, place, agent, given),
     )
 
 

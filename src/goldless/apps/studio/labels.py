@@ -182,7 +182,7 @@ def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preferen
         return None
 
     def soonest(one: Comparison) -> tuple[bool, float, int, bytes]:
-        """What is decided soonest comes first, equal ones at random."""
+        """Sort comparisons: the one that is decided soonest first, equal ones at random."""
         more = math.inf if one.more_tasks is None else one.more_tasks
         return one.n >= FIRST_LOOKS, more, one.n, sitting.key(*sorted((one.first, one.second)), str(one.n))
 
@@ -211,16 +211,15 @@ def label_file(folder: Path) -> Path:
 def change_labels(folder: Path, label: Preference, *, add: bool) -> None:
     """Add a row to the labels table, or take out the last one like it; the new file is moved into place as a whole."""
     path = label_file(folder)
-    row = {name: value for name, value in asdict(label).items() if value is not None}
     if path.suffix == ".jsonl":
-        lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
+        before, line = path.read_bytes() if path.is_file() else b"", json_line(label)
         if add:
-            lines += [*[b"\n"] * (bool(lines) and not lines[-1].endswith(b"\n")), json_line(row)]
+            after = before + b"\n" * (not before.endswith(b"\n") and bool(before)) + line
         else:
-            same = [place for place, line in enumerate(lines) if _parsed(line) == row]
-            lines = [line for place, line in enumerate(lines) if place not in same[-1:]]
-        write_whole(path, lambda fresh: fresh.write_bytes(b"".join(lines)))
+            after = b"".join(before.rpartition(line)[::2])
+        write_whole(path, lambda fresh: fresh.write_bytes(after))
         return
+    row = _said(label)
     separator = SEPARATORS.get(path.suffix)
     frame = pl.read_csv(path, separator=separator, infer_schema=False) if separator else pl.read_parquet(path)
     new = pl.DataFrame([row]).cast(pl.String) if separator else pl.DataFrame([row])
@@ -228,23 +227,20 @@ def change_labels(folder: Path, label: Preference, *, add: bool) -> None:
         frame = pl.concat([frame, new], how="diagonal_relaxed")
     else:
         like = pl.all_horizontal(pl.col(name).eq_missing(new[name][0]) for name in row if name in frame.columns)
-        places = frame.with_row_index("place").filter(like)["place"]
-        frame = frame.with_row_index("place").filter(~pl.col("place").is_in(places[-1:].to_list())).drop("place")
+        numbered = frame.with_row_index("place")
+        last = numbered.filter(like)["place"].max()
+        frame = numbered.filter(pl.col("place").ne_missing(last)).drop("place")
     write = (lambda fresh: frame.write_csv(fresh, separator=separator)) if separator else frame.write_parquet
     write_whole(path, write)
 
 
-def json_line(row: Mapping[str, Any]) -> bytes:
-    """A row of a labels table, without what it does not say."""
-    said = {name: value for name, value in row.items() if value is not None}
-    return f"{json.dumps(said, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass")
+def _said(label: Preference) -> dict[str, Any]:
+    return {name: value for name, value in asdict(label).items() if value is not None}
 
 
-def _parsed(line: bytes) -> object:
-    try:
-        return json.loads(line.decode("utf-8", "surrogatepass"))
-    except ValueError:
-        return None
+def json_line(label: Preference) -> bytes:
+    """A label as a row of a table, without what it does not say."""
+    return f"{json.dumps(_said(label), ensure_ascii=False)}\n".encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +449,7 @@ def export_labels(studio: Studio, given: Given, kind: str) -> web.Response:
         # other programs execute cells that look like formulas
         body = guarded_frame(pl.DataFrame(list(labels), schema=schema)).write_csv().encode()
     else:
-        body = b"".join(json_line(asdict(label)) for label in labels)
+        body = b"".join(json_line(label) for label in labels)
     headers = {"Content-Disposition": f'attachment; filename="labels.{kind}"'}
     content = "text/csv" if kind == "csv" else "application/x-ndjson"
     return web.Response(body=body, content_type=content, charset="utf-8", headers=headers)

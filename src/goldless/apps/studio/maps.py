@@ -37,8 +37,6 @@ from goldless.templates import TEMPLATES
 
 Given = Mapping[str, str]
 Row = Mapping[str, Any]
-Shown = tuple[str, float | None, tuple[float, ...], int | None]
-"""A sentence: its text, its nats, what each peer sentence loses without it, and which of them loses most."""
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -51,17 +49,6 @@ class ShownMap:
     """True if the candidate's sentences were left out one by one."""
     placed: bool = True
     """True if tokens have a position in the peer's text."""
-
-    @property
-    def peer(self) -> list[Shown]:
-        return [(s.text, s.gain_nats if self.placed else None, (), None) for s in self.map.peer_sentences]
-
-    @property
-    def candidate(self) -> list[Shown]:
-        known = enumerate(self.map.candidate_sentences)
-        if not self.contributions:
-            return [(s.text, None, (), None) for _, s in known]
-        return [(s.text, s.contribution_nats, self.map.matrix_nats[i], self.map.helps_most(i)) for i, s in known]
 
     @property
     def tokens(self) -> list[tuple[str | None, float]]:
@@ -107,22 +94,23 @@ def whole_map(site: Site, place: RunTask, row: Row) -> ShownMap:
             "a complete map needs the embedded model on this machine as scorer and a built-in template "
             f"({', '.join(TEMPLATES)})"
         )
-    shown: dict[str, Any] = {"template": row["template"], "synopsis": row.get("synopsis")}
-    shown["text"] = "responses" if row.get("rewriter") is None else "rewrites"
-    return _computed(site, read_study(place.index.run.path), row["task"], row["given"], peer=row["target"], **shown)
+    text = "responses" if row.get("rewriter") is None else "rewrites"
+    shown = {"template": row["template"], "synopsis": row.get("synopsis"), "text": text}
+    study = read_study(place.index.run.path)
+    return _computed(site, study, task=row["task"], agent=row["given"], peer=row["target"], **shown)
 
 
 def map_of_texts(site: Site, candidate: str, peer: str, task: str = "") -> ShownMap:
     """The complete map of two texts that are in no run; what the task already says does not count."""
     responses = [Response("pasted", agent, text) for agent, text in (("candidate", candidate), ("peer", peer))]
     study = study_from_records([Task("pasted", prompt=task or None)], responses)
-    return _computed(site, study, "pasted", "candidate", peer="peer", synopsis="prompt" if task else None)
+    synopsis = "prompt" if task else None
+    return _computed(site, study, task="pasted", agent="candidate", peer="peer", synopsis=synopsis)
 
 
-def _computed(site: Site, study: Study, task: str, agent: str, **more: Any) -> ShownMap:
-    explain = partial(explain_pair, task=task, agent=agent, **more)
+def _computed(site: Site, study: Study, **pair: Any) -> ShownMap:
     with _ONE_AT_A_TIME:
-        return ShownMap(in_own_thread(explain, study, Options(journal=site.journal)))
+        return ShownMap(in_own_thread(partial(explain_pair, **pair), study, Options(journal=site.journal)))
 
 
 # --- two responses of a run ------------------------------------------------------------------------------------------
@@ -206,27 +194,25 @@ def pair_control(place: RunTask, way: Row) -> dict[str, Any] | None:
     """
     row, of_peer = way["given"], pl.col("target") == way["given"]["target"]
     rows = place.index.rows("control_logprobs", place.name, about=of_peer).to_dicts()
-    terms = [_term(place.name, row, way["alone"])]
+    asked = [(place.name, row, way["alone"] or {})]
     for one in rows:
         if one["given"] != row["given"] or _way(one) != _way(row):
             continue
         task, others = one["target_task"], [other for other in rows if other["target_task"] == one["target_task"]]
         if row.get("synopsis") is None:  # a response alone is the same whatever the task, so it is not asked again
             others = place.index.rows("logprobs", task, about=of_peer).to_dicts()
-        alone = (other for other in others if other["given"] is None and _way(other) == _way(row))
-        terms.append(_term(task, one, next(alone, None)))
+        marginal = (other for other in others if other["given"] is None and _way(other) == _way(row))
+        asked.append((task, one, next(marginal, {})))
+    terms = []
+    for task, given, alone in asked:
+        one, two = given.get("sum_logprob_nats"), alone.get("sum_logprob_nats")
+        gain = None if one is None or two is None else one - two
+        failure = given.get("failure") or alone.get("failure")
+        terms.append({"task": task, "given_nats": one, "alone_nats": two, "gain_nats": gain, "failure": failure})
     known = [gain for term in terms[1:] if (gain := term["gain_nats"]) is not None]
     mean, matched = sum(known) / len(known) if known else None, terms[0]["gain_nats"]
     difference = None if matched is None or mean is None else matched - mean
     return {"terms": terms, "mean_nats": mean, "difference_nats": difference} if terms[1:] else None
-
-
-def _term(task: str, given: Row, alone: Row | None) -> dict[str, Any]:
-    alone = alone or {}
-    one, two = given.get("sum_logprob_nats"), alone.get("sum_logprob_nats")
-    gain = None if one is None or two is None else one - two
-    failure = given.get("failure") or alone.get("failure")
-    return {"task": task, "given_nats": one, "alone_nats": two, "gain_nats": gain, "failure": failure}
 
 
 # --- two texts that are pasted ---------------------------------------------------------------------------------------
@@ -268,14 +254,12 @@ class Pasted:
 
 def paste_form(site: Studio, given: Given) -> str:
     """The form, empty, with an example, or with texts that were pasted before."""
-    if given.get("again"):
-        return _form(site, _read(site, given["again"]))
-    if not given.get("example"):
-        return _form(site, Pasted())
-    study = as_study("sample")
-    task = study.task(study.tasks[0])
-    first, second, *_ = study.responses(task.task)
-    return _form(site, Pasted(first.text, second.text, task.prompt or ""))
+    pasted = _read(site, given["again"]) if given.get("again") else Pasted()
+    if given.get("example"):
+        study = as_study("sample")
+        first, second, *_ = study.responses(study.tasks[0])
+        pasted = Pasted(first.text, second.text, study.task(study.tasks[0]).prompt or "")
+    return _form(site, pasted)
 
 
 def _form(site: Studio, pasted: Pasted, problems: Mapping[str, str] | None = None) -> str:

@@ -10,9 +10,9 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -48,51 +48,40 @@ Given = MultiMapping[Any]
 # --- the files -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FileReading:
-    """Options for reading files: the columns of a plain table, where they have other names."""
+class Checked(NamedTuple):
+    """The study in the files, or the problems with them."""
 
-    columns: tuple[tuple[str, str], ...] = ()
-    wide: bool = False
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> FileReading:
-        named = ((name, str(given.get(f"column-{name}", "")).strip()) for name in COLUMNS)
-        return cls(tuple((name, column) for name, column in named if column), bool(given.get("wide")))
-
-    @property
-    def words(self) -> list[str]:
-        named = [word for name, column in self.columns for word in ("--columns", f"{name}={column}")]
-        return [*named, *["--wide"] * self.wide]
+    study: Study | None = None
+    summary: Mapping[str, Any] = {}
+    warnings: Sequence[str] = ()
+    problems: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The study and the problems found in the files."""
-
-    study: Study | None
-    """None: they cannot be read."""
-    summary: Mapping[str, Any]
-    warnings: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+def _check(studio: Studio, given: Given, id: str) -> Checked:  # noqa: A002 - as the address calls it
+    """The files that were dropped together, read with the columns that the page names."""
+    return _checked(_files(studio, id), tuple(_columns(given).items()), wide=bool(given.get("wide")))
 
 
 @functools.lru_cache(maxsize=4)
-def _check(files: tuple[Path, ...], reading: FileReading) -> Checked:
-    columns = {name: [column] for name, column in reading.columns}
-    options: dict[str, Any] = ({"columns": columns} if columns else {}) | ({"wide": True} if reading.wide else {})
+def _checked(files: tuple[Path, ...], columns: tuple[tuple[str, str], ...], *, wide: bool) -> Checked:
+    options: dict[str, Any] = {"columns": {name: [column] for name, column in columns}} if columns else {}
     try:
-        study = import_study(files, **options)
+        study = import_study(files, **options | ({"wide": True} if wide else {}))
         check_inside(study.recorded_tables, study.name)
     except StudyError as error:
-        return Checked(None, {}, problems=tuple(map(str, error.problems)))
+        return Checked(problems=[str(problem) for problem in error.problems])
     except GoldlessError as error:
-        return Checked(None, {}, problems=(str(error),))
+        return Checked(problems=[str(error)])
     return Checked(study, import_summary(study), tuple(study_warnings(study)))
 
 
-def _files(studio: Studio, id: str) -> tuple[Path, ...]:  # noqa: A002 - as the address calls it
-    """The files that were dropped together."""
+def _columns(given: Given) -> dict[str, str]:
+    """The columns of a plain table that have other names."""
+    named = {name: str(given.get(f"column-{name}", "")).strip() for name in COLUMNS}
+    return {name: column for name, column in named.items() if column}
+
+
+def _files(studio: Studio, id: str) -> tuple[Path, ...]:  # noqa: A002
     folder = studio.folder / "files" / id
     if not re.fullmatch("[0-9a-f]{16}", id) or not folder.is_dir():
         raise PageNotFoundError("these files are not here (any more). Drop them again")
@@ -100,7 +89,7 @@ def _files(studio: Studio, id: str) -> tuple[Path, ...]:  # noqa: A002 - as the 
 
 
 def _study(studio: Studio, given: Given, id: str) -> Study:  # noqa: A002
-    found = _check(_files(studio, id), FileReading.of(given))
+    found = _check(studio, given, id)
     if found.study is None:
         raise UserError(f"the files cannot be read: {found.problems[0]}")
     return found.study
@@ -112,17 +101,22 @@ def drop_page(studio: Studio, _: Given) -> str:
 
 
 def keep_files(studio: Studio, given: Given) -> web.Response:
-    """Keep the files of a form, and show what is in them."""
+    """Keep the files of a form in a folder of their own, and show what is in them."""
     with ExitStack() as closing:
         fields = [field for field in given.getall("file", []) if isinstance(field, FileField) and field.filename]
         for field in fields:
             closing.callback(field.file.close)
-        return studio.see(f"/new/{_kept(studio, fields)}")
+        _check_names([field.filename for field in fields])
+        id = secrets.token_hex(8)  # noqa: A001
+        folder = studio.folder / "files" / id
+        folder.mkdir(parents=True)
+        for field in fields:
+            with (folder / field.filename).open("xb") as file:
+                shutil.copyfileobj(field.file, file)
+    return studio.see(f"/new/{id}")
 
 
-def _kept(studio: Studio, fields: Sequence[FileField]) -> str:
-    """Write the files to a folder of their own; its name."""
-    names = [field.filename for field in fields]
+def _check_names(names: Sequence[str]) -> None:
     if not names:
         raise UserError("no file was sent. Choose one, or drop it on the page")
     if len(set(names)) < len(names):
@@ -134,13 +128,6 @@ def _kept(studio: Studio, fields: Sequence[FileField]) -> str:
             )
         if len(name.encode(errors="replace")) > LONGEST_NAME:
             raise UserError(f"a file's name must have at most {LONGEST_NAME} bytes, got {name[:200]!r}")
-    id = secrets.token_hex(8)  # noqa: A001
-    folder = studio.folder / "files" / id
-    folder.mkdir(parents=True)
-    for field in fields:
-        with (folder / field.filename).open("xb") as file:
-            shutil.copyfileobj(field.file, file)
-    return id
 
 
 # --- the plan --------------------------------------------------------------------------------------------------------
@@ -165,8 +152,7 @@ def read_choices(given: Given) -> tuple[Options, list[str]]:
 
 def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
     """The page with the contents of the files and the choices for a run."""
-    files, reading = _files(studio, id), FileReading.of(given)
-    found = _check(files, reading)
+    found, files = _check(studio, given, id), _files(studio, id)
     study, (chosen, _) = found.study, read_choices(given)
     plain = re.sub(r"[^\w.+-]+", "-", study.name if study is not None else files[0].stem).strip("-. ")[:60] or "run"
     taken = {path.name for path in studio.root.iterdir()}
@@ -176,17 +162,15 @@ def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
         id=id,
         files=[path.name for path in files],
         found=found,
-        reading=reading,
-        columns=COLUMNS,
-        named=dict(reading.columns),
+        given=given,
+        columns={name: _columns(given).get(name, "") for name in COLUMNS},
         chosen=chosen,
         defaults=Options(),
         options={flag: option for flag, (_, option) in ASKED.items()},
         offered={metric: METRICS[metric].partition(";")[0] for metric in OFFERED},
         usual=() if study is None else with_default_metrics(study, Options()).metrics,
         has_evidence=study is not None and any(table != IMPORTED for table in study.recorded),
-        name=str(given.get("name", "")) or next(name for name in numbered if name not in taken),
-        budget=str(given.get("budget", "")),
+        name=given.get("name") or next(name for name in numbered if name not in taken),
         query=urlencode([*given.items()], errors="surrogatepass"),
     )
 
@@ -209,7 +193,7 @@ def plan_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
     except GoldlessError as error:
         return studio.page("_plan.html", problem=str(error))
     notes = (*dict.fromkeys(str(one.message) for one in told), *planned.notes)
-    known = _check(_files(studio, id), FileReading.of(given)).warnings
+    known = _check(studio, given, id).warnings
     shown = [note for note in notes if note.removeprefix("warning: ") not in known]
     return studio.page("_plan.html", parts=planned.together, notes=shown)
 
@@ -224,8 +208,9 @@ def start_run(studio: Studio, given: Given, id: str) -> web.Response:  # noqa: A
     words = read_choices(given)[1]
     if (studio.root / name).exists():
         raise UserError(f"there is a run {name!r} already. Choose another name")
-    files, journal = map(str, _files(studio, id)), f"--journal={studio.journal.resolve()}"
-    studio.children.start(name, ["score", *files, *FileReading.of(given).words, *words, journal])
+    words += [f"--columns={column}={other}" for column, other in _columns(given).items()]
+    words += ["--wide"] * bool(given.get("wide")) + [f"--journal={studio.journal.resolve()}"]
+    studio.children.start(name, ["score", *map(str, _files(studio, id)), *words])
     return studio.see(str(studio.links.to("run", name)))
 
 

@@ -102,13 +102,10 @@ def read_query(given: Given, index: TaskIndex) -> TaskQuery:
     # a pairwise review is listed by disagreement: the mean over agents is the same for all tasks
     usual = "disagreement" if agent is None and index.pairwise(metric) else "task"
     order, scope, failure = given.get("order") or usual, given.get("in") or "texts", given.get("failure") or None
-    for name, value, allowed in (("order", order, ORDERS), ("in", scope, SCOPES)):
+    causes = (None, "any", "none", *index.kinds)
+    for name, value, allowed in (("order", order, ORDERS), ("in", scope, SCOPES), ("failure", failure, causes)):
         if value not in allowed:
-            raise UserError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-    if failure is not None and failure not in {"any", "none", *index.kinds}:
-        raise UserError(
-            f"failure must be any, none or one of {', '.join(index.kinds) or '(there are none)'}, got {failure!r}"
-        )
+            raise UserError(f"{name} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
     return TaskQuery(
         metric=metric,
         agent=agent,

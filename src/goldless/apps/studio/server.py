@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from goldless.apps.studio.evidence import response_page, task_page
 from goldless.apps.studio.rendering import PAGES, STATIC
 from goldless.apps.studio.run_pages import failures_page, run_list, run_page, tasks_page
 from goldless.apps.studio.site import PageNotFoundError, Site, Studio
-from goldless.http_serving import local_application
+from goldless.http_serving import listening_application
 
 
 def _progress(site: Site, _: Any, name: str) -> web.Response:
@@ -121,6 +121,8 @@ def _handler(site: Site, make: Make) -> Handler:
     return handle
 
 
-def listening(site: Site, *, port: int = 0) -> AbstractAsyncContextManager[str]:
+@asynccontextmanager
+async def listening(site: Site, *, port: int = 0) -> AsyncIterator[str]:
     """Run the server during the block and yield its address, without a token. It listens on this machine only."""
-    return local_application(application(site), port=port)
+    async with listening_application(application(site), host="127.0.0.1", port=port, ending_seconds=2.0) as url:
+        yield f"{url}/"

@@ -43,11 +43,6 @@ def label(name: object, longest: int = LONGEST_LABEL) -> str:
     return f"{shown[: max(1, longest - tail - 6)]}…{shown[-tail:]}#{digest}"
 
 
-def is_shortened(name: object) -> bool:
-    """True if a label shows less than the name."""
-    return len(visible(name)) > LONGEST_LABEL
-
-
 def excerpt(text: object, longest: int = LONGEST_TEXT) -> str:
     """The beginning of a text, and how much was left out."""
     shown = visible(text, lines=True)

@@ -18,6 +18,7 @@ from goldless.apps.finetune.pipeline import finetune_study
 from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
+from goldless.reports.document import write
 from goldless.runs.options import Options
 from goldless.studies import read_study, study_from_frame
 
@@ -130,7 +131,7 @@ def test_the_numbers_are_those_of_peft_over_each_sequence_alone(tuned, base: Pat
 def test_the_result_is_on_disk_as_it_was_returned_and_checkpoints_are_gone(tuned):
     found, options, _ = tuned
     assert json.loads((options.folder / "finetune.json").read_text(encoding="utf-8")) == json.loads(
-        json.dumps(found.as_json())
+        json.dumps(write(found))
     )
     assert not (options.folder / "checkpoints").exists()
     record = json.loads((options.folder / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
@@ -142,7 +143,7 @@ def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypa
     found, options, _ = tuned
     monkeypatch.setattr(training_module, "train_adapter", lambda *_, **__: pytest.fail("trained again"))
     again = tune(toy_study(), options)
-    assert again.as_json() == found.as_json()
+    assert write(again) == write(found)
     assert [row.calls for row in again.spending] == [0, 0]
 
 

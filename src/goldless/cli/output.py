@@ -127,8 +127,7 @@ class Output:
             "findings": found.findings() if hasattr(found, "findings") else (),
             "signatures": signatures() if callable(signatures) else (),
         }
-        as_json = getattr(found, "as_json", None) or functools.partial(write, found)
-        self.print_tables(_tables(found), as_json, **shown | more)
+        self.print_tables(_tables(found), functools.partial(write, found), **shown | more)
 
     def print_tables(
         self,

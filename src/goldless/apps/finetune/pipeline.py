@@ -51,6 +51,7 @@ from goldless.models.local_weights.specification import (
     HfSpecification,
     parse_specification,
 )
+from goldless.reports.document import write
 from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task_marks
 from goldless.runs.option_forms import check_each
 from goldless.runs.options import Options
@@ -116,7 +117,7 @@ async def finetune_study(study: Study, own: Finetuning, options: Options) -> Fin
         canaries=Canaries(base_report, report, refused),
         spending=tuple(spending),
     )
-    text = json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+    text = json.dumps(write(found), ensure_ascii=False, indent=2, allow_nan=False)
     write_text(own.folder / RESULT_FILE, text + "\n")
     shutil.rmtree(own.folder / CHECKPOINTS, ignore_errors=True)
     return found

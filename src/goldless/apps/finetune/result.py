@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict
-from pydantic_core import to_jsonable_python
 
 from goldless.apps.finetune.material import ExampleSet, TaskTexts, TrainingMaterial
 from goldless.apps.finetune.options import Recipe
 from goldless.evidence import LOGPROBS, empty
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
+from goldless.reports.document import HERE_ONLY
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
 from goldless.runs.opening import Spending
@@ -270,18 +270,23 @@ class Finetuned:
     plan: TrainingPlan
     scorer: ModelIdentity
     """The base with the adapter on it."""
-    adapter: Path
+    adapter: Path = field(metadata=HERE_ONLY)
     specification: str
     """The same as a scorer spec."""
     held_out_tasks: tuple[str, ...]
     counts: Counts
     steps: int
-    resumed_at: int
-    losses: tuple[tuple[int, float], ...]
+    resumed_at: int = field(metadata=HERE_ONLY)
+    losses: tuple[tuple[int, float], ...] = field(metadata=HERE_ONLY)
     held_out: tuple[HeldOutRow, ...]
     level: float
     canaries: Canaries
-    spending: tuple[Spending, ...] = ()
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    KEYS = ("*", "signature", "losses:loss_curve")
+
+    @property
+    def loss_curve(self) -> list[dict[str, float]]:
+        return [{"step": step, "nats_per_token": loss} for step, loss in self.losses]
 
     @property
     def signature(self) -> str:
@@ -317,14 +322,3 @@ class Finetuned:
             ReportTable("Held out: nats per token", columns[0], tokens, self.signature),
             ReportTable("Held out: nats per response", columns[1], tuple(rows), self.signature, self.canaries.notes),
         ]
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data; nothing in it depends on when or how fast it ran."""
-        plain = to_jsonable_python(self, exclude={"plan", "scorer", "adapter", "resumed_at", "losses", "spending"})
-        return {
-            **plain,
-            "signature": self.signature,
-            "plan": asdict(self.plan),
-            "scorer": self.scorer.as_dict(),
-            "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
-        }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from dataclasses import replace
 
@@ -75,13 +74,6 @@ def test_csv_reads_back_with_the_signature_on_every_row_and_nothing_for_what_is_
     assert (rows[3]["rank"], rows[3]["note"]) == ("", "no task was scored")
 
 
-def test_json_reads_back_with_null_for_what_is_missing_and_only_numbers_that_json_knows():
-    read = json.loads(board().to_json(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert [(row["rank"], row["agent"]) for row in read["rows"]][2:] == [(3, "low"), (None, "absent")]
-    assert read["rows"][3]["score"] is None
-    assert (read["metric"], read["unit"], read["level"], len(read["comparisons"])) == ("gem-raw", "nats", 0.95, 6)
-
-
 def cells(line: str) -> list[str]:
     """The cells of a Markdown row: bars after a backslash are text."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
@@ -101,16 +93,6 @@ def test_markdown_is_one_table_with_as_many_cells_in_every_row_and_the_signature
 def test_markdown_says_missing_where_there_is_no_score():
     (line,) = [line for line in board().to_markdown().splitlines() if "absent" in line]
     assert cells(line)[:6] == ["-", "absent", "missing", "no task was scored", "0", "24/24"]
-
-
-def test_the_terminal_shows_whom_an_agent_beats_by_rank_and_a_dot_on_a_line_the_best_furthest_right():
-    lines = [line for line in rendered(board()).splitlines() if "●" in line]
-    assert [line.split()[1] for line in lines] == ["high", "middle", "low"]
-    assert lines[0].split()[-2:] == ["2", "3"]
-    dots = [line.index("●") for line in lines]
-    assert dots == sorted(dots, reverse=True)
-    assert all("─" in line for line in lines)
-    assert "●" in rendered(board(np.full((3, 2), 1.0), ["a", "b"]))
 
 
 def test_a_board_on_which_nothing_was_scored_can_be_shown():

@@ -7,7 +7,6 @@ import io
 import re
 import string
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -56,19 +55,16 @@ def test_an_ascii_text_is_printed_by_latex_as_it_was(text):
 
 @given(name=st.text(), title=st.text(), signature=st.text(), heading=st.text())
 @example(name=HOSTILE[0], title=HOSTILE[1], signature=HOSTILE[6], heading=HOSTILE[7])
+@example(name=HOSTILE[2], title=HOSTILE[3], signature=HOSTILE[4], heading=HOSTILE[5])
+@example(name=HOSTILE[5], title=HOSTILE[8], signature=HOSTILE[9], heading=HOSTILE[0])
 @example(name="[", title="]", signature="|,+", heading="*")
 def test_whatever_names_and_titles_are_the_table_is_sound_latex(name, title, signature, heading):
-    (read,) = read_latex(table(name, title=title, signature=signature, heading=heading).to_latex())
-    assert read.rows[1][1:] == ["-0.5000", "[-1.0000, 0.2500]"]
-    assert len(read.rows) == 3
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_stays_in_its_cell(name):
-    text = table(name).to_latex()
+    text = table(name, title=title, signature=signature, heading=heading).to_latex()
     (read,) = read_latex(text)
     assert [row[0] for row in read.rows][2:] == ["bob"]
     assert not {"\x1b", "\u202e"} & set(text)
+    assert read.rows[1][1:] == ["-0.5000", "[-1.0000, 0.2500]"]
+    assert len(read.rows) == 3
 
 
 @pytest.mark.parametrize(
@@ -135,10 +131,6 @@ def test_a_column_of_long_texts_breaks_lines_and_a_wide_table_is_set_smaller():
 
 
 # --- the same numbers in every format ------------------------------------------------------------------------------
-
-AGENTS = ["low & slow", "high", "absent"]
-BASE = np.arange(12.0)
-VALUES = np.stack([BASE - 20, BASE + 20, np.full(12, np.nan)], axis=1)
 
 
 def test_a_table_of_raters_has_the_same_numbers_in_latex_and_csv():

@@ -9,9 +9,7 @@ import pytest
 from viewer_runs import written_run
 
 from goldless.apps.studio.comparison import (
-    MOST_WORDS,
     compare_page,
-    marked_words,
     side_by_side_page,
 )
 from goldless.apps.studio.evidence import response_page
@@ -61,14 +59,6 @@ def test_tasks_are_in_order_of_the_difference_with_the_words_that_differ_and_who
         assert said in shown
     reviewed = side_by_side_page(library, {"one": "ann", "other": "bob", "metric": "review: pairwise"}, "run")
     assert "<bdi>ann</bdi> is higher on 0 tasks, <bdi>bob</bdi> on 1; 3 unknown." in reviewed
-
-
-def test_words_are_not_marked_in_long_texts_and_no_letter_is_lost():
-    one, _, marked = marked_words("the old grey cat\n", "The grey dog")
-    assert marked
-    assert "".join(text for _, text in one) == "the old grey cat\n"
-    assert marked_words("w " * (MOST_WORDS + 1), "w")[2] is False
-    assert marked_words(None, "w")[:2] == (None, [(False, "w")])
 
 
 def test_a_page_has_the_agents_asked_for_and_says_what_it_does_not_know(library):

@@ -19,6 +19,9 @@ from goldless.apps.studio.site import Site
     ("file", "text"),
     [
         ("leaderboard.json", '{"a":' * 100_000),
+        ("leaderboard.json", ""),
+        ("leaderboard.json", "[1]"),
+        ("leaderboard.json", '{"metrics": 3, "failures": [], "study": 7}'),
         ("progress.json", '{"state": "running", "done": NaN, "total": 1e999}'),
         ("progress.json", '{"state": "running", "done": 1, "total": 1' + "0" * 400 + "}"),
         ("made_by.json", '{"made": {"score": {"at": "0001-01-01T00:00:00+14:00"}}}'),
@@ -30,6 +33,7 @@ def test_a_folder_that_cannot_be_read_hides_no_other(tmp_path, file, text):
     (tmp_path / "bad" / file).write_text(text)
     found = {run.name: run for run in listed(tmp_path)}
     assert found["good"].results == ("m",)
+    assert file != "leaderboard.json" or (found["bad"].results, found["bad"].state) == ((), "damaged")
     progress = found["bad"].progress
     assert progress is None or progress.share is None
     assert "bad" in run_list(Site(tmp_path, journal=tmp_path / "j.sqlite"), {})

@@ -139,9 +139,8 @@ class Output:
 
         if "findings" not in more and hasattr(found, "findings"):
             more["findings"] = found.findings()
-        as_json = getattr(found, "as_json", None) or functools.partial(write, found)
         own: dict[str, Any] = {"csv": getattr(found, "to_csv", None), "markdown": getattr(found, "to_markdown", None)}
-        self.print_tables(tables or _tables(found), as_json, **own | more)
+        self.print_tables(tables or _tables(found), functools.partial(write, found), **own | more)
         if last and self.shown_as == "rich":
             out().print(last, markup=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -308,19 +307,11 @@ def export(own: Exporting) -> None:
       goldless export eee runs/first --out every_eval_ever
       goldless export dpo-pairs runs/first --margin 20 --out pairs.jsonl
     """
-    from goldless.exporting.catalogue import check_options, export, exported_thing, find_exporter, writes_file
-    from goldless.files import temporary_prefix
+    from goldless.exporting.catalogue import export, exported_text
 
     given = {**values(own, "exporter", "source", "path"), "decided": own.decided or None, "logs": own.logs or None}
     options = {name: value for name, value in given.items() if value is not None}
-    chosen = find_exporter(own.exporter)
-    check_options(own.exporter, options)
-    thing = exported_thing(own.source, own.exporter)
-    if own.path is not None:
-        say(f"{own.exporter}: {export(thing, own.path, exporter=own.exporter, **options)}")
-        return
-    if not writes_file(chosen, thing):
-        raise UserError(f"{own.exporter} writes a folder. Name it with --out")
-    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
-        made = export(thing, Path(folder) / f"out{chosen.suffix}", exporter=own.exporter, **options)
-        echo(made.read_text(encoding="utf-8"))
+    if own.path is None:
+        echo(exported_text(own.source, exporter=own.exporter, **options))
+    else:
+        say(f"{own.exporter}: {export(own.source, own.path, exporter=own.exporter, **options)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import has_pairs, write_pairs
 from goldless.exporting.scored_run import ScoredRun, check_free, scored_run
 from goldless.exporting.tables import EVENT, write_csv, write_events, write_hub, write_markdown, write_schemas
+from goldless.files import temporary_prefix
 from goldless.plugins import Catalogue
 from goldless.reports.run_folder import RunFolder
 from goldless.studies import Study, as_study
@@ -76,54 +78,60 @@ BUILT_IN: Mapping[str, Exporter] = {
 EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", BUILT_IN, _shape)
 
 
-def export(thing: Any, path: str | os.PathLike[str], *, exporter: str | None = None, **options: Any) -> Path:
-    """Write a study, or a result that an exporter supports, and return its path.
+def export(source: Any, path: str | os.PathLike[str], *, exporter: str, **options: Any) -> Path:
+    """Write a study, or a result that the exporter supports, and return its path.
 
-    ``thing``: a study, or the path of a study or of a run folder. Uses the exporter named, with its own options, or the
-    first that can write this object with the path's extension.
+    ``source``: a study or result, or the path of a study or run folder; ``options``: the exporter's own.
     """
     path = Path(path)
-    if exporter is None:
-        thing, known = as_study(thing) if isinstance(thing, str | os.PathLike) else thing, EXPORTERS.all()
-        able = (name for name, one in known.items() if one.suffix == path.suffix.lower() and one.exports(thing))
-        exporter = next(able, None)
-        if exporter is None:
-            endings = ", ".join(f"{name} ({one.suffix or 'a folder'})" for name, one in known.items())
-            raise UserError(f"no exporter writes a {type(thing).__name__} to {path.name}. Exporters: {endings}")
-    found = exported_thing(thing, exporter)
-    chosen: Any = find_exporter(exporter)  # its options are its own
-    check_options(exporter, options)
-    check_free(path, folder=not writes_file(chosen, found))
+    chosen, thing, is_file = _prepared(source, exporter, options)
+    check_free(path, folder=not is_file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    chosen.write(found, path, **options)
+    chosen.write(thing, path, **options)
     return path
 
 
-def find_exporter(name: str) -> Exporter:
-    """The exporter of that name."""
+def exported_text(source: Any, *, exporter: str, **options: Any) -> str:
+    """The same as text; raises if the exporter writes a folder."""
+    chosen, thing, is_file = _prepared(source, exporter, options)
+    if not is_file:
+        raise UserError(f"{exporter} writes a folder. Name it with --out")
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
+        file = Path(folder) / f"out{chosen.suffix}"
+        chosen.write(thing, file, **options)
+        return file.read_text(encoding="utf-8")
+
+
+def _prepared(source: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, Any, bool]:
+    """The exporter of that name, the object that it writes of a source, and whether that is one file."""
     EXPORTERS.refuse_broken(name)
-    found = EXPORTERS.get(name)
-    if found is None:
-        known = EXPORTERS.all()
+    known = EXPORTERS.all()
+    if name not in known:
         raise UserError(f"exporter must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
-    return found
+    chosen = known[name]
+    for option in options:
+        if not _takes(chosen, option):
+            takers = ", ".join(other for other, one in known.items() if _takes(one, option))
+            word = f"--{option.replace('_', '-')}"
+            raise UserError(f"{word} does not apply to {name}. It applies to: {takers or 'no exporter'}")
+    thing, decides = _exported(source, name, chosen), getattr(chosen, "is_file", None)
+    return chosen, thing, bool(chosen.suffix) if decides is None else bool(decides(thing))
 
 
-def exported_thing(source: Any, exporter: str) -> Any:
+def _exported(source: Any, exporter: str, chosen: Exporter) -> Any:
     """The object that the exporter writes of a source: the scores of a run folder, or a study."""
-    chosen = find_exporter(exporter)
     if not isinstance(source, str | os.PathLike):
         if not chosen.exports(source):
             raise UserError(f"the exporter {exporter!r} does not write a {type(source).__name__}")
         return source
-    run, refusal = None, None
-    if RunFolder(folder := Path(source)).has_results:
+    refusal = None
+    if RunFolder(Path(source)).has_results:
         try:
-            run = scored_run(folder)
+            run = scored_run(Path(source))
+            if chosen.exports(run):
+                return run
         except UserError as error:
             refusal = error
-    if run is not None and chosen.exports(run):
-        return run
     study = as_study(source)
     if chosen.exports(study):
         return study
@@ -131,21 +139,6 @@ def exported_thing(source: Any, exporter: str) -> Any:
         f"{exporter} needs a run with scores, and {source} is a study. Score it first: goldless score {source} --out "
         f"RUN, then goldless export {exporter} RUN"
     )
-
-
-def writes_file(exporter: Exporter, thing: Any) -> bool:
-    """True if the exporter writes one file of this object; False: a folder."""
-    decides = getattr(exporter, "is_file", None)
-    return bool(exporter.suffix) if decides is None else bool(decides(thing))
-
-
-def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse an option that the exporter does not take."""
-    for option in options:
-        if not _takes(find_exporter(name), option):
-            takers = [other for other, one in EXPORTERS.all().items() if _takes(one, option)]
-            word = f"--{option.replace('_', '-')}"
-            raise UserError(f"{word} does not apply to {name}. It applies to: {', '.join(takers) or 'no exporter'}")
 
 
 def _takes(exporter: Exporter, option: str) -> bool:

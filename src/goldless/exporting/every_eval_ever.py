@@ -43,32 +43,28 @@ def write_eee(
         raise UserError(f"--relationship must be one of {', '.join(RELATIONSHIPS)}, got {relationship!r}")
     source = {"source_type": "evaluation_run", "source_organization_name": organization}
     source["evaluator_relationship"] = relationship
+    boards = {name: board for name, board in run.chosen(metric).items() if metric is not None or name not in CONTROLS}
     files: dict[str, list[str]] = {}
-    for agent in dict.fromkeys(row.agent for board in run.ranked.values() for row in board.rows):
-        files |= _agent_files(run, agent, metric, source)
+    for agent in dict.fromkeys(row.agent for board in boards.values() for row in board.rows):
+        rows = {name: next((row for row in board.rows if row.agent == agent), None) for name, board in boards.items()}
+        scored = {name: row for name, row in rows.items() if row is not None and row.score is not None}
+        if scored:
+            files |= _agent_files(run, agent, scored, source)
     write_folder(path, files)
 
 
 def _agent_files(
-    run: ScoredRun, agent: str, metric: str | None, source: Mapping[str, str]
+    run: ScoredRun, agent: str, rows: Mapping[str, LeaderboardRow], source: Mapping[str, str]
 ) -> Iterator[tuple[str, list[str]]]:
-    boards = {
-        name: (board, row)
-        for name, board in run.chosen(metric).items()
-        for row in board.rows
-        if (metric is not None or name not in CONTROLS) and row.agent == agent and row.score is not None
-    }
-    if not boards:
-        return
     # the same identifier for the same results, of the form that the schema asks for
-    parts = "\0".join([run.made_by.fingerprint, agent, *(board.signature for board, _ in boards.values())])
+    parts = "\0".join([run.made_by.fingerprint, agent, *(run.ranked[name].signature for name in rows)])
     name = uuid.UUID(bytes=hashlib.sha256(parts.encode()).digest()[:16], version=4)
     developer, slash, model = agent.partition("/")
     place = (run.study_name, developer if slash else "unknown", model if slash else agent)
     stem = "/".join(["data", *map(path_name, place), str(name)])
     now = str(time.time())
     identity = f"{run.study_name}/{agent}/{now}"
-    lines = list(_instances(run, agent, list(boards), identity))
+    lines = list(_instances(run, agent, list(rows), identity))
     data = {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -77,7 +73,7 @@ def _agent_files(
         "source_metadata": source,
         "eval_library": {"name": "goldless", "version": run.made_by.goldless or __version__},
         "model_info": _model(agent),
-        "evaluation_results": [_result(run, name, board, row) for name, (board, row) in boards.items()],
+        "evaluation_results": [_result(run, name, run.ranked[name], row) for name, row in rows.items()],
     }
     if lines:
         data["detailed_evaluation_results"] = {

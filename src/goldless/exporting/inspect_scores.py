@@ -36,38 +36,38 @@ def write_inspect(
         raise UserError(f"--logs has two files called {twice[0]}. Give their copies different names")
 
     def fill(folder: Path) -> None:
-        counts = _write_copies(run, found, scores, folder)
-        if not counts["scored"]:
+        samples, lacking = _write_copies(run, found, scores, folder)
+        if lacking == samples:
             raise UserError(
-                f"none of the {counts['all']:,} samples in these logs has a score in {run.path}. Give all logs that "
-                "the run was made of, and no others"
+                f"none of the {samples:,} samples in these logs has a score in {run.path}. Give all logs that the run "
+                "was made of, and no others"
             )
-        if counts["scored"] < counts["all"]:
-            lacking = counts["all"] - counts["scored"]
-            warnings.warn(f"{lacking:,} of {counts['all']:,} samples have no score in the run", stacklevel=2)
+        if lacking:
+            warnings.warn(f"{lacking:,} of {samples:,} samples have no score in the run", stacklevel=2)
 
     filled_folder(path, fill)
 
 
-def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, folder: Path) -> Counter[str]:
-    counts: Counter[str] = Counter()
+def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, folder: Path) -> tuple[int, int]:
+    """Write the copies; the number of samples, and of those without a score."""
+    lacking = 0
     repeats: Counter[tuple[str, str]] = Counter()
     inspect = inspect_ai_log()
     for log in logs:
         whole = inspect.read_eval_log(str(log.path))
         used: dict[str, Leaderboard] = {}
         for sample in whole.samples or ():
-            key = log.task(sample.id), log.agent
+            task, agent = key = log.task(sample.id), log.agent
             repeats[key] += 1
             again = f"#{repeats[key]}" * (repeats[key] > 1)  # as a study keeps further samples of a task
-            found = scores.get((key[0], f"{key[1]}{again}")) or scores.get((f"{key[0]}{again}", key[1])) or {}
-            counts.update(all=1, scored=bool(found))
+            found = scores.get((task, f"{agent}{again}")) or scores.get((f"{task}{again}", agent)) or {}
+            lacking += not found
             used |= {name: run.ranked[name] for name in found}
             _edit(whole, sample, found, run)
         for name, board in used.items():
             _add_mean(whole, name, board, log.agent)
         inspect.write_eval_log(whole, str(folder / log.path.name))
-    return counts
+    return repeats.total(), lacking
 
 
 def _edit(log: Any, sample: Any, found: Mapping[str, float], run: ScoredRun) -> None:

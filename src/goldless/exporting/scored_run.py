@@ -25,9 +25,8 @@ class ScoredRun(RunFolder):
     @cached_property
     def ranked(self) -> dict[str, Leaderboard]:
         """The boards that have scores, by metric; the first ranking of a review is ``peer-review``."""
-        found = dict(self.boards)
-        for board in [] if self.review is None else [*self.review.boards.values()][:1]:
-            found[REVIEW] = board
+        reviewed = () if self.review is None else self.review.boards.values()
+        found = {**self.boards, **dict(zip((REVIEW,), reviewed, strict=False))}
         return {name: board for name, board in found.items() if any(row.score is not None for row in board.rows)}
 
     @property
@@ -63,15 +62,9 @@ class ScoredRun(RunFolder):
 
     def with_texts(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of tasks and agents with prompt, text and reference; null: the task or response has none."""
-        asked = [self.study.task(name) for name in self.study.tasks]
-        given = {"task": [*self.study.tasks], "prompt": [one.prompt for one in asked]}
-        given["reference"] = [one.reference for one in asked]
-        tasks = pl.DataFrame(given, schema=dict.fromkeys(given, pl.String))
-        texts = self.study.table("responses")
+        tasks = self.study.task_table.select(pl.col("task", "prompt", "reference").cast(pl.String))
+        texts = self.study.response_table.select(pl.col("task", "agent", "text").cast(pl.String))
         found = rows.join(tasks, on="task", how="left", maintain_order="left")
-        if texts is None:
-            return found.with_columns(pl.lit(None, pl.String).alias("text"))
-        texts = texts.select(pl.col("task", "agent", "text").cast(pl.String))
         return found.join(texts, on=["task", "agent"], how="left", maintain_order="left")
 
 

@@ -131,7 +131,5 @@ def write_events(run: ScoredRun, path: Path, *, metric: str | None = None) -> No
         for name, task, agent, score in rows.iter_rows()
     ]
     scope = {"scope": {"name": "goldless", "version": __version__}, "logRecords": records}
-    resource = {"attributes": [attribute("service.name", "goldless")]}
-    write_text(
-        path, json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}, ensure_ascii=False) + "\n"
-    )
+    logs = {"resource": {"attributes": [attribute("service.name", "goldless")]}, "scopeLogs": [scope]}
+    write_text(path, json.dumps({"resourceLogs": [logs]}, ensure_ascii=False) + "\n")

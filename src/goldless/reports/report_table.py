@@ -202,12 +202,13 @@ class ReportTable:
 
     def to_latex(self) -> str:
         """A floating booktabs table, with the signature in a comment and in the caption."""
-        rows = [[column.latex(row) for column in self.narrow] for row in self.rows]
-        widths = [max(map(len, (one.heading, *map(one.text, self.rows)))) for one in self.narrow]
-        long = [one.left and width > LONG for one, width in zip(self.narrow, widths, strict=True)]
+        columns = self.narrow
+        rows = [[column.latex(row) for column in columns] for row in self.rows]
+        widths = [max(map(len, (one.heading, *map(one.text, self.rows)))) for one in columns]
+        long = [one.left and width > LONG for one, width in zip(columns, widths, strict=True)]
         wrapped = rf"p{{{0.6 / max(1, sum(long)):.2f}\linewidth}}"  # a column of long texts breaks lines
-        kinds = (wrapped if broken else "l" if one.left else "r" for one, broken in zip(self.narrow, long, strict=True))
-        header = [latex_text(column.heading) for column in self.narrow]
+        kinds = (wrapped if broken else "l" if one.left else "r" for one, broken in zip(columns, long, strict=True))
+        header = [latex_text(column.heading) for column in columns]
         lines = [formats.latex_row(header), r"\midrule", *map(formats.latex_row, rows)]
         if 0 < self.apart < len(rows):
             lines.insert(-self.apart, r"\midrule")

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from goldless.metrics.exam_traits import Trait
 from goldless.reports.document import cells
 from goldless.reports.findings import named
 from goldless.reports.html import blocks
 from goldless.reports.html.blocks import Block, Inline, Name, figure, fold, link, note, section, term, warning, words
-from goldless.reports.html.charts import IntervalRow, Shape, interval_plot, pictures
-from goldless.reports.html.labels import excerpt, is_shortened, label, numeral, plural
+from goldless.reports.html.charts import IntervalRow, interval_plot, pictures
+from goldless.reports.html.labels import excerpt, label, numeral, plural, visible
 from goldless.reports.leaderboard import Leaderboards, over_all
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.review import EXAM, ReviewReport
@@ -51,9 +50,9 @@ def verdict_blocks(run: RunFolder) -> Iterator[Block]:
 
 def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
     """The leader, as far as that is decided; who judged; and the first sentence about each other result."""
-    review, until = run.review, None if run.leaderboard is None else run.leaderboard.stopped
-    if until is not None:
-        yield Name(until.by), f": {until.sentence}"
+    review, scores = run.review, run.leaderboard
+    if scores is not None and scores.stopped is not None:
+        yield Name(scores.stopped.by), f": {scores.stopped.sentence}"
     elif review is not None and review.stopped is not None and not run.boards:
         yield (f"The review: {review.stopped.sentence}",)
     for place, said in enumerate(over_all(run.standings)):
@@ -125,10 +124,15 @@ def _exam(review: ReviewReport, table: ReportTable) -> Block:
     drawn = []
     traits = [(row.name, name, trait) for row in review.reviewers for name, trait in row.traits.items()]
     for reviewer, name, trait in sorted(traits, key=lambda one: (one[1], -(one[2].value or 0.0))):
-        outcome, shape, tone = _outcome(trait)
+        look: dict[str, Any] = {"group": name, "limit": trait.threshold, "hint": trait.note or ""}
+        if trait.value is None or trait.threshold is None:
+            outcome, look["shape"] = "missing" if trait.value is None else "no limit", "ring"
+        elif trait.value > trait.threshold:
+            outcome = "above"
+        else:
+            outcome, look["shape"], look["tone"] = "not above", "cross", "vermilion"
         aside = f"{numeral(trait.value, absent='')} {outcome}"
-        look: dict[str, Any] = {"aside": aside, "shape": shape, "tone": tone, "group": name, "limit": trait.threshold}
-        drawn.append(IntervalRow(reviewer, trait.value, *trait.interval, hint=trait.note or "", **look))
+        drawn.append(IntervalRow(reviewer, trait.value, *trait.interval, aside, **look))
     failed = list(dict.fromkeys(row.name for row in review.reviewers if not row.passed))
     return figure(
         "exam",
@@ -143,12 +147,6 @@ def _exam(review: ReviewReport, table: ReportTable) -> Block:
         [blocks.result_table(table)],
         finding=f"{', '.join(map(label, failed))} did not pass." if failed else "All reviewers passed.",
     )
-
-
-def _outcome(trait: Trait) -> tuple[str, Shape, str]:
-    if trait.value is None or trait.threshold is None:
-        return "missing" if trait.value is None else "no limit", "ring", "blue"
-    return ("above", "dot", "blue") if trait.value > trait.threshold else ("not above", "cross", "vermilion")
 
 
 # --- how the run was made --------------------------------------------------------------------------------------------
@@ -203,7 +201,7 @@ def asked_section(run: RunFolder) -> Iterator[Block]:
         spending=(SPENDING, spending),
         estimated=any(row["estimated"] for row in spending),
         agents=([column for column in AGENTS if any(row[column.name] for row in agents)], agents),
-        long_names=[row.agent for row in run.agent_notes if is_shortened(row.agent)],
+        long_names=[row.agent for row in run.agent_notes if label(row.agent) != visible(row.agent)],
         templates={name: board.template(name, "a custom file, as stored with the run") for name in used},
         rewritten=any(part.startswith("rewriter") for part in board.models),
         signatures=list(dict.fromkeys(_signatures(run))),

@@ -113,9 +113,9 @@ def legend(keys: Sequence[tuple[Markup, str]], width: float, top: float) -> tupl
 
 def picture(*parts: Markup, width: float, height: float, title: str) -> Markup:
     """The whole chart."""
-    size = {"viewBox": f"0 0 {width:g} {height:g}", "width": width, "height": height}
-    about = {"xmlns": "http://www.w3.org/2000/svg", **size, "role": "img", "class_": "chart"}
-    return element("svg", hint(title), *parts, **about)
+    size, box = {"width": width, "height": height}, f"0 0 {width:g} {height:g}"
+    about = {"role": "img", "class_": "chart"}
+    return element("svg", hint(title), *parts, xmlns="http://www.w3.org/2000/svg", viewBox=box, **size, **about)
 
 
 def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> tuple[Markup, Markup]:
@@ -366,11 +366,6 @@ class Point:
     shape: Shape = "dot"
     tone: str = "blue"
     hint: str = ""
-
-
-def series_look(place: int) -> tuple[Shape, str]:
-    """Shape and colour of a series by its place."""
-    return SHAPES[place % len(SHAPES)], SERIES[place % len(SERIES)]
 
 
 def family_lines(points: Iterable[Point]) -> Lines:

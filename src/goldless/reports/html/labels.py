@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
+import sys
 import unicodedata
 from typing import TypeGuard
 
@@ -15,6 +15,8 @@ LONGEST_LABEL = 48
 """Longer names are cut in the middle and made unique with a hash."""
 LONGEST_TEXT = 600
 """Longer examples are cut."""
+EMS = {**dict.fromkeys("iljtf.,:;'|! ()[]", 0.38), **dict.fromkeys("mwMW@%<>=+~", 0.95)}
+"""Widths of narrow and of wide letters."""
 _CONTROLS = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
 _ON_ONE_LINE = _CONTROLS | dict.fromkeys(map(ord, "\n\r\t"), " ")
 _KEEPING_LINES = _CONTROLS | {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
@@ -43,11 +45,6 @@ def label(name: object, longest: int = LONGEST_LABEL) -> str:
     return f"{shown[: max(1, longest - tail - 6)]}…{shown[-tail:]}#{digest}"
 
 
-def is_shortened(name: object) -> bool:
-    """True if a label shows less than the name."""
-    return len(visible(name)) > LONGEST_LABEL
-
-
 def excerpt(text: object, longest: int = LONGEST_TEXT) -> str:
     """The beginning of a text, and how much was left out."""
     shown = visible(text, lines=True)
@@ -58,24 +55,17 @@ def excerpt(text: object, longest: int = LONGEST_TEXT) -> str:
 
 def text_width(text: str, size: float = 12.5) -> float:
     """Approximate width in pixels of a text in a wide sans-serif font of that size."""
-    return sum(_ems(ch) for ch in text) * size
-
-
-def _ems(ch: str) -> float:
-    if ch in "iljtf.,:;'|! ()[]":
-        return 0.38
-    if ch in "mwMW@%<>=+~" or ch.isupper():
-        return 0.95 if ch in "mwMW@%<>=+~" else 0.7
-    return 1.05 if unicodedata.east_asian_width(ch) in "WF" else 0.62
+    others = [ch for ch in text if ch not in EMS]
+    wide = sum(0.7 if ch.isupper() else 1.05 if unicodedata.east_asian_width(ch) in "WF" else 0.62 for ch in others)
+    return size * (wide + sum(EMS.get(ch, 0.0) for ch in text))
 
 
 def fitted(name: object, width: float, size: float = 12.5) -> str:
     """The label cut to fit a width in pixels; the chart's table has the full name."""
-    shown = label(name)
-    kept = len(shown)
+    whole = shown = label(name)
+    kept = len(whole)
     while kept > 6 and text_width(shown, size) > width:
         kept -= 1
-        whole = label(name)
         shown = f"{whole[: kept - kept // 3]}…{whole[len(whole) - kept // 3 :]}"
     return shown
 
@@ -85,12 +75,7 @@ def fitted(name: object, width: float, size: float = 12.5) -> str:
 
 def is_number(value: object) -> TypeGuard[float]:
     """True if it is a finite number that fits a float."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < sys.float_info.max
 
 
 def numeral(value: float | None, decimals: int = 3, *, absent: str = "missing", signed: bool = False) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -47,23 +48,18 @@ SECTIONS = {
 """Our sections in page order. Those of apps and packages, of the group ``goldless.sections``, come after them."""
 
 
-def _ours(place: str) -> SectionMaker:
+def _imported(place: str, run: RunFolder) -> Section | None:
     """A section whose module is imported when a page is made."""
-
-    def made(run: RunFolder) -> Section | None:
-        make: SectionMaker = resolve_name(place)
-        return make(run)
-
-    return made
+    make: SectionMaker = resolve_name(place)
+    return make(run)
 
 
 def _wrong_shape(value: Any) -> str | None:
     return None if callable(value) else f"a section must be a function of a run's results, got {type(value).__name__}"
 
 
-CATALOGUE: Catalogue[SectionMaker] = Catalogue(
-    GROUP, {name: _ours(place) for name, place in {**SECTIONS, **added_by_apps(GROUP)}.items()}, _wrong_shape
-)
+OURS = {name: partial(_imported, place) for name, place in {**SECTIONS, **added_by_apps(GROUP)}.items()}
+CATALOGUE: Catalogue[SectionMaker] = Catalogue(GROUP, OURS, _wrong_shape)
 
 
 def made_sections(run: RunFolder) -> Iterator[Section]:

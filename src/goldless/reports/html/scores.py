@@ -369,7 +369,8 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
     for row, agent in found:
         family, size = agent.family or "other", agent.parameters or 0.0
         hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
-        look = charts.series_look(families.index(family))
+        at = families.index(family)
+        look = charts.SHAPES[at % len(charts.SHAPES)], charts.SERIES[at % len(charts.SERIES)]
         points.append(charts.Point(row.agent, size, row.score or 0.0, row.low, row.high, family, *look, hint))
         rows.append(cells(row, parameters=agent.parameters, family=agent.family))
     people, band, about_people = _people(run, metric, board), None, ""

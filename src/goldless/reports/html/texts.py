@@ -25,8 +25,8 @@ MOST_CHARACTERS, MOST_OF_PROMPT = 1000, 500
 EACH_WAY = 2
 """Tasks per metric that speak most for the leader, and as many for the second."""
 MOST_TEXTS = 88
-Grid = tuple[list[str], dict[str, int], FloatArray]
-"""Tasks, the places of agents, and scores [tasks, agents]; NaN: missing."""
+Grid = tuple[list[str], dict[str, FloatArray]]
+"""Tasks, and the scores of each agent that has any on them; NaN: missing."""
 Shown = Mapping[str, Mapping[str, list[int]]]
 """By task, the agents whose texts are shown, each with the metrics under which it is one of the leading two."""
 
@@ -62,9 +62,9 @@ def texts_section(run: RunFolder) -> Iterator[Block]:
     scores = run.all_scores
     if scores is None or not has_texts(run):
         return
-    grids = {metric: _grid(scores.filter(pl.col("metric") == metric)) for metric in run.standings}
     shown: defaultdict[str, dict[str, list[int]]] = defaultdict(dict)
     said: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    grids = {metric: _grid(scores.filter(pl.col("metric") == metric)) for metric in run.standings}
     for place, (metric, board) in enumerate(run.standings.items()):
         for task, leaders, values in _between_leaders(board, grids[metric]):
             said[task][place] = values
@@ -91,54 +91,47 @@ def texts_section(run: RunFolder) -> Iterator[Block]:
 
 
 def _grid(scores: pl.DataFrame) -> Grid:
-    tasks, agents = (
-        {name: place for place, name in enumerate(scores[column].unique(maintain_order=True))}
-        for column in ("task", "agent")
-    )
-    values = np.full((len(tasks), len(agents)), np.nan)
+    tasks = {name: place for place, name in enumerate(scores["task"].unique(maintain_order=True))}
+    found: Grid = [*tasks], defaultdict(lambda: np.full(len(tasks), np.nan))
     for task, agent, score in scores.select("task", "agent", "score").drop_nulls().iter_rows():
-        values[tasks[task], agents[agent]] = score
-    return list(tasks), agents, values
+        found[1][agent][tasks[task]] = score
+    return found
 
 
 def _between_leaders(board: Leaderboard, grid: Grid) -> Iterator[tuple[str, list[str], str]]:
     """Tasks where the two leading agents differ most either way, the two, and their scores."""
-    tasks, agents, values = grid
+    tasks, of = grid
     leaders = [row.agent for row in board.rows if row.score is not None][:2]
-    if len(leaders) < 2 or not agents.keys() >= set(leaders):
+    if len(leaders) < 2 or not of.keys() >= set(leaders):
         return
-    both = [values[:, agents[agent]] for agent in leaders]
-    by = both[0] - both[1]
+    by, decimals = of[leaders[0]] - of[leaders[1]], decimals_for(board.ends)
     order = [int(at) for at in np.argsort(-by, kind="stable") if not np.isnan(by[at])]
     ahead = [at for at in order if by[at] > 0][:EACH_WAY]
     behind = [at for at in reversed(order) if by[at] < 0][:EACH_WAY]
-    decimals = decimals_for(board.ends)
     for at in (*ahead, *behind):
-        told = (f"{label(agent)} {numeral(of[at], decimals)}" for agent, of in zip(leaders, both, strict=True))
-        yield tasks[at], leaders, f"{', '.join(told)} ({numeral(by[at], decimals, signed=True)})"
+        told = ", ".join(f"{label(agent)} {numeral(of[agent][at], decimals)}" for agent in leaders)
+        yield tasks[at], leaders, f"{told} ({numeral(by[at], decimals, signed=True)})"
 
 
 def _best_and_worst(grids: Mapping[str, Grid]) -> Iterator[tuple[str, str]]:
     """By metric and agent, the task where it scored highest, then the one where it scored lowest, beside the others."""
     for choose in (np.nanargmax, np.nanargmin):
-        for tasks, agents, values in grids.values():
-            there = ~np.isnan(values)
-            mean = np.where(there, values, 0.0).sum(axis=1) / np.maximum(1, there.sum(axis=1))
-            for agent, place in agents.items():
-                if there[:, place].any():
-                    yield tasks[int(choose(values[:, place] - mean))], agent
+        for tasks, of in grids.values():
+            if of:
+                mean = np.ma.masked_invalid([*of.values()]).mean(axis=0).filled(0.0)
+            yield from ((tasks[int(choose(own - mean))], agent) for agent, own in of.items())
 
 
 def _apart(boards: Mapping[str, Leaderboard], grids: Mapping[str, Grid], shown: Shown) -> Iterator[tuple[str, str]]:
     """For every two agents that were compared and have no task on a card yet, that on which they differ most."""
     for metric, board in boards.items():
-        tasks, agents, values = grids[metric]
-        place = {row.agent: at for at, row in enumerate(board.rows) if row.agent in agents}
+        tasks, of = grids[metric]
+        place = {row.agent: at for at, row in enumerate(board.rows) if row.agent in of}
         compared = [(row.first, row.second) for row in board.comparisons if {row.first, row.second} <= set(place)]
-        for pair in sorted(compared, key=lambda pair: sorted((place[pair[0]], place[pair[1]]), reverse=True)):
-            by = np.abs(values[:, agents[pair[0]]] - values[:, agents[pair[1]]])
-            if not np.isnan(by).all() and not any(set(pair) <= set(one) for one in shown.values()):
-                yield from ((tasks[int(np.nanargmax(by))], agent) for agent in pair)
+        for one, other in sorted(compared, key=lambda pair: sorted((place[pair[0]], place[pair[1]]), reverse=True)):
+            by = np.abs(of[one] - of[other])
+            if not np.isnan(by).all() and not any({one, other} <= set(on) for on in shown.values()):
+                yield from ((tasks[int(np.nanargmax(by))], agent) for agent in (one, other))
 
 
 def _cards(
@@ -153,27 +146,16 @@ def _cards(
     for metric, task, agent, score in values.select("metric", "task", "agent", "score").iter_rows():
         by_response[task, agent].append(f"{label(metric, 24)} {numeral(score, decimals[metric])}")
     for task, agents in shown.items():
-        found = [
-            {
-                "agent": places[agent],
-                "name": agent,
-                "scores": " · ".join(by_response[task, agent]),
-                "text": excerpt(text, MOST_CHARACTERS),
-                "leads": led,
-            }
-            for agent, led in agents.items()
-            if agent in places and (text := texts.get((task, agent))) is not None
-        ]
+        found = []
+        for agent, led in agents.items():
+            if agent in places and (text := texts.get((task, agent))) is not None:
+                about = {"agent": places[agent], "name": agent, "scores": " · ".join(by_response[task, agent])}
+                found.append({**about, "text": excerpt(text, MOST_CHARACTERS), "leads": led})
         if found:
             asked = tasks.get(task, {})
             prompt = excerpt(asked.get("prompt") or "", MOST_OF_PROMPT)
-            yield {
-                "number": asked.get("number"),
-                "task": task,
-                "prompt": prompt,
-                "texts": found,
-                "said": said.get(task, {}),
-            }
+            about = {"number": asked.get("number"), "task": task, "prompt": prompt}
+            yield {**about, "texts": found, "said": said.get(task, {})}
 
 
 def _rows(run: RunFolder, table: str, tasks: Iterable[str]) -> list[dict[str, Any]]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.console import NOTHING, ProgressBars, echo, end, incomplete, out, say
-from goldless.cli.signals import before_ending, run_async
+from goldless.cli.console import NOTHING, ProgressBars, before_ending, echo, end, incomplete, out, run_async, say
 from goldless.reports.findings import Said, in_text
 from goldless.runs.option_forms import option
 
@@ -181,6 +180,11 @@ class Output:
                 self._print_rich(tables, below, signatures)
             else:
                 rich()
+
+    def print_rows(self, title: str, rows: Iterable[Mapping[str, Any]], data: object, **headings: Any) -> None:
+        """Print one table, as ``plain_table`` makes it, if it has rows; ``data``: what JSON has instead."""
+        table = plain_table(title, rows, **headings)
+        self.print_tables([table] if table.rows else [], lambda: data)
 
     def print_signature(self, *lines: str) -> None:
         """Print signatures, each on one line unless all of it is asked for; nothing where no details are wanted."""

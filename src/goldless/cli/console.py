@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import io
-import json
 import os
 import signal
 import sys
@@ -64,18 +61,6 @@ def _terminal(*, stderr: bool) -> Console:
             super().print(*(printable(o) if isinstance(o, str) else o for o in objects), **options)
 
     return Terminal(emoji=False, highlight=False, stderr=stderr)
-
-
-def escape_what_cannot_be_encoded() -> None:
-    """Let standard output write characters that its encoding lacks as JSON does, so that nothing is lost."""
-
-    def escaped(error: UnicodeError) -> tuple[str, int]:
-        assert isinstance(error, UnicodeEncodeError)
-        return json.dumps(error.object[error.start : error.end])[1:-1], error.end
-
-    codecs.register_error("goldless", escaped)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="goldless")
 
 
 def echo(text: str) -> None:

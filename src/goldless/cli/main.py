@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import io
 import os
 import re
 import sys
@@ -28,7 +29,6 @@ from goldless.cli.console import (
     NOTHING,
     WRONG_INPUT,
     Signals,
-    escape_what_cannot_be_encoded,
     say,
     warnings_as_messages,
 )
@@ -227,7 +227,8 @@ def _common(*, wanted: Annotated[bool, VERSION] = False) -> None:
 
 def main() -> None:
     """Run the command line; errors end in one clear message, never in a traceback."""
-    escape_what_cannot_be_encoded()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that its encoding lacks
     if "_GOLDLESS_COMPLETE" in os.environ:
         from typer._completion_classes import completion_init
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -163,7 +164,8 @@ class Output:
         ``findings`` are sentences above the tables, ``below`` notes under them.
         """
         if self.shown_as == "json":
-            text = json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+            foreign = (sys.stdout.encoding or "").lower() not in {"utf-8", "utf8"}
+            text = json.dumps(as_json(), ensure_ascii=foreign, indent=2, allow_nan=False)
             # a character that a terminal would obey is escaped, which leaves the JSON the same
             echo("".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text) + "\n")
         elif self.shown_as == "csv":

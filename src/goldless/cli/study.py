@@ -132,7 +132,7 @@ def show(study: Study, *, output: Output) -> None:
 
 
 def _tables(summary: Mapping[str, Any]) -> Iterator[ReportTable]:
-    """What is in the study, its agents, and its first task with two responses."""
+    """Counts, agents, and the first task with two responses."""
     first, agents, mean = summary["first_task"], summary["agents"], summary["mean_characters"]
     bases = {agent["sample_of"] or agent["agent"] for agent in agents}
     samples = f", {len(agents):,} samples of them" * (len(bases) < len(agents))

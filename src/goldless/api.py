@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -46,22 +46,23 @@ def __getattr__(name: str) -> Any:
 
 def function(verb: Verb, name: str) -> Callable[..., Any]:
     """A verb as a Python function of that name."""
+    own = declared(verb.own)
     others = [one.name for one in fields(Options) if "option" not in one.metadata]
     shared = keywords(Options, (*verb.takes, *others))
-    mine = keywords(verb.own, (name for name, one in declared(verb.own).items() if not one.command_only))
+    mine = keywords(verb.own, (name for name, one in own.items() if not one.command_only))
     reading = dict(declared(Reading)) if verb.study else {}
-    places = ["study"] if verb.study else [key for key, field in mine.items() if is_place(verb, field)]
+    signature = _signature(verb, {verb.own: mine, Options: shared})
 
-    def call(*given_places: Any, **given: Any) -> Any:
-        by_name = _placed(name, places, given_places, verb) | given
-        study = by_name.pop("study", None)
-        refuse_unknown(name, by_name, {**shared, **mine, **reading})
-        files = {key: by_name[key] for key in reading if by_name.get(key)}
-        given_own = {key: one for key, one in by_name.items() if key in mine}
+    def call(*places: Any, **by_name: Any) -> Any:
+        given = signature.bind_partial(*places).arguments | by_name
+        study = given.pop("study", None)
+        refuse_unknown(name, given, {**shared, **mine, **reading})
+        files = {key: given[key] for key in reading if given.get(key)}
+        given_own = {key: one for key, one in given.items() if key in mine}
         if missing := [key for key, field in mine.items() if _must_be_given(verb, field) and key not in given_own]:
             raise TypeError(f"{name}() is missing {', '.join(missing)}")
         own_ones = from_arguments(verb.own, given_own, mine)
-        given_options = {key: one for key, one in by_name.items() if key in shared and key not in mine}
+        given_options = {key: one for key, one in given.items() if key in shared and key not in mine}
         options = from_arguments(Options, {**verb.usual, **given_options}, shared | {key: key for key in verb.usual})
 
         async def work() -> Any:
@@ -72,35 +73,28 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = _described(verb, mine)
-    call.__signature__ = _signature(verb, places, {verb.own: mine, Options: shared})  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
 
-def _signature(verb: Verb, places: Sequence[str], names: Mapping[Any, Mapping[str, str]]) -> inspect.Signature:
-    """Signature that ``help`` and notebooks show: places, then every option under its own name, with its default."""
-    keys = {
+def _signature(verb: Verb, names: Mapping[Any, Mapping[str, str]]) -> inspect.Signature:
+    """Places, then every option under its own name, with its default, as ``help`` and notebooks show them."""
+    kinds, own = inspect.Parameter, declared(verb.own)
+    places = ["study"] if verb.study else [name for name in names[verb.own].values() if is_place(verb, name)]
+    first = [kinds(place, kinds.POSITIONAL_OR_KEYWORD) for place in places]
+    if places and places[0] in own and get_origin(own[places[0]].form.typed) is list:
+        first = [kinds(places[0], kinds.VAR_POSITIONAL)]
+    others = {
         key: defaults(model).get(field, MISSING)
         for model, known in names.items()
         for key, field in known.items()
-        if field in declared(model) and declared(model)[field].keyword == key
+        if field in declared(model) and declared(model)[field].keyword == key and key not in {one.name for one in first}
     }
-    kinds = inspect.Parameter
-    first = [kinds(place, kinds.POSITIONAL_OR_KEYWORD) for place in places]
-    if _takes_all(verb, places):
-        first = [kinds(places[0], kinds.VAR_POSITIONAL)]
-    named = {one.name for one in first}
-    others = [
+    by_name = [
         kinds(key, kinds.KEYWORD_ONLY, default=kinds.empty if default is MISSING else default)
-        for key, default in keys.items()
-        if key not in named
+        for key, default in others.items()
     ]
-    return inspect.Signature([*first, *others])
-
-
-def _takes_all(verb: Verb, places: Sequence[str]) -> bool:
-    """True if the first place takes all arguments by position: an argument of the command that may be repeated."""
-    own = declared(verb.own)
-    return bool(places) and places[0] in own and get_origin(own[places[0]].form.typed) is list
+    return inspect.Signature([*first, *by_name])
 
 
 def is_place(verb: Verb, name: str) -> bool:
@@ -110,15 +104,6 @@ def is_place(verb: Verb, name: str) -> bool:
 
 def _must_be_given(verb: Verb, name: str) -> bool:
     return defaults(verb.own)[name] is MISSING
-
-
-def _placed(name: str, places: Sequence[str], given: Sequence[Any], verb: Verb) -> dict[str, Any]:
-    """Arguments by position, by name."""
-    if _takes_all(verb, places):
-        return {places[0]: given}
-    if len(given) > len(places):
-        raise TypeError(f"{name}() takes {len(places)} positional arguments but {len(given)} were given")
-    return dict(zip(places, given, strict=False))
 
 
 def _described(verb: Verb, mine: Mapping[str, str]) -> str:

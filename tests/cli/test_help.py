@@ -16,15 +16,15 @@ ROOT = typer.main.get_command(app)
 
 def commands(group: Any = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Every verb with its words, those under another verb too."""
-    for name in group.commands:
-        found = group.commands[name]
+    for name in group.list_commands(None):
+        found = group.get_command(None, name)
         if hasattr(found, "commands"):
             yield from commands(found, (*path, name))
         else:
             yield " ".join((*path, name)), found
 
 
-COMMANDS = dict(commands()) | {" ".join(words): ROOT.commands[name] for words, name in QUESTIONS.items()}
+COMMANDS = dict(commands()) | {" ".join(words): ROOT.get_command(None, name) for words, name in QUESTIONS.items()}
 EXAMPLES = [
     (path, line.removeprefix("[dim]$[/] ").replace("\\[", "["))
     for path, command in COMMANDS.items()

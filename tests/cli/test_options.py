@@ -29,7 +29,7 @@ from goldless.templates import TEMPLATES
 from goldless.user_metrics import USER_METRICS
 
 OPTIONS = declared(Options)
-COMMANDS = typer.main.get_command(app).commands
+ROOT = typer.main.get_command(app)
 
 
 # --- declarations and what they name ---------------------------------------------------------------------------------
@@ -215,7 +215,11 @@ def test_what_one_metric_reads_is_in_its_name():
 
 @pytest.mark.parametrize("name", ["score", "plan", "review", "crashtest", "agree", "bias"])
 def test_the_options_that_matter_are_before_all_panels(name):
-    options = [p for p in COMMANDS[name].params if p.param_type_name == "option" and p.name != "help" and not p.hidden]
+    options = [
+        p
+        for p in ROOT.get_command(None, name).params
+        if p.param_type_name == "option" and p.name != "help" and not p.hidden
+    ]
     panels = [p.rich_help_panel for p in options]
     assert panels[:5] == [None] * 5
     assert None not in panels[5:]

@@ -19,7 +19,7 @@ SECONDS = 60
 """How long a process may take to react; none that waits for a signal ends by itself before."""
 STUBBORN = """
     import time
-    from goldless.cli.signals import Signals, before_ending
+    from goldless.cli.console import Signals, before_ending
     with Signals():
         before_ending(lambda: print("last word", flush=True))
         said = "ready"
@@ -34,7 +34,7 @@ STUBBORN = """
 """
 ORDERLY = """
     import anyio, sys
-    from goldless.cli.signals import Signals, run_async
+    from goldless.cli.console import Signals, run_async
 
     async def work():
         try:
@@ -52,7 +52,7 @@ ORDERLY = """
 """
 LEFT_ALONE = """
     import os
-    from goldless.cli.signals import Signals
+    from goldless.cli.console import Signals
     signal.signal(signal.{ignored}, signal.SIG_IGN)
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     with Signals():
@@ -64,7 +64,7 @@ LEFT_ALONE = """
 """
 ENDLESS = """
     import sys, threading, time
-    from goldless.cli.signals import Signals
+    from goldless.cli.console import Signals
     with Signals() as signals:
         threading.Thread(target=threading.Event().wait).start()
         try:
@@ -79,7 +79,7 @@ ENDLESS = """
 
 IN_A_CALLBACK = """
     import os, weakref
-    from goldless.cli.signals import Signals
+    from goldless.cli.console import Signals
 
     class Watched: pass
 

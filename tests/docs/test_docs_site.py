@@ -151,7 +151,7 @@ def verb_of(words: list[str]) -> tuple[click.Command | None, list[str]]:
         question = next((word for word in rest if (name, word) in QUESTIONS), None)
         if question is not None:
             rest.remove(question)
-        found = found.commands.get(name if question is None else QUESTIONS[name, question])
+        found = found.get_command(None, name if question is None else QUESTIONS[name, question])
     return found, rest
 
 

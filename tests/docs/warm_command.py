@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 IMPORTED = (
-    *("goldless.cli.compare", "goldless.cli.trust"),
+    *("goldless.cli.journal", "goldless.cli.trust"),
     *("goldless.cli.production", "goldless.cli.score", "goldless.cli.study"),
     *("goldless.comparison.gating", "goldless.meta_evaluation.agreement", "goldless.meta_evaluation.cost"),
     *("goldless.meta_evaluation.crash_test", "goldless.metrics.catalogue", "goldless.models.gguf"),

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not FILES.exists(), reason="installed without th
 
 def check_command(words: list[str]) -> None:
     """A verb and options that exist, and a place that is one."""
-    verb = typer.main.get_command(app).commands[words[1]]
+    verb = typer.main.get_command(app).get_command(None, words[1])
     known = {name for parameter in verb.params for name in parameter.opts}
     assert known.issuperset(word for word in words if word.startswith("--"))
     parse_place(words[words.index("--on") + 1])

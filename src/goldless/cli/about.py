@@ -10,7 +10,7 @@ import typer
 
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
-from goldless.cli.output import Output, plain_table
+from goldless.cli.output import Output
 from goldless.cli.settings_file import NO_FILE, Keys, Set, settings
 from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import argument
@@ -35,8 +35,7 @@ def metrics(*, output: Output) -> None:
 
     theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
     rows = [{"metric": name, "measures": text} for name, text in {**METRICS, **theirs, **USER_METRICS}.items()]
-    table = plain_table("Metrics", rows, metric="metric", measures="what it measures")
-    output.print_tables([table], lambda: {"metrics": rows})
+    output.print_rows("Metrics", rows, {"metrics": rows}, metric="metric", measures="what it measures")
 
 
 @verb()
@@ -50,8 +49,8 @@ def models(*, output: Output) -> None:
     from goldless.models.embedded import find_embedded
 
     rows, path = [asdict(form) for form in forms()], find_embedded()
-    table = plain_table("Models", rows, form="written as", purpose="what it is")
-    output.print_tables([table], lambda: {"models": rows, "embedded": None if path is None else str(path)})
+    data = {"models": rows, "embedded": None if path is None else str(path)}
+    output.print_rows("Models", rows, data, form="written as", purpose="what it is")
     say(f"embedded: {'not fetched yet (goldless doctor embedded does it)' if path is None else path}")
 
 
@@ -65,8 +64,7 @@ def importers(*, output: Output) -> None:
     from goldless.studies.importers import IMPORTERS
 
     rows = [{"format": name, "reads": one.description} for name, one in IMPORTERS.all().items()]
-    table = plain_table("Importers", rows, format="--from", reads="what it reads")
-    output.print_tables([table], lambda: {"importers": rows})
+    output.print_rows("Importers", rows, {"importers": rows}, format="--from", reads="what it reads")
 
 
 @verb()
@@ -84,8 +82,7 @@ def plugins(*, output: Output) -> None:
     found = [one for place in CATALOGUES for one in resolve_name(place).plugins()]
     rows = [{name: getattr(one, name) for name in names} | {"usable": one.failure is None} for one in found]
     headings = {name: name for name in names} | {"failure": "cannot be used because"}
-    tables = [plain_table("Plugins", rows, **headings)] if rows else []
-    output.print_tables(tables, lambda: {"groups": list(GROUPS), "plugins": rows})
+    output.print_rows("Plugins", rows, {"groups": list(GROUPS), "plugins": rows}, **headings)
     if not rows:
         say(f"no installed package adds anything. Entry-point groups: {', '.join(GROUPS)}")
     if failed := sum(not row["usable"] for row in rows):
@@ -153,8 +150,7 @@ def show(own: ConfigShowing, output: Output) -> None:
             rows.append((name, keys[-1], value, found.place(keys)))
     listed = [dict(zip(("verb", "setting", "value", "from"), map(_text, row), strict=True)) for row in rows]
     headings = {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
-    tables = [plain_table(title, listed, **headings)] if listed else []
-    output.print_tables(tables, lambda: {"file": _text(found.path), "settings": listed})
+    output.print_rows(title, listed, {"file": _text(found.path), "settings": listed}, **headings)
     if not listed:
         say(NO_FILE)
 
@@ -185,16 +181,16 @@ def _checked(path: Keys) -> tuple[Command, Set]:
     """A verb, and what the file sets for it."""
     from goldless.cli.main import app as goldless
 
-    root = found = typer.main.get_command(goldless)
+    found: Any = typer.main.get_command(goldless)
+    root = found
     for i, word in enumerate(path):
-        known: Any = getattr(found, "commands", {})
+        known = [] if isinstance(found, Command) else found.list_commands(None)
         if word not in known:
             said = f"VERB must be a verb of {' '.join(('goldless', *path[:i]))}, got {word!r}"
             raise UserError(f"{said}{nearest(word, known)}")
-        found = known[word]
+        found = found.get_command(None, word)
     if not isinstance(found, Command):
-        listed = ", ".join(getattr(found, "commands", ()))
-        raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {listed}")
+        raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(found.commands)}")
     return found, found.settings(path, root)
 
 

@@ -72,8 +72,7 @@ class Command(TyperCommand):
 
     @property
     def verb(self) -> Verb:
-        declaration: Verb = self.callback.__wrapped__  # type: ignore[union-attr]
-        return declaration
+        return self.callback.__wrapped__  # type: ignore[union-attr, no-any-return]
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The parsed command line: flags under their old names too, and the project's settings as defaults."""
@@ -85,9 +84,7 @@ class Command(TyperCommand):
             if flag in self.verb.gone:
                 raise UserError(f"{flag} is gone: {self.verb.gone[flag]}")
         if IN_PROCESS in args:
-            say(
-                f"note: {IN_PROCESS} is not needed: metrics in Python always run in goldless's own process", style="dim"
-            )
+            say(f"note: {IN_PROCESS} is not needed: metrics in Python always run in this process", style="dim")
             args = [word for word in args if word != IN_PROCESS]
         self.shows_all = "--help-all" in args
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
@@ -208,12 +205,10 @@ class Reading:
 
     def words(self, paths: Sequence[str]) -> str:
         """The study as it is given on a command line, with the options by which it is read."""
-        words = list(paths)
-        cells = [f"{name}={one}" for name, given in (self.columns or {}).items() for one in given]
-        words += ["--columns", ",".join(cells)] if cells else []
-        words += ["--wide"] if self.wide else []
-        named = {"--from": self.importer, "--repeats": self.repeats}
-        return shlex.join(words + [word for flag, value in named.items() if value for word in (flag, value)])
+        cells = ",".join(f"{name}={one}" for name, given in (self.columns or {}).items() for one in given)
+        named = {"--columns": cells, "--from": self.importer, "--repeats": self.repeats}
+        words = [word for flag, value in named.items() if value for word in (flag, value)]
+        return shlex.join([*paths, *words, *(["--wide"] if self.wide else [])])
 
 
 def same(name: str, default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002
@@ -391,28 +386,22 @@ def _markup(text: str) -> str:
 
 
 def completer(name: str, metavar: str, said: str, choices: Sequence[str]) -> Callable[[str], Offers] | None:
-    """The function that completes a value; None: nothing is known."""
-    if choices:
-        return lambda incomplete: ((word, "") for word in choices if word.startswith(incomplete))
+    """The function that completes a value, or the last of several after commas; None: nothing is known."""
     if any(word in metavar for word in ("STUDY", "RUN", "FILES")):
         return lambda incomplete: _paths(incomplete, studies="STUDY" in metavar or "FILES" in metavar)
-    offers: Callable[[], Offers] | None = None
+    listed = said.partition(": ")[2].partition(".")[0].partition(", each")[0] if name in LISTED else ""
+    words = choices or re.findall(r"[\w-]+", listed)
+    offers: Callable[[], Offers] = lambda: ((word, "") for word in words)  # noqa: E731 - as the two below
     if name in {"metrics", "metric"}:
         offers = _metrics
     elif "MODEL" in metavar or name == "base":
         offers = _models
-    elif name in LISTED:
-        listed = said.partition(": ")[2].partition(".")[0].partition(", each")[0]
-        offers = lambda: [(word, "") for word in re.findall(r"[\w-]+", listed)]  # noqa: E731 - as those above
-    return None if offers is None else _after_commas(offers)
-
-
-def _after_commas(offers: Callable[[], Offers]) -> Callable[[str], Offers]:
-    """Complete the last of several words; those before it are kept."""
+    elif not words:
+        return None
 
     def complete(incomplete: str) -> Offers:
         kept, comma, _ = incomplete.rpartition(",")
-        return ((f"{kept}{comma}{word}", said) for word, said in offers())
+        return ((f"{kept}{comma}{word}", about) for word, about in offers())
 
     return complete
 

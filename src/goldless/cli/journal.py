@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -53,16 +52,13 @@ def batches(own: Batches, options: Options, output: Output) -> None:
                 raise UserError(f"no batch {name!r} is out{hint}")
             say(f"forgot {name}: the next run sends its {forget_batch(journal, known[name].label):,} calls again")
         out = [asdict(batch) for batch in batches_out(journal)]
-    rows = [
-        one
-        | {"id": one["id"] or f"{one['label']} (not known whether it arrived)"}
-        | {"submitted_at": _day(one["submitted_at"], "%Y-%m-%d %H:%M")}
+    for_people = [
+        one | {"id": one["id"] or f"{one['label']} (not known if it arrived)", "sent": _day(one["submitted_at"], 16)}
         for one in out
     ]
-    headings = {"id": "batch", "model": "model", "calls": "calls", "submitted_at": "sent (UTC)"}
+    headings = {"id": "batch", "model": "model", "calls": "calls", "sent": "sent (UTC)"}
     at_most = ("at most, USD", "usd", "price unknown")
-    tables = [plain_table("Batches that are out", rows, **headings, reserved_usd=at_most)] if rows else []
-    output.print_tables(tables, lambda: {"batches": out})
+    output.print_rows("Batches that are out", for_people, {"batches": out}, **headings, reserved_usd=at_most)
     if not out:
         say("no batch is out")
 
@@ -79,7 +75,7 @@ def files(*, output: Output) -> None:
     kept = list(_kept())
     rows = [{**one, "size": decimal(one["bytes"])} for one in kept]
     headings = {"part": "what", "path": "where", "size": "size", "contents": "contents", "if_cleared": "if cleared"}
-    output.print_tables([plain_table("Files of goldless on this machine", rows, **headings)], lambda: {"kept": kept})
+    output.print_rows("Files of goldless on this machine", rows, {"kept": kept}, **headings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +127,8 @@ def check(*, options: Options, output: Output) -> None:
 
     path = _path(options)
     found = check_journal(path)
-    table = plain_table(
-        f"Journal {path}", [asdict(found)], replies=("sound replies", "count"), damaged=("damaged", "count")
-    )
+    counts = {"replies": ("sound replies", "count"), "damaged": ("damaged", "count")}
+    table = plain_table(f"Journal {path}", [asdict(found)], **counts)
     output.print_tables([table], lambda: {"journal": str(path), **asdict(found)}, below=found.problems)
     if found.problems:
         saved = f"sqlite3 {path} .recover | sqlite3 saved"
@@ -162,25 +157,21 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
         models = [asdict(one) for one in model_totals(journal)]
     path = _path(options)
     size = _size(path)
-    tables = [
-        plain_table(
-            f"Journal {path} ({decimal(size)})",
-            [one | {"first": _day(one["first"]), "last": _day(one["last"])} for one in models],
-            model="model",
-            calls=("calls", "count"),
-            tokens=("tokens", "count"),
-            cost_usd=("USD", "usd", "unknown"),
-            estimated=("estimated", "count"),
-            first="first reply",
-            last="last reply",
-        )
-    ]
+    numbers: dict[str, Any] = {
+        "calls": ("calls", "count"),
+        "tokens": ("tokens", "count"),
+        "cost_usd": ("USD", "usd", "unknown"),
+    }
+    rows = [one | {"first": _day(one["first"]), "last": _day(one["last"])} for one in models]
+    title = f"Journal {path} ({decimal(size)})"
+    numbers |= {"estimated": ("estimated", "count")}
+    tables = [plain_table(title, rows, model="model", **numbers, first="first reply", last="last reply")]
     spent = () if own.run is None else noted_spending(own.run)
     if own.run is not None:
-        headings = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
-        money = {"cost_usd": "USD paid by the last process", "result_usd": "USD of the result"}
-        paid = {name: (said, "usd", "unknown") for name, said in money.items()}
-        tables.append(plain_table(f"Run {own.run}", spent, **headings, **paid))
+        named = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
+        paid = ("USD paid by the last process", "usd", "unknown")
+        of_result = ("USD of the result", "usd", "unknown")
+        tables.append(plain_table(f"Run {own.run}", spent, **named, cost_usd=paid, result_usd=of_result))
     output.print_tables(tables, lambda: {"journal": str(path), "bytes": size, "models": models, "run": spent})
 
 
@@ -281,9 +272,17 @@ def _journal(options: Options, *, new: bool = False) -> Journal:
 def _kept() -> Iterator[dict[str, Any]]:
     """The places where goldless keeps files, and what is lost if they are cleared."""
     from goldless.models.cache import compiled_folder, default_journal, models_folder
+    from goldless.models.journal import Journal
 
-    journal = default_journal()
-    replies = {"part": "journal", "path": str(journal), "bytes": _size(journal), "contents": _replies(journal)}
+    journal, contents = default_journal(), "none yet"
+    if journal.is_file():
+        try:
+            with closing(Journal(journal)) as opened:
+                [(count, usd)] = opened.rows("select count(*), sum(cost_usd) from calls")
+            contents = f"{count:,} replies" + (f" that cost {usd:.2f} USD" if usd else "")
+        except UserError as error:
+            contents = f"cannot be read ({error})"
+    replies = {"part": "journal", "path": str(journal), "bytes": _size(journal), "contents": contents}
     yield replies | {"if_cleared": "Runs call their models again, and pay again; run folders keep their results."}
     for folder in (models_folder(), compiled_folder()):
         files = [path for path in folder.rglob("*") if path.is_file()]
@@ -293,30 +292,18 @@ def _kept() -> Iterator[dict[str, Any]]:
             yield models | {"if_cleared": "They are fetched or made again when needed."}
 
 
-def _replies(journal: Path) -> str:
-    """The number of replies in a journal, and their cost."""
-    if not journal.is_file():
-        return "none yet"
-    try:
-        with closing(sqlite3.connect(f"{journal.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            count, usd = connection.execute("select count(*), sum(cost_usd) from calls").fetchone()
-    except sqlite3.Error as error:
-        return f"cannot be read ({error})"
-    return f"{count:,} replies" + (f" that cost {usd:.2f} USD" if usd else "")
-
-
 def _journal_files(journal: Path) -> list[Path]:
     """The journal and what SQLite keeps beside it."""
-    return [path for path in (journal, *(Path(f"{journal}{end}") for end in ("-wal", "-shm"))) if path.is_file()]
+    return [path for path in (Path(f"{journal}{end}") for end in ("", "-wal", "-shm")) if path.is_file()]
 
 
 def _size(journal: Path) -> int:
     return sum(path.stat().st_size for path in _journal_files(journal))
 
 
-def _day(seconds: Any, form: str = "%Y-%m-%d") -> str:
-    """The day, or a question mark where a damaged journal does not say."""
+def _day(seconds: Any, length: int = 10) -> str:
+    """The day, with ``length`` 16 the minute; a question mark where a damaged journal does not say."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime(form)
+        return str(datetime.fromtimestamp(seconds, UTC))[:length]
     except (TypeError, ValueError, OverflowError, OSError):
         return "?"

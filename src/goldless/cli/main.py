@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import importlib
+import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 import typer.main
@@ -27,11 +28,10 @@ from goldless.cli.console import (
     INTERRUPTED,
     NOTHING,
     WRONG_INPUT,
-    escape_what_cannot_be_encoded,
+    Signals,
     say,
     warnings_as_messages,
 )
-from goldless.cli.signals import Signals
 from goldless.errors import GoldlessError, UserError, WaitingError, nearest
 from goldless.plugins import Catalogue, added_by_apps
 
@@ -94,10 +94,9 @@ QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in n
 """Verbs with an option that asks another question, and the module that answers it, with options of its own."""
 HOMES = {
     "score": "score review select explain",
-    "compare": "compare consistency gate",
     "trust": "agree bias calibrate crashtest drill perturb",
     "start": "demo quickstart doctor",
-    "production": "plan cost watch replay export",
+    "production": "compare consistency gate plan cost watch replay export",
     "study": "study audit",
     "about": "list config",
     "journal": "journal",
@@ -139,19 +138,6 @@ def _made(name: str) -> Any:
     return typer.main.get_command(found)
 
 
-class _ByName(Mapping[str, Any]):
-    """The verbs as commands, each imported when it is looked up."""
-
-    def __getitem__(self, name: str) -> Any:
-        return _made(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(name for lines in panels().values() for name in lines)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
 def panels() -> Mapping[str, Mapping[str, str]]:
     """The verbs with what they do, by what one wants; those of plugins are imported for it."""
     added = {name: (one.__doc__ or "").partition("\n")[0] for name, one in ADDED.all().items() if one}
@@ -161,16 +147,18 @@ def panels() -> Mapping[str, Mapping[str, str]]:
 class Verbs(VerbGroup):
     """All verbs; only the one that a command line names is imported, and for the help none of ours."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = cast("dict[str, Any]", _ByName())
-
     moved = MOVED
+    tables = property(lambda self: (*self.list_commands(None), *QUESTIONS.values()))
+    """Names that a table of settings may have."""
 
-    @property
-    def tables(self) -> Sequence[str]:
-        """Names that a table of settings may have."""
-        return *self.commands, *QUESTIONS.values()
+    def list_commands(self, _: Any) -> list[str]:
+        return [name for lines in panels().values() for name in lines]
+
+    def get_command(self, _: Any, cmd_name: str) -> Any:
+        try:
+            return self.commands.get(cmd_name) or _made(cmd_name)
+        except KeyError:
+            return None
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         if args and not args[0].startswith("-"):
@@ -239,7 +227,8 @@ def _common(*, wanted: Annotated[bool, VERSION] = False) -> None:
 
 def main() -> None:
     """Run the command line; errors end in one clear message, never in a traceback."""
-    escape_what_cannot_be_encoded()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that its encoding lacks
     if "_GOLDLESS_COMPLETE" in os.environ:
         from typer._completion_classes import completion_init
 
@@ -306,7 +295,7 @@ def _misunderstood(error: Any, path: str) -> str:
         word = unknown[1]
         if path == "goldless" and Path(word).exists():
             return f"{word!r} is not a verb. Did you mean 'goldless score {word}'?"
-        return f"unknown verb {word!r}{nearest(word, error.ctx.command.commands)}"
+        return f"unknown verb {word!r}{nearest(word, error.ctx.command.list_commands(error.ctx))}"
     if missing := re.match(r"Missing (?:parameter|argument|option) '(.*?)'", text):
         return f"{missing[1].split(' / ')[0]} is missing"
     return text[0].lower() + text[1:] if text else "this command line is not understood"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.console import NOTHING, ProgressBars, echo, end, incomplete, out, say
-from goldless.cli.signals import before_ending, run_async
+from goldless.cli.console import NOTHING, ProgressBars, before_ending, echo, end, incomplete, out, run_async, say
 from goldless.reports.findings import Said, in_text
 from goldless.runs.option_forms import option
 
@@ -163,7 +163,8 @@ class Output:
         ``findings`` are sentences above the tables, ``below`` notes under them.
         """
         if self.shown_as == "json":
-            text = json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+            foreign = (sys.stdout.encoding or "").lower() not in {"utf-8", "utf8"}
+            text = json.dumps(as_json(), ensure_ascii=foreign, indent=2, allow_nan=False)
             # a character that a terminal would obey is escaped, which leaves the JSON the same
             echo("".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text) + "\n")
         elif self.shown_as == "csv":
@@ -180,6 +181,11 @@ class Output:
                 self._print_rich(tables, below, signatures)
             else:
                 rich()
+
+    def print_rows(self, title: str, rows: Iterable[Mapping[str, Any]], data: object, **headings: Any) -> None:
+        """Print one table, as ``plain_table`` makes it, if it has rows; ``data``: what JSON has instead."""
+        table = plain_table(title, rows, **headings)
+        self.print_tables([table] if table.rows else [], lambda: data)
 
     def print_signature(self, *lines: str) -> None:
         """Print signatures, each on one line unless all of it is asked for; nothing where no details are wanted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -236,20 +236,16 @@ async def _speeds(model: Model, *, scores: bool) -> tuple[float | None, float | 
     if scores:
         long = Message("user", " ".join(TEXTS * REPEATS))
         requests = [await model.encode([INSTRUCTION, long], text) for text in TEXTS]
-        begin = time.perf_counter()
-        await model.score(requests, lambda _: None)
-        scoring = sum(request.tokens for request in requests) / (time.perf_counter() - begin)
-        begin = time.perf_counter()
-        await model.score([] if local else requests[-1:], lambda _: None)
-        alone |= {} if local else {"score": time.perf_counter() - begin}
+        _, seconds = await _timed(model.score(requests, lambda _: None))
+        scoring = sum(request.tokens for request in requests) / seconds
+        if not local:
+            _, alone["score"] = await _timed(model.score(requests[-1:], lambda _: None))
     asked: dict[Kind, tuple[str, int]] = {
         "text": ("Describe a bicycle in about a hundred words.", 32 if local else 150),
         "verdict": ("Is snow white? Answer with one word: Yes or No.", 4),
     }
     for kind, (question, most) in asked.items() if model.capabilities.chat else ():
-        begin = time.perf_counter()
-        reply = await model.chat(ChatRequest((Message("user", question),), max_tokens=most))
-        seconds = time.perf_counter() - begin
+        reply, seconds = await _timed(model.chat(ChatRequest((Message("user", question),), max_tokens=most)))
         if isinstance(reply, ChatReply):
             alone |= {} if local else {kind: seconds}
             if kind == "text" and reply.usage.output_tokens:
@@ -257,3 +253,8 @@ async def _speeds(model: Model, *, scores: bool) -> tuple[float | None, float | 
     if alone:
         keep_measured(default_journal(), model.identity, alone)
     return scoring, writing, {str(kind): seconds for kind, seconds in alone.items()}
+
+
+async def _timed(call: Awaitable[Any]) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    return await call, time.perf_counter() - begin

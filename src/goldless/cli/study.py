@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote, split
@@ -14,8 +14,8 @@ from goldless.cli.output import OUTPUT, Output, plain_table
 from goldless.runs.option_forms import REQUIRED, argument, option, values
 
 if TYPE_CHECKING:
+    from goldless.reports.report_table import ReportTable
     from goldless.studies import Study
-
 
 FORMATS = (
     "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
@@ -59,9 +59,8 @@ def import_(own: Importing, output: Output) -> None:
     summary = {**import_summary(made), "folder": str(own.folder)}
     lost = {f"missing: {cause}": count for cause, count in summary["missing"].items()}
     counts = {name: summary[name] for name in ("tasks", "agents", "responses")} | lost | summary["also"]
-    rows = [{"what": what, "count": count} for what, count in counts.items()]
-    table = plain_table(f"Read as {summary['format']}", rows, what="what", count=("count", "count"))
-    output.print_tables([table], lambda: summary)
+    rows = ({"what": what, "count": count} for what, count in counts.items())
+    output.print_rows(f"Read as {summary['format']}", rows, summary, what="what", count=("count", "count"))
     for note in summary["notes"]:
         say(f"note: {note}", style="yellow")
     say(f"study: {own.folder}")
@@ -99,38 +98,70 @@ def show(study: Study, *, output: Output) -> None:
       goldless study show answers.csv
       goldless study show sample
     """
-    summary = _summary(study)
+    import polars as pl
+
+    length = pl.col("text").str.len_chars()
+    by_agent = study.response_table.group_by(pl.col("agent").cast(pl.String)).agg(pl.len(), length.mean())
+    answers = {agent: (count, mean) for agent, count, mean in by_agent.iter_rows()}
+    agents = [
+        {"agent": one.agent, "sample_of": one.sample_of, "group": one.group, "responses": count}
+        | {"missing": len(study) - count, "mean_characters": mean}
+        for one in study.agents
+        for count, mean in [answers.get(one.agent, (0, None))]
+    ]
+    asked, first = len(study) * len(agents), study.task(study.tasks[0])
+    summary: dict[str, Any] = {
+        "name": study.name,
+        "tasks": len(study),
+        "responses": {"asked": asked, "answered": study.n_responses, "missing": asked - study.n_responses},
+        "mean_characters": study.response_table.select(length.mean()).item(),
+        "labels": {"ratings": study.n_ratings, "preferences": study.n_preferences},
+        "recorded": {name: 0 if (table := study.table(name)) is None else table.height for name in study.recorded},
+        "synopses": list(study.synopses),
+        "fingerprint": study.fingerprint,
+        "agents": agents,
+        "first_task": {
+            "task": first.task,
+            "prompt": first.prompt,
+            "reference": first.reference,
+            "synopses": dict(first.synopses),
+            "responses": {response.agent: response.text for response in study.responses(first.task)},
+        },
+    }
+    output.print_tables(list(_tables(summary)), lambda: summary)
+
+
+def _tables(summary: Mapping[str, Any]) -> Iterator[ReportTable]:
+    """Counts, agents, and the first task with two responses."""
     first, agents, mean = summary["first_task"], summary["agents"], summary["mean_characters"]
     bases = {agent["sample_of"] or agent["agent"] for agent in agents}
     samples = f", {len(agents):,} samples of them" * (len(bases) < len(agents))
+    recorded = [f"{name} ({rows:,} rows)" for name, rows in summary["recorded"].items()]
     counts = {
         "tasks": f"{summary['tasks']:,}",
         "agents": f"{len(bases):,}{samples}",
         "responses": ", ".join(f"{count:,} {what}" for what, count in summary["responses"].items()),
         "mean characters": None if mean is None else f"{mean:,.0f}",
         "labels": ", ".join(f"{count:,} {what}" for what, count in summary["labels"].items()),
-        "recorded evidence": ", ".join(f"{name} ({rows:,} rows)" for name, rows in summary["recorded"].items())
-        or "none",
+        "recorded evidence": ", ".join(recorded) or "none",
         "synopses": ", ".join(summary["synopses"]) or "none",
         "fingerprint": summary["fingerprint"],
     }
+    rows = ({"what": what, "there": value} for what, value in counts.items())
+    yield plain_table(summary["name"], rows, what="what", there=("in the study", "text", "—"))
+    numbers = {"responses": ("answered", "count"), "missing": ("missing", "count")}
+    length = ("mean characters", "count", "—")
+    yield plain_table("Agents", agents, agent="agent", group="group", **numbers, mean_characters=length)
     texts = {"prompt": first["prompt"], "reference": first["reference"]}
     texts |= {f"synopsis {name}": text for name, text in first["synopses"].items()}
     texts |= dict(list(first["responses"].items())[:2])
-    overview = ({"what": what, "there": value} for what, value in counts.items())
-    example = [
+    shown = [
         {"of": what, "text": text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"}
         for what, text in texts.items()
         if text is not None
     ]
-    answered = {"responses": ("answered", "count"), "missing": ("missing", "count")}
-    length = {"mean_characters": ("mean characters", "count", "—")}
-    tables = [
-        plain_table(summary["name"], overview, what="what", there=("in the study", "text", "—")),
-        plain_table("Agents", agents, agent="agent", group="group", **answered, **length),
-        plain_table(f"First task: {first['task']}", example, of="of", text="text"),
-    ]
-    output.print_tables([one for one in tables if one.rows], lambda: summary)
+    if shown:
+        yield plain_table(f"First task: {first['task']}", shown, of="of", text="text")
 
 
 @verb()
@@ -170,43 +201,3 @@ def audit(study: Study, *, words: str, output: Output) -> None:
 
 
 app = verbs_app("Check a study, show what is in it, or import one from another tool's results.", import_, check, show)
-
-
-def _summary(study: Study) -> dict[str, Any]:
-    """Everything that is shown, as plain JSON data."""
-    answered, characters = Counter[str](), Counter[str]()
-    for _, responses in study:
-        for response in responses:
-            answered[response.agent] += 1
-            characters[response.agent] += len(response.text)
-    agents = [
-        {
-            "agent": agent.agent,
-            "sample_of": agent.sample_of,
-            "group": agent.group,
-            "responses": answered[agent.agent],
-            "missing": len(study.tasks) - answered[agent.agent],
-            "mean_characters": characters[agent.agent] / n if (n := answered[agent.agent]) else None,
-        }
-        for agent in study.agents
-    ]
-    asked = len(study.tasks) * len(study.agents)
-    first = study.task(study.tasks[0])
-    return {
-        "name": study.name,
-        "tasks": len(study.tasks),
-        "responses": {"asked": asked, "answered": study.n_responses, "missing": asked - study.n_responses},
-        "mean_characters": characters.total() / study.n_responses if study.n_responses else None,
-        "labels": {"ratings": study.n_ratings, "preferences": study.n_preferences},
-        "recorded": {name: 0 if (table := study.table(name)) is None else table.height for name in study.recorded},
-        "synopses": list(study.synopses),
-        "fingerprint": study.fingerprint,
-        "agents": agents,
-        "first_task": {
-            "task": first.task,
-            "prompt": first.prompt,
-            "reference": first.reference,
-            "synopses": dict(first.synopses),
-            "responses": {response.agent: response.text for response in study.responses(first.task)},
-        },
-    }

@@ -14,18 +14,8 @@ import typer
 from goldless.cli.command import RESULT_FOLDER, same, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
 from goldless.cli.output import OUTPUT, Output
-from goldless.runs.option_forms import (
-    LINES,
-    NAMES,
-    ONE_LIST,
-    REQUIRED,
-    SCORES,
-    OptionForm,
-    option,
-    several,
-    split,
-    values,
-)
+from goldless.runs import option_forms as forms
+from goldless.runs.option_forms import LINES, REQUIRED, OptionForm, option, several, split, values
 from goldless.runs.options import CALLING, CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -45,7 +35,7 @@ class Judges:
         "File with scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
         "FILE",
         group=METRICS,
-        form=SCORES,
+        form=forms.SCORES,
     )
     scale: str | None = same(
         "scale", None, "Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."
@@ -197,7 +187,10 @@ class Favouring:
         form=WEIGHTS,
     )
     favours: Sequence[str | tuple[str, str]] = option(
-        (), "Two agents: how often is FIRST favoured where people tie or prefer SECOND?", "FIRST:SECOND", form=LINES
+        (),
+        "Two agents: how often is FIRST favoured where people tie or prefer SECOND?",
+        "FIRST:SECOND",
+        form=LINES,
     )
     orders: Literal["each", "together"] = option(
         "each",
@@ -286,7 +279,7 @@ class CrashTesting(Perturbations):
         None,
         "Comma-separated agents whose responses are perturbed (default: all).",
         "--candidates AGENTS",
-        form=ONE_LIST,
+        form=forms.ONE_LIST,
     )
     references: int | Sequence[str] = option(
         2, "Number of peers a response is compared with, or which agents.", "N|AGENTS", form=PEERS
@@ -401,10 +394,10 @@ class Perturbing(Perturbations):
         f"Comma-separated agents played by a chat model: {STRATEGIES}.",
         "--strategy NAMES",
         group=PERTURB,
-        form=NAMES,
+        form=forms.NAMES,
     )
     agents: Sequence[str] | None = option(
-        None, "Comma-separated agents whose responses are perturbed (default: all).", "AGENTS", form=NAMES
+        None, "Comma-separated agents whose responses are perturbed (default: all).", "AGENTS", form=forms.NAMES
     )
 
 

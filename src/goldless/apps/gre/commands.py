@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from goldless.apps.gre.config import ASKED, NOT_NEGATIVE, CollectConfig, ReviewConfig, ScoreConfig, as_given
 from goldless.cli.command import OUTPUT, verb, verbs_app
-from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, out, say
+from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, out, run_async, say
 from goldless.cli.output import Output, tell_spending, tell_warnings
-from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, option
 from goldless.runs.options import CALLING, Options

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import verb
-from goldless.cli.console import say
-from goldless.cli.signals import run_async
+from goldless.cli.console import run_async, say
 from goldless.errors import UserError
 from goldless.runs.option_forms import LINES, argument, option
 from goldless.runs.options import CALLING, Options

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goldless.cli.command import verb
-from goldless.cli.console import say
-from goldless.cli.signals import run_async
+from goldless.cli.console import run_async, say
 from goldless.runs.option_forms import OptionForm, argument, option
 from goldless.runs.options import Options
 

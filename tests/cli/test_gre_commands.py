@@ -163,7 +163,7 @@ def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless,
     ("arguments", "told"),
     [
         (("collect",), "name a folder"),
-        (("collect", "e", "--venue", "V", "--from-folder", "f"), "exclude each other"),
+        (("collect", "e", "--venue", "V", "--from-folder", "f"), "set either from_folder, or"),
         (("review", "nowhere", "--models", "embedded"), "not an edition"),
         (("score", "nowhere"), "gre collect nowhere --venue VENUE, or --from-folder FOLDER"),
         (("show", "published:9b"), "unknown board 'published:9b'"),

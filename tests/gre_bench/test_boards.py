@@ -18,17 +18,21 @@ import pytest
 from scipy import stats
 
 from goldless.apps.gre.boards import (
+    FEWEST_ANCHORS,
+    LINK_RESAMPLES,
     Board,
     BoardScore,
+    LinkedEdition,
     agent_correlations,
     compare_boards,
     correlate,
+    link_sides,
     read_benchmark_scores,
     read_board,
 )
-from goldless.apps.gre.linking import FEWEST_ANCHORS, RESAMPLES, LinkedEdition, link_sides
 from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import StudyError, UserError
+from goldless.meta_evaluation.judges import ScoredBy
 from goldless.models.scripted import ScriptedModel
 from goldless.records import Agent
 from goldless.runs.options import Options
@@ -226,8 +230,8 @@ def test_distances_to_each_boards_own_human_baseline_and_agents_on_one_board_onl
 @pytest.mark.parametrize(
     ("second", "told"),
     [
-        (board("y", tvd={"a": 2.0}), r"the boards have no metric in common \(x: gem; y: tvd\)"),
-        (board("y", gem={"a": 2.0, "b": 3.0, "human": 1.0}), r"gem: 2.*at least 3 with the same name, besides"),
+        (board("y", tvd={"a": 2.0}), r"both x \(gem\) and y \(tvd\): no metric in common"),
+        (board("y", gem={"a": 2.0, "b": 3.0, "human": 1.0}), r"gem: 2.*at least 3 with the same name .*, besides"),
     ],
 )
 def test_boards_without_a_common_metric_or_with_too_few_agents_are_told(second, told):
@@ -304,9 +308,8 @@ PAPERS = [f"p{number}" for number in range(14)]
 
 
 def linked_edition(name, scores, *, anchors=(), texts=None) -> LinkedEdition:
-    return LinkedEdition(
-        name, texts or dict.fromkeys(scores, "same"), frozenset(anchors), {"gem": scores}, {"gem": "gem|x:y"}
-    )
+    scored = {"gem": ScoredBy(name, "gem", scores, "gem|x:y")}
+    return LinkedEdition(name, texts or dict.fromkeys(scores, "same"), frozenset(anchors), scored)
 
 
 def scores_of(function, papers=PAPERS, agents=("human", "ann")):
@@ -346,7 +349,7 @@ def test_score_and_interval_are_those_of_an_independent_computation():
     (ann,) = [row for row in found.scores if row.agent == "ann"]
     assert ann.linked.value == pytest.approx(found.slope.value * mean + shift)
     papers, slopes = sorted(PAPERS), []
-    for counts in itertools.chain(*draw_counts(len(papers), seed=5, resamples=RESAMPLES)):
+    for counts in itertools.chain(*draw_counts(len(papers), seed=5, resamples=LINK_RESAMPLES)):
         times = dict(zip(papers, counts.astype(int).tolist(), strict=True))
         slopes.append(slope_of([pair for pair in pairs for _ in range(times[pair[0]])]))
     assert (found.slope.low, found.slope.high) == tuple(pytest.approx(q) for q in np.quantile(slopes, [0.05, 0.95]))

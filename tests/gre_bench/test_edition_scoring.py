@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import polars as pl
 import pytest
 from edition_folders import QUICK, reviewed
 from scipy import stats
@@ -229,14 +228,9 @@ AGENTS = [
 ]
 
 
-def frame(rows):
-    return pl.DataFrame(rows, {"task": pl.String, "agent": pl.String, "score": pl.Float64}, orient="row")
-
-
 def scores(**by_agent):
     """Scores of p1, p2, … in order; None is a missing one."""
-    rows = [(f"p{place}", agent, score) for agent, column in by_agent.items() for place, score in enumerate(column, 1)]
-    return {"gem": frame(rows)}
+    return {"gem": {(f"p{place}", a): score for a, column in by_agent.items() for place, score in enumerate(column, 1)}}
 
 
 GIVEN = scores(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,24 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from goldless.apps.gre.edition import CONFIG, RUN, is_edition
-from goldless.apps.gre.linking import ScaleLink
+from goldless.apps.gre.edition import ANCHOR, CONFIG, RUN, is_edition, marked_papers, open_edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
 from goldless.apps.gre.results import EditionResult, model_rank, read_result, uneven_notes
-from goldless.apps.gre.submissions import estimate_columns
+from goldless.apps.gre.submissions import estimate_cells, estimate_columns
+from goldless.arrays import FloatArray
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
+from goldless.meta_evaluation.judges import ScoredBy, run_scores
 from goldless.records import Agent
 from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
+from goldless.statistics.bootstrap import Estimate, draw_counts
+from goldless.statistics.rank_correlation import percentile_interval
+from goldless.studies import Study
 from goldless.studies.checking import all_at_once, is_empty
 from goldless.studies.frames import checked_agent
 
@@ -130,30 +134,28 @@ def _run_board(folder: Path, name: str) -> Board:
     run = RunFolder(folder)
     if run.required("leaderboard") is None:
         raise UserError(f"{folder}: no results (leaderboard.json). {ALLOWED}. Score an edition with goldless gre score")
+    boards, result = run.boards, read_result(run)
     metrics = {
         metric: {r.agent: BoardScore(r.score, r.low, r.high, r.n) for r in board.rows if not is_reference(r.agent)}
-        for metric, board in run.boards.items()
+        for metric, board in boards.items()
     }
     if not any(metrics.values()):
         raise UserError(f"{folder}: no agent has a score. Score the study with a metric that scores responses")
-    result, notes = read_result(run), []
-    if result is not None and not isinstance(result, EditionResult):
-        raise UserError(f"{folder}: {result}")
-    if result is not None and result.demonstration is not None:
+    notes = []
+    if isinstance(result, EditionResult) and result.demonstration is not None:
         notes.append(result.demonstration)
+    elif result is not None and not isinstance(result, EditionResult):
+        raise UserError(f"{folder}: {result}")
     if run.leaderboard is not None and not run.leaderboard.complete:
         notes.append("the run is incomplete; run it again to collect what is missing")
-    notes += uneven_notes(run.boards)
-    listed = {agent.agent: agent for agent in run.agent_notes}
-    names = dict.fromkeys([*listed, *(agent for scores in metrics.values() for agent in scores)])
-    return Board(
-        name,
-        metrics,
-        tuple(listed.get(name) or Agent(name) for name in names if not is_reference(name)),
-        max(board.level for board in run.boards.values()),
-        {metric: board.signature for metric, board in run.boards.items()},
-        notes=tuple(note.removesuffix(".") for note in notes),
-    )
+    notes += uneven_notes(boards)
+    known = {agent.agent: agent for agent in run.agent_notes}
+    names = dict.fromkeys([*known, *(agent for scores in metrics.values() for agent in scores)])
+    agents = tuple(known.get(agent) or Agent(agent) for agent in names if not is_reference(agent))
+    signatures = {metric: board.signature for metric, board in boards.items()}
+    level = max(board.level for board in boards.values())
+    told = tuple(note.removesuffix(".") for note in notes)
+    return Board(name, metrics, agents, level, signatures, notes=told)
 
 
 def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = "metric") -> Board:
@@ -257,6 +259,208 @@ def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) 
     return tuple(found)
 
 
+# --- editions on one scale -------------------------------------------------------------------------------------------
+
+# Anchors are papers of the earlier edition that are in the later one as well. A review of an anchor that is the same in
+# both, word for word, has a score x on the second scale and y on the first. Linear linking of a single group (Kolen and
+# Brennan, Test Equating, Scaling, and Linking, 3rd edition 2014, chapter 2) gives both the same mean and standard
+# deviation: y = slope x + intercept, with slope = sd(y) / sd(x) and intercept = mean(y) - slope mean(x). Unlike a
+# regression it is symmetric. Link, scores and their change are computed anew from each draw of papers: of anchors, of
+# the other papers of the first edition, and of those of the second.
+
+FEWEST_ANCHORS = 10
+"""Below, two means and two standard deviations are too uncertain to put years on one scale."""
+LINK_RESAMPLES = 2000
+LINK_LEVEL = 0.9
+LINKING = (
+    "Linear linking (Kolen and Brennan 2014, chapter 2): the reviews of the anchors get the same mean and standard "
+    "deviation on both scales. Intervals: percentiles over resampled papers, anchors drawn separately."
+)
+Pair = tuple[str, str]
+"""A task and an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedEdition:
+    """An edition that is linked: its reviews, and their scores by metric."""
+
+    name: str
+    texts: Mapping[Pair, str]
+    anchors: frozenset[str]
+    """Its papers that are marked as anchors."""
+    scored: Mapping[str, ScoredBy]
+
+    @classmethod
+    def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> LinkedEdition:
+        """An edition with the scores of its first run."""
+        texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
+        own = {one.metric: one for one in scored if one.scorer == scored[0].scorer}
+        return cls(name, texts, frozenset(marked_papers(study, ANCHOR)), own)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedScore:
+    """An agent of the second edition on the scale of the first."""
+
+    agent: str
+    second: float
+    """Its score on its own scale."""
+    linked: Estimate
+    """The same on the scale of the first edition."""
+    first: float | None
+    """Its score in the first edition; None: it has none."""
+    change: Estimate | None
+    """Linked score minus that of the first edition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleLink:
+    """The link of one metric's scales."""
+
+    metric: str
+    first: str
+    second: str
+    slope: Estimate
+    intercept: Estimate
+    papers: int
+    """Anchors with a review that is the same in both editions and has a score in both."""
+    reviews: int
+    scores: tuple[LinkedScore, ...]
+    """Highest first."""
+    signature: str
+
+    def table(self) -> ReportTable:
+        columns = (
+            Column("agent", "agent", "name"),
+            Column("first", self.first, "number", "-", 2),
+            Column("second", f"{self.second} (own scale)", "number", decimals=2),
+            *estimate_columns("linked", f"{self.second}, linked", LINK_LEVEL, absent="-"),
+            *estimate_columns("change", "change", LINK_LEVEL, signed=True, absent="-"),
+        )
+        rows = tuple(
+            estimate_cells(linked=one.linked, change=one.change)
+            | {"agent": one.agent, "first": one.first, "second": one.second}
+            for one in self.scores
+        )
+        slope, intercept = (
+            f"{one.value:.3f}" + ("" if one.low is None or one.high is None else f" ({one.low:.3f} … {one.high:.3f})")
+            for one in (self.slope, self.intercept)
+        )
+        linked = (
+            f"Linked by {self.reviews} reviews of {self.papers} anchors that are the same in both editions: slope "
+            f"{slope}, intercept {intercept}."
+        )
+        title = f"{self.metric}: {self.second} on the scale of {self.first}"
+        return ReportTable(title, columns, rows, self.signature, (linked, LINKING))
+
+
+def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
+    """The links of two editions by metric, and notes; nothing where one is no edition or they share no anchors."""
+    editions = [open_edition(folder) for folder in (Path(first), Path(second)) if is_edition(folder)]
+    if len(editions) < 2 or not all(one.collected for one in editions):
+        return [], []
+    sides = [LinkedEdition.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
+    return link_sides(*sides, seed=seed)
+
+
+def link_sides(first: LinkedEdition, second: LinkedEdition, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
+    """The links by metric that both have, and why there is none for others."""
+    shared = {task for task, _ in first.texts} & {task for task, _ in second.texts} & (first.anchors | second.anchors)
+    if not shared:
+        return [], [f"Not linked: {first.name} and {second.name} share no anchors."]
+    links, notes = [], []
+    for metric in [metric for metric in first.scored if metric in second.scored]:
+        try:
+            links.append(_link(first, second, metric, shared, seed))
+        except UserError as error:
+            notes.append(f"{metric} is not linked: {error}")
+    return links, notes
+
+
+def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[str], seed: int) -> ScaleLink:
+    """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
+
+    ``shared``: papers in both editions that one of them marks as anchors.
+    """
+    by = [one.scored[metric] for one in (first, second)]
+    ours, theirs = ({pair: score for pair, score in one.scores.items() if score is not None} for one in by)
+    same = [pair for pair in first.texts if pair[0] in shared and first.texts[pair] == second.texts.get(pair)]
+    used = sorted(pair for pair in same if pair in ours and pair in theirs)
+    papers = sorted({task for task, _ in used})
+    if len(papers) < FEWEST_ANCHORS:
+        raise UserError(
+            f"{len(papers)} of {len(shared)} anchors have a review that is the same in {first.name} and {second.name} "
+            f"and has a score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
+            "anchors, and score the human reviews in both"
+        )
+    x, y = (np.array([scores[pair] for pair in used]) for scores in (theirs, ours))
+    if not (np.ptp(x) > 0 and np.ptp(y) > 0):
+        raise UserError("all reviews of the anchors have the same score in one edition")
+    # how often each paper counts: in the first row once, in the others as often as it is drawn; anchors, the other
+    # papers of the first edition and those of the second are drawn separately
+    groups = [papers, *(sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs))]
+    drawn = [
+        np.concatenate(
+            [np.ones((1, len(tasks))), *draw_counts(len(tasks), seed=seed + place, resamples=LINK_RESAMPLES)]
+        )
+        if tasks
+        else np.zeros((1 + LINK_RESAMPLES, 0))
+        for place, tasks in enumerate(groups)
+    ]
+
+    def means(scores: Mapping[Pair, float], agent: str, other: int) -> FloatArray:
+        """The means of an agent's scores on anchors and other papers, by row of counts; NaN where it has none."""
+        values = np.array([scores.get((task, agent), np.nan) for task in (*papers, *groups[other])])
+        counts, there = np.hstack([drawn[0], drawn[other]]), ~np.isnan(values)
+        n = counts[:, there].sum(axis=1)
+        found: FloatArray = np.full(len(n), np.nan)
+        np.divide(counts[:, there] @ values[there], n, out=found, where=n > 0)
+        return found
+
+    def estimate(rows: FloatArray) -> Estimate:
+        low, high, note = percentile_interval(rows[1:], level=LINK_LEVEL)
+        return Estimate(float(rows[0]), low, high, len(papers), LINK_LEVEL, note)
+
+    weights = drawn[0][:, [papers.index(task) for task, _ in used]]
+    (mean_x, sd_x), (mean_y, sd_y) = _moments(weights, x), _moments(weights, y)
+    slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
+    intercepts = mean_y - slopes * mean_x
+    rows = []
+    for agent in sorted({agent for _, agent in theirs if not is_reference(agent)}):
+        own, befores = means(theirs, agent, 2), means(ours, agent, 1)
+        linked, before = slopes * own + intercepts, None if math.isnan(befores[0]) else float(befores[0])
+        change = None if before is None else estimate(linked - befores)
+        rows.append(LinkedScore(agent, float(own[0]), estimate(linked), before, change))
+    told = {
+        "first": by[0].signature or first.name,
+        "second": by[1].signature or second.name,
+        "link": "linear-single-group",
+        "anchors": str(len(papers)),
+        "interval": f"papers-percentile-{LINK_LEVEL:g}",
+        "resamples": str(LINK_RESAMPLES),
+        "seed": str(seed),
+    }
+    return ScaleLink(
+        metric,
+        first.name,
+        second.name,
+        estimate(slopes),
+        estimate(intercepts),
+        papers=len(papers),
+        reviews=len(used),
+        scores=tuple(sorted(rows, key=lambda row: (-(row.linked.value or 0.0), row.agent))),
+        signature=str(Signature(f"link[{metric}]", told)),
+    )
+
+
+def _moments(weights: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations by row of weights; centred first, so that squares lose no digits."""
+    n, centre = weights.sum(axis=1), float(np.mean(values))
+    away = values - centre
+    mean = weights @ away / n
+    return mean + centre, np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0))
+
+
 # --- two boards ------------------------------------------------------------------------------------------------------
 
 INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
@@ -350,16 +554,14 @@ def compare_boards(first: Board, second: Board) -> BoardComparison:
     A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
     """
     shared = [metric for metric in first.metrics if metric in second.metrics]
-    if not shared:
-        found = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
-        raise UserError(f"the boards have no metric in common ({found}). Score both with the same metric")
     common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
     metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
     if not metrics:
-        found = ", ".join(f"{metric}: {n}" for metric, n in common.items())
+        found = ", ".join(f"{metric}: {n}" for metric, n in common.items()) or "no metric in common"
+        sides = " and ".join(f"{board.name} ({', '.join(board.metrics)})" for board in (first, second))
         raise UserError(
-            f"too few agents have a score on both {first.name} and {second.name} ({found}). A comparison needs at "
-            f"least {FEWEST_AGENTS} with the same name, besides the human baseline"
+            f"too few agents have a score on both {sides}: {found}. A comparison needs at least {FEWEST_AGENTS} with "
+            "the same name under the same metric, besides the human baseline"
         )
     same = first.name == second.name
     names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)

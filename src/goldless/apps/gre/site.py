@@ -18,8 +18,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from goldless.apps.gre.boards import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.linking import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.apps.gre.results import model_means, model_rank, table_blocks
 from goldless.apps.gre.scoring import Recomputed

@@ -103,7 +103,7 @@ def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless
         (("--run", "study"), "is another folder of the edition"),
         (("--rewriter", "nosuch:x"), "unknown model 'nosuch:x'"),
         (("--synopsis-writer", "nosuch:x"), "unknown model 'nosuch:x'"),
-        (("--run", "edition.toml"), "Choose another name with --run"),
+        (("--run", "edition.toml"), "Choose another folder with --run"),
         (("--scorer", "nosuch:x"), "unknown model 'nosuch:x'"),
         (("--metric", "gemm"), "gemm"),
         (("--metric", "gem-s[nosuch]"), "nosuch"),

@@ -21,7 +21,6 @@ from goldless.apps.gre.boards import (
     FEWEST_ANCHORS,
     LINK_RESAMPLES,
     Board,
-    BoardScore,
     LinkedEdition,
     agent_correlations,
     compare_boards,
@@ -39,6 +38,7 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.statistics.bootstrap import draw_counts
+from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import read_study
 
 
@@ -63,7 +63,7 @@ def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_p
     board, other = read_board("published:70b"), read_board("published:8b")
     assert list(board.metrics) == ["gem", "gem-s[abstract]", "gem-s[assw]"]
     assert {len(scores) for scores in board.metrics.values()} == {18}
-    assert board.metrics["gem"]["gpt-4o-mini"] == BoardScore(16.31)
+    assert board.metrics["gem"]["gpt-4o-mini"].score == 16.31
     assert board.metrics["gem-s[abstract]"]["mistral-tiny"].score == 4.11
     assert board.metrics["gem-s[assw]"]["gemini-pro"].score == -0.26
     assert {agent.agent: agent.parameters for agent in board.agents}["claude-3-opus"] == 2000e9
@@ -78,7 +78,8 @@ def test_a_run_folder_reads_with_intervals_agents_and_signature_and_without_refe
     board = read_board(run_folder)
     written = json.loads((run_folder / "leaderboard.json").read_text())["metrics"]["gem-raw"]
     row = next(row for row in written["rows"] if row["agent"] == "model")
-    assert board.metrics["gem-raw"]["model"] == BoardScore(row["score"], row["low"], row["high"], 3)
+    model = board.metrics["gem-raw"]["model"]
+    assert (model.score, model.low, model.high, model.n) == (row["score"], row["low"], row["high"], 3)
     assert set(board.metrics["gem-raw"]) == {"model", "human"}
     assert board.agents == tuple(Agent(name, None, 7e9, "f", "2023-09-30") for name in ("model", "human"))
     assert board.signatures["gem-raw"] == written["signature"]
@@ -97,7 +98,8 @@ def test_a_csv_reads_with_blank_cells_missing_and_what_is_known_of_agents(tmp_pa
     )
     board = read_board(file)
     assert board.name == "mine"
-    assert board.metrics == {"gem": {"a": BoardScore(1.5)}, "other": {"a": BoardScore(2.0), "human": BoardScore(3.0)}}
+    found = {metric: {a: row.score for a, row in rows.items()} for metric, rows in board.metrics.items()}
+    assert found == {"gem": {"a": 1.5}, "other": {"a": 2.0, "human": 3.0}}
     assert board.human("gem") is None
     assert board.agents[0] == Agent("a", None, 7e9, "f", "2023-09")
 
@@ -169,8 +171,12 @@ def published():
     return compare_boards(read_board("published:70b"), read_board("published:8b"))
 
 
+def cell(agent, *score):
+    return LeaderboardRow(None, agent, None, *score)
+
+
 def board(name, *, signature="", **metrics):
-    made = {metric: {agent: BoardScore(s) for agent, s in scores.items()} for metric, scores in metrics.items()}
+    made = {metric: {agent: cell(agent, s) for agent, s in scores.items()} for metric, scores in metrics.items()}
     agents = dict.fromkeys(agent for scores in metrics.values() for agent in scores)
     return Board(name, made, tuple(map(Agent, agents)), signatures={"gem": signature} if signature else {})
 
@@ -412,7 +418,7 @@ def test_the_picture_in_the_docs_is_what_the_code_draws_from_table_6(figure):
 
 def test_intervals_and_the_human_baseline_are_drawn_where_there_are_any():
     agents = [Agent("a", None, 1e9, "f"), Agent("b", None, 7e9, "f"), Agent("human")]
-    scores = {"a": BoardScore(1, 0.5, 1.5, 9), "b": BoardScore(2, 1.5, 2.5, 9), "human": BoardScore(1.5, 1.4, 1.6, 9)}
+    scores = {"a": cell("a", 1, 0.5, 1.5, 9), "b": cell("b", 2, 1.5, 2.5, 9), "human": cell("human", 1.5, 1.4, 1.6, 9)}
     figure = size_figure(drawn_board(agents, scores, level=0.9))
     lines = [el.get("class") for el in ET.fromstring(figure).iter(f"{SVG}line")]
     assert sum(class_.startswith("whisker") for class_ in lines) == 2
@@ -425,7 +431,7 @@ def test_intervals_and_the_human_baseline_are_drawn_where_there_are_any():
 def test_hostile_names_stay_text():
     name = '</text><script>alert("x")</script>\u202e&amp;'
     agents = [Agent(name, "<g>", 1e9, "<svg onload=x>"), Agent("b", "h", 1e9, "<svg onload=x>")]
-    scores = {agent.agent: BoardScore(1.0) for agent in agents}
+    scores = {agent.agent: cell(agent.agent, 1.0) for agent in agents}
     figure = size_figure(replace(drawn_board(agents, scores), name="<b>&"))
     assert {el.tag for el in ET.fromstring(figure).iter()} <= {
         f"{SVG}{tag}" for tag in ("svg", "title", "style", "rect", "text", "g", "line", "path", "circle")
@@ -436,7 +442,7 @@ def test_hostile_names_stay_text():
 
 def test_a_board_without_sizes_cannot_be_drawn():
     with pytest.raises(UserError, match="no agent has both a number of parameters and a score"):
-        size_figure(drawn_board([Agent("a")], {"a": BoardScore(1.0)}))
+        size_figure(drawn_board([Agent("a")], {"a": cell("a", 1.0)}))
 
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "size_effect.py"
@@ -475,16 +481,3 @@ def test_in_the_papers_tables_the_larger_of_a_family_always_scores_higher(effect
         middle = regression(rows)
         assert (slope.value, slope.low, slope.high) == pytest.approx((middle, middle - reach, middle + reach))
         assert slope.low > 0
-
-
-def test_p_counts_all_ways_of_giving_sizes_to_the_members_of_a_family(effect):
-    rows = [("f", 1e9, 1.0), ("f", 1e10, 3.0), ("f", 1e11, 2.0), ("g", 1e9, 5.0), ("g", 1e10, 5.5)]
-    orders = itertools.product(itertools.permutations([1e9, 1e10, 1e11]), itertools.permutations([1e9, 1e10]))
-    slopes = [
-        regression([(f, n, s) for (f, _, s), n in zip(rows, [*sizes, *others], strict=True)])
-        for sizes, others in orders
-    ]
-    agents = [Agent(f"a{i}", None, size, family) for i, (family, size, _) in enumerate(rows)]
-    given = drawn_board(agents, {f"a{i}": BoardScore(score) for i, (*_, score) in enumerate(rows)})
-    expected = np.mean(np.abs(slopes) >= abs(regression(rows)) - 1e-9)
-    assert effect["p_value"](effect["families"](given, "m")) == pytest.approx(expected)

@@ -157,17 +157,6 @@ async def test_reviews_with_labels_are_not_asked_for_in_another_way(edition, ask
     assert edition.study().response("p1", "n") is not None
 
 
-async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    edition, _ = await review_edition(edition, {}, models={"m": {"model": "openai:toy"}}, options=asking)
-    monkeypatch.delenv("OPENAI_API_KEY")
-    before = len(server.asked)
-    _, generated = await review_edition(edition, {}, options=asking)
-    assert [review.failure for review in generated.reviews] == [None, None]
-    assert len(server.asked) == before
-
-
 async def test_a_model_on_this_machine_is_asked_again_since_its_files_may_be_others(edition, asking, tmp_path):
     study, script = edition.study(), tmp_path / "script.jsonl"
     for word in ("zarn", "vors"):

@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from goldless.apps.gre.edition import ANCHOR, CONFIG, RUN, is_edition, marked_papers, open_edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
-from goldless.apps.gre.results import EditionResult, model_rank, read_result, uneven_notes
+from goldless.apps.gre.results import EditionResult, agent_rows, model_rank, read_result, uneven_notes
 from goldless.apps.gre.submissions import estimate_cells, estimate_columns
 from goldless.arrays import FloatArray
 from goldless.errors import UserError, nearest
@@ -35,6 +35,7 @@ from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate, draw_counts
 from goldless.statistics.rank_correlation import percentile_interval
+from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
 from goldless.studies.checking import all_at_once, is_empty
 from goldless.studies.frames import checked_agent
@@ -53,24 +54,11 @@ ALLOWED = (
 
 
 @dataclass(frozen=True, slots=True)
-class BoardScore:
-    """One agent under one metric."""
-
-    score: float | None
-    """None: missing."""
-    low: float | None = None
-    """None: no interval."""
-    high: float | None = None
-    n: int | None = None
-    """Number of tasks behind the score; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
 class Board:
     """Agents' scores by metric, without references; ``human`` is the baseline."""
 
     name: str
-    metrics: Mapping[str, Mapping[str, BoardScore]]
+    metrics: Mapping[str, Mapping[str, LeaderboardRow]]
     """By metric, then by agent."""
     agents: tuple[Agent, ...]
     level: float | None = None
@@ -86,7 +74,7 @@ class Board:
         found = {a: s.score for a, s in self.metrics[metric].items() if a != HUMAN and s.score is not None}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
-    def human(self, metric: str) -> BoardScore | None:
+    def human(self, metric: str) -> LeaderboardRow | None:
         """The baseline; None if it has no score."""
         found = self.metrics[metric].get(HUMAN)
         return None if found is None or found.score is None else found
@@ -102,17 +90,15 @@ class Board:
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first."""
         columns = [Column("agent", "agent"), Column("family", "family"), Column("parameters", "size", "large")]
-        known = {a.agent: {"agent": a.agent, "family": a.family, "parameters": a.parameters} for a in self.agents}
-        rows: dict[str, dict[str, Any]] = {}
+        ranked = {}
         for metric, scores in self.metrics.items():
-            bounded = any(score.low is not None for score in scores.values())
+            ranked[metric] = sorted(scores.values(), key=lambda row: (row.score is None, -(row.score or 0.0)))
+            bounded = any(row.low is not None for row in ranked[metric])
             columns += estimate_columns(metric, metric, self.level or 0.0)[: 2 if bounded else 1]
-            for name, score in sorted(scores.items(), key=lambda one: (one[1].score is None, -(one[1].score or 0.0))):
-                row = rows.setdefault(name, known[name])
-                row |= {metric: score.score, f"{metric}_low": score.low, f"{metric}_high": score.high}
+        rows = agent_rows(ranked, {a.agent: {"family": a.family, "parameters": a.parameters} for a in self.agents})
         guessed = [f"estimated sizes: {', '.join(self.estimated_sizes)}"] if self.estimated_sizes else []
         rest = " || ".join(self.signatures.values()), (*self.notes, *guessed)
-        return ReportTable(self.name, tuple(columns), tuple((rows | known).values()), *rest)
+        return ReportTable(self.name, tuple(columns), rows, *rest)
 
 
 def read_board(source: str | Path) -> Board:
@@ -135,10 +121,7 @@ def _run_board(folder: Path, name: str) -> Board:
     if run.required("leaderboard") is None:
         raise UserError(f"{folder}: no results (leaderboard.json). {ALLOWED}. Score an edition with goldless gre score")
     boards, result = run.boards, read_result(run)
-    metrics = {
-        metric: {r.agent: BoardScore(r.score, r.low, r.high, r.n) for r in board.rows if not is_reference(r.agent)}
-        for metric, board in boards.items()
-    }
+    metrics = {m: {r.agent: r for r in board.rows if not is_reference(r.agent)} for m, board in boards.items()}
     if not any(metrics.values()):
         raise UserError(f"{folder}: no agent has a score. Score the study with a metric that scores responses")
     notes = []
@@ -164,7 +147,7 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
     ``about``: the columns that are not scores. ``what``: name of the others in messages.
     """
     agents: dict[str, Agent] = {}
-    metrics: dict[str, dict[str, BoardScore]] = {}
+    metrics: dict[str, dict[str, LeaderboardRow]] = {}
     estimated = []
     with all_at_once(str(path)) as problems:
         check = CheckedTable(path, problems)
@@ -183,7 +166,7 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
             agents[agent_name] = agent
             estimated += [agent_name] * (str(row.get("size_estimated")).lower() in {"yes", "true", "1"})
             for metric, score in scores.items():
-                metrics[metric][agent_name] = BoardScore(score)
+                metrics[metric][agent_name] = LeaderboardRow(None, agent_name, score=score)
     if not agents:
         raise UserError(f"{path}: only references, which are not ranked. Add the agents' scores")
     return Board(path.stem, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -50,6 +50,7 @@ from goldless.runs.store import finish_folder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.influence import fewest_to_flip
+from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
 from goldless.studies.checking import is_empty
 
@@ -521,18 +522,14 @@ class EditionResult:
         """One row per agent with all metrics, sorted by the first; agents without reviews come last."""
         columns = [Column("agent", "agent"), Column("parameters", "size", "large")]
         columns.append(Column("written papers", "reviews", "fraction"))
-        rows: dict[str, dict[str, Any]] = {}
         for metric, board in self.boards.items():
             columns += estimate_columns(metric, metric, board.level)
             columns.append(Column(f"{metric}_n", "papers", "count", wide=True))
-            for row in board.rows:
-                scored = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
-                rows.setdefault(row.agent, {"agent": row.agent}).update(scored)
-        for mine in self.written:
-            known = {name: getattr(mine, name) for name in ("agent", "written", "papers", "parameters")}
-            rows.setdefault(mine.agent, {}).update(known)
+        told = ("written", "papers", "parameters")
+        known = {mine.agent: {name: getattr(mine, name) for name in told} for mine in self.written}
+        rows = agent_rows({metric: board.rows for metric, board in self.boards.items()}, known)
         title, signature = f"GRE-bench, {self.source}: {self.papers} papers", " || ".join(self.signatures.values())
-        return ReportTable(title, tuple(columns), tuple(rows.values()), signature, tuple(self._notes()))
+        return ReportTable(title, tuple(columns), rows, signature, tuple(self._notes()))
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
@@ -598,6 +595,20 @@ def edition_result(
         submissions=submission_results(log, study, evaluation, draws),
         boards={name: outcome.leaderboard for name, outcome in outcomes.items()},
     )
+
+
+def agent_rows(
+    scores: Mapping[str, Iterable[LeaderboardRow]], known: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Any], ...]:
+    """Rows of a table with all metrics, one per agent, with what is known of it; agents without scores come last."""
+    found: dict[str, dict[str, Any]] = {}
+    for metric, rows in scores.items():
+        for row in rows:
+            cells = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
+            found.setdefault(row.agent, {"agent": row.agent}).update(cells)
+    for agent, facts in known.items():
+        found.setdefault(agent, {"agent": agent}).update(facts)
+    return tuple(found.values())
 
 
 def uneven_notes(boards: Mapping[str, Any]) -> Iterator[str]:

@@ -81,8 +81,6 @@ def write_site(pages: Mapping[str, str], folder: Path) -> None:
 
     Other files stay. Raises, and writes nothing, if one of them has the name of a page.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"--out must be a folder, got the file {folder}")
     there = {path.name: path.read_text(encoding="utf-8", errors="replace")[:4000] for path in folder.glob("*.html")}
     if foreign := sorted(name for name in pages if GENERATOR not in there.get(name, GENERATOR)):
         raise UserError(
@@ -149,14 +147,14 @@ def _board(one: Recomputed) -> Iterator[Block]:
         yield warning(result.demonstration)
     lead = "No model has a score."
     if means:
-        first, *others = [row for row in rows if row.agent in means]
-        apart, beaten = first.difference, {row.agent: row.better_than or () for row in board.rows}[first.agent]
-        lead = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}"
+        first = next(row for row in rows if row.agent in means)
+        beaten = next(row.better_than or () for row in board.rows if row.agent == first.agent)
+        lead, apart = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}", first.difference
         if apart.low is not None and apart.high is not None:
             against = "above" if apart.low > 0 else "below" if apart.high < 0 else "not apart from"
             lead += f", {against} the human baseline ({numeral(apart.value, 2, signed=True)})"
-        decided = f"decided against {sum(row.agent in beaten for row in others)} of"
-        lead += f"; this is {decided} {plural(len(others), 'other model')}." if others else "."
+        others = plural(len(means) - 1, "other model")
+        lead += f"; this is decided against {len(means.keys() & set(beaten))} of {others}." if len(means) > 1 else "."
     yield words(lead, style="lead")
     unit = f"{board.unit}, {direction(one.metric)}"
     yield words(

@@ -81,18 +81,6 @@ def test_a_whole_edition_is_run_from_its_config(goldless, configured):
     assert again["demonstration"] is None
 
 
-def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless, configured, tmp_path):
-    folder = configured("2025")
-    assert goldless("gre", "run", folder).code == 0
-    text = (folder / "edition.toml").read_text()
-    edited = text.replace(f'from_folder = "{tmp_path / "papers"}"', 'venue = "Other.cc/2030/Conference"')
-    (folder / "edition.toml").write_text(edited)
-    ended = goldless("gre", "run", folder)
-    assert ended.code == 2
-    assert "source papers, not Other.cc/2030/Conference" in " ".join(ended.err.split())
-    assert ended.out == ""
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -91,19 +91,6 @@ def test_a_run_folder_reads_with_intervals_agents_and_signature_and_without_refe
     assert (read_board(edition).name, read_board(edition).metrics) == (edition.name, board.metrics)
 
 
-def test_a_csv_reads_with_blank_cells_missing_and_what_is_known_of_agents(tmp_path):
-    file = tmp_path / "mine.csv"
-    file.write_text(
-        "agent,gem,other,parameters,family,cutoff_date\na,1.5,2,7e9,f,2023-09\nreference1,1,1,,,\nhuman,,3,,,\n"
-    )
-    board = read_board(file)
-    assert board.name == "mine"
-    found = {metric: {a: row.score for a, row in rows.items()} for metric, rows in board.metrics.items()}
-    assert found == {"gem": {"a": 1.5}, "other": {"a": 2.0, "human": 3.0}}
-    assert board.human("gem") is None
-    assert board.agents[0] == Agent("a", None, 7e9, "f", "2023-09")
-
-
 @pytest.mark.parametrize(
     ("text", "read", "told"),
     [
@@ -201,20 +188,6 @@ def test_ranks_change_as_counted_in_tables_6_and_7(published):
     assert (mistral.first_rank, mistral.second_rank, mistral.rank_change) == (4, 8, -4)
     assert claude.change == pytest.approx(55.94 - 20.04)
     assert claude.first_to_human is None
-
-
-def test_differences_are_said_not_to_compare_and_what_is_not_known_is_told(published):
-    told = " ".join(published.notes)
-    for part in (
-        "the change of a score alone means nothing",
-        "no distance to a human baseline",
-        "no signature on published:70b and published:8b",
-        "scorer Llama 3.1 70B",
-    ):
-        assert part in told
-    parts = published.signatures["gem"].split("|")
-    assert parts[:3] == ["comparison[gem]", "first:published:table6", "second:published:table7"]
-    assert "interval:fisher-z-0.95" in parts
 
 
 def test_distances_to_each_boards_own_human_baseline_and_agents_on_one_board_only():

@@ -77,6 +77,7 @@ async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_o
         ("seed = 0", "seed = 3", "seed 0, not 3"),
         ("seed = 0", "seed = 0\npapers = 5", "papers none, not 5"),
         ("seed = 0", "seed = 0\nreviews = 2", "reviews 3, not 2"),
+        ("from_folder = ", 'venue = "V.cc/2030"\n# ', "source papers, not V.cc/2030"),
     ],
 )
 def test_another_draw_of_the_same_source_is_refused(edition, old, new, told):

@@ -467,25 +467,6 @@ def test_a_damaged_file_of_replies_ends_in_a_sentence(server, open_venue, tmp_pa
         collect(open_venue())
 
 
-def test_a_collection_that_came_too_early_does_not_change_a_later_draw(server, tmp_path):
-    server.add(VENUE, [Submitted(f"p{n}", THREE) for n in range(12)], api=2)
-    public = [*server.notes["v2"]]
-
-    def drawn(folder: str) -> set[str]:
-        place = {"seconds_between_requests": 0, "api1": server.api1, "api2": server.api2}
-        made = collect_edition(open_or_begin(tmp_path / folder), {"venue": VENUE, "papers": 4, "seed": 1}, **place)
-        return set(made.study().tasks)
-
-    server.notes["v2"] = [note for note in public if "-r" not in note["id"]]
-    with pytest.raises(UserError, match=r"0 of 12 papers are usable.*few_reviews 12"):
-        drawn("early")
-    server.faults = [(f"forum=p{n}&", (429, {"Retry-After": "9999"}, b"{}")) for n in range(4)]
-    with pytest.raises(UnansweredError):
-        drawn("early")
-    server.notes["v2"], server.faults = public, []
-    assert drawn("early") == drawn("on time")
-
-
 def test_no_name_of_a_paper_leads_out_of_the_folder(server, tmp_path):
     server.add(VENUE, [Submitted("../../x", THREE), Submitted("/tmp/y", THREE), Submitted("a\0b", THREE)], api=2)
     server.notes["v2"].append({**server.notes["v2"][0], "id": None})

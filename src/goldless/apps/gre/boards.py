@@ -22,11 +22,11 @@ from goldless.apps.gre.edition import ANCHOR, CONFIG, RUN, is_edition, marked_pa
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
 from goldless.apps.gre.results import EditionResult, agent_rows, model_rank, read_result, uneven_notes
-from goldless.apps.gre.submissions import estimate_cells, estimate_columns
+from goldless.apps.gre.submissions import cells, estimate_columns
 from goldless.arrays import FloatArray
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
-from goldless.meta_evaluation.judges import ScoredBy, run_scores
+from goldless.meta_evaluation.judges import ScoredBy, run_scores, score_arrays
 from goldless.records import Agent
 from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
@@ -320,11 +320,7 @@ class ScaleLink:
             *estimate_columns("linked", f"{self.second}, linked", LINK_LEVEL, absent="-"),
             *estimate_columns("change", "change", LINK_LEVEL, signed=True, absent="-"),
         )
-        rows = tuple(
-            estimate_cells(linked=one.linked, change=one.change)
-            | {"agent": one.agent, "first": one.first, "second": one.second}
-            for one in self.scores
-        )
+        rows = tuple(map(cells, self.scores))
         slope, intercept = (
             f"{one.value:.3f}" + ("" if one.low is None or one.high is None else f" ({one.low:.3f} … {one.high:.3f})")
             for one in (self.slope, self.intercept)
@@ -382,22 +378,21 @@ def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[
     # how often each paper counts: in the first row once, in the others as often as it is drawn; anchors, the other
     # papers of the first edition and those of the second are drawn separately
     groups = [papers, *(sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs))]
-    drawn = [
-        np.concatenate(
-            [np.ones((1, len(tasks))), *draw_counts(len(tasks), seed=seed + place, resamples=LINK_RESAMPLES)]
-        )
-        if tasks
-        else np.zeros((1 + LINK_RESAMPLES, 0))
-        for place, tasks in enumerate(groups)
-    ]
+    drawn = [np.ones((1 + LINK_RESAMPLES, len(tasks))) for tasks in groups]
+    for place, counts in enumerate(drawn):
+        if counts.size:
+            draws = draw_counts(counts.shape[1], seed=seed + place, resamples=LINK_RESAMPLES)
+            counts[1:] = np.concatenate([*draws])
+    agents = sorted({agent for _, agent in theirs if not is_reference(agent)})
 
-    def means(scores: Mapping[Pair, float], agent: str, other: int) -> FloatArray:
-        """The means of an agent's scores on anchors and other papers, by row of counts; NaN where it has none."""
-        values = np.array([scores.get((task, agent), np.nan) for task in (*papers, *groups[other])])
-        counts, there = np.hstack([drawn[0], drawn[other]]), ~np.isnan(values)
-        n = counts[:, there].sum(axis=1)
-        found: FloatArray = np.full(len(n), np.nan)
-        np.divide(counts[:, there] @ values[there], n, out=found, where=n > 0)
+    def means(scores: Mapping[Pair, float], other: int) -> FloatArray:
+        """The means of the agents' scores on anchors and other papers, by row of counts; NaN where there are none."""
+        table, _ = score_arrays(
+            {p: s for p, s in scores.items() if p[1] in agents}, tasks=[*papers, *groups[other]], agents=agents
+        )
+        counts = np.hstack([drawn[0], drawn[other]])
+        n = counts @ ~np.isnan(table)
+        found: FloatArray = counts @ np.nan_to_num(table) / np.where(n > 0, n, np.nan)
         return found
 
     def estimate(rows: FloatArray) -> Estimate:
@@ -409,8 +404,7 @@ def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[
     slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
     intercepts = mean_y - slopes * mean_x
     rows = []
-    for agent in sorted({agent for _, agent in theirs if not is_reference(agent)}):
-        own, befores = means(theirs, agent, 2), means(ours, agent, 1)
+    for agent, own, befores in zip(agents, means(theirs, 2).T, means(ours, 1).T, strict=True):
         linked, before = slopes * own + intercepts, None if math.isnan(befores[0]) else float(befores[0])
         change = None if before is None else estimate(linked - befores)
         rows.append(LinkedScore(agent, float(own[0]), estimate(linked), before, change))
@@ -668,8 +662,8 @@ def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:
             f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
             f"names in the column agent. Not found: {_near(names, others) or 'none'}"
         )
-    cells = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
-    told = f"{scores.name}-{evidence_hash(cells)}"
+    every = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
+    told = f"{scores.name}-{evidence_hash(every)}"
     left_out = {f"only on {board.name}": _near(names, others), f"only in {scores.name}": _near(others, names)}
     return BenchmarkCorrelations(
         board=board.name,

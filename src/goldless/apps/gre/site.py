@@ -23,7 +23,7 @@ from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.apps.gre.results import model_means, model_rank, table_blocks
 from goldless.apps.gre.scoring import Recomputed
-from goldless.apps.gre.submissions import estimate_cells, estimate_columns
+from goldless.apps.gre.submissions import cells, estimate_columns
 from goldless.errors import UserError
 from goldless.exporting.scored_run import path_name, scored_run, write_folder
 from goldless.exporting.tables import write_results
@@ -163,10 +163,10 @@ def _board(one: Recomputed) -> Iterator[Block]:
         link("method.html", "Method"),
     )
     table, place = one.clock.leaderboard(one.metric, "all"), {row.agent: at for at, row in enumerate(rows)}
-    cells = sorted(table.rows, key=lambda row: place[row["agent"]])
-    ranked = tuple({**row, "rank": model_rank(means, row["agent"])} for row in cells)
+    ranked = sorted(table.rows, key=lambda row: place[row["agent"]])
+    ranked = [{**row, "rank": model_rank(means, row["agent"])} for row in ranked]
     title = f"The board, by {one.metric}. human is one human review of each paper, scored like the models'."
-    yield from _tables([ReportTable(title, (RANK, *table.columns), ranked)])
+    yield from _tables([ReportTable(title, (RANK, *table.columns), tuple(ranked))])
     drawn, band = [], None
     for row in rows:
         score, low, high = map(_rounded, (row.score.value, row.score.low, row.score.high))
@@ -240,8 +240,7 @@ def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, fl
             scale, score = scales[one.name], found.score.value
             linked = None if scale is None or score is None else scale[0] * score + scale[1]
             ranked = {"edition": one.name, "rank": model_rank(means, found.agent), "linked": linked}
-            cells = estimate_cells(score=found.score, difference=found.difference)
-            rows.append(asdict(facts[found.agent]) | cells | ranked)
+            rows.append(asdict(facts[found.agent]) | cells(found, **ranked))
     columns = (
         Column("agent", "model"),
         Column("family", "family"),

@@ -32,13 +32,12 @@ def pdf_of(
     objects: Sequence[bytes] = (),
     resources: bytes = b"",
     repeat: int = 1,
-    lose: Sequence[int] = (),
 ) -> bytes:
-    """A PDF of pages with these contents; ``objects`` are numbered from 4 on; ``lose``: pages without their content."""
+    """A PDF of pages with these contents; ``objects`` are numbered from 4 on."""
     held = [b"<</Type/Catalog/Pages 2 0 R>>", b"", font, *objects]
     kids = []
-    for number, content in enumerate(pages, 1):
-        held.append(b"null" if number in lose else stream(content))
+    for content in pages:
+        held.append(stream(content))
         contents = len(held)
         box = b"/MediaBox[0 0 612 792]/Resources<</Font<</F1 3 0 R>>%b>>" % resources
         held.append(b"<</Type/Page/Parent 2 0 R%b/Contents %d 0 R>>" % (box, contents))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import polars as pl
 import pytest
 from edition_folders import QUICK, reviewed
 from scipy import stats
@@ -78,6 +77,7 @@ async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_o
         ("seed = 0", "seed = 3", "seed 0, not 3"),
         ("seed = 0", "seed = 0\npapers = 5", "papers none, not 5"),
         ("seed = 0", "seed = 0\nreviews = 2", "reviews 3, not 2"),
+        ("from_folder = ", 'venue = "V.cc/2030"\n# ', "source papers, not V.cc/2030"),
     ],
 )
 def test_another_draw_of_the_same_source_is_refused(edition, old, new, told):
@@ -229,14 +229,9 @@ AGENTS = [
 ]
 
 
-def frame(rows):
-    return pl.DataFrame(rows, {"task": pl.String, "agent": pl.String, "score": pl.Float64}, orient="row")
-
-
 def scores(**by_agent):
     """Scores of p1, p2, … in order; None is a missing one."""
-    rows = [(f"p{place}", agent, score) for agent, column in by_agent.items() for place, score in enumerate(column, 1)]
-    return {"gem": frame(rows)}
+    return {"gem": {(f"p{place}", a): score for a, column in by_agent.items() for place, score in enumerate(column, 1)}}
 
 
 GIVEN = scores(

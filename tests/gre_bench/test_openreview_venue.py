@@ -156,19 +156,9 @@ def test_papers_that_cannot_be_used_are_left_out_by_reason(server, open_venue, a
     )
     found = collect(open_venue())
     left = {name: one.reason for name, one in found.items() if isinstance(one, LeftOut)}
-    assert left == {
-        "withdrawn": "withdrawn",
-        "desk": "desk_rejected",
-        "deleted": "withdrawn",
-        "few": "few_reviews",
-        "empty": "few_reviews",
-        "abstract": "no_abstract",
-        "field": "no_paper",
-        "elsewhere": "no_paper",
-        "file": "no_paper",
-        "broken": "cut_pdf",
-    }
-    assert Counter(left.values())["no_paper"] == 3
+    alike = {"withdrawn": "withdrawn deleted", "few_reviews": "few empty", "no_paper": "field elsewhere file"}
+    alike |= {"desk_rejected": "desk", "no_abstract": "abstract", "cut_pdf": "broken"}
+    assert left == {name: reason for reason, names in alike.items() for name in names.split()}
     assert found["empty"].detail == "2 with text, 3 needed; 2 empty"
     assert found["few"].detail == "2 with text, 3 needed"
     assert isinstance(found["usable"], Paper)
@@ -468,55 +458,13 @@ def test_after_kill_9_only_what_was_not_answered_is_asked_again(server, open_ven
     assert max(Counter(before).values()) == 1
 
 
-def spoil_all(file: Path) -> None:
-    file.write_bytes(b"This is no database. " * 100)
-
-
-def spoil_the_pages(file: Path) -> None:
-    """Leave the head of the database, so that it opens."""
-    file.write_bytes(file.read_bytes()[:4096] + b"no page " * 4096)
-
-
-def make_a_folder_of(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
-
-
-@pytest.mark.parametrize("spoil", [spoil_all, spoil_the_pages, make_a_folder_of])
-def test_a_damaged_file_of_replies_ends_in_a_sentence(server, open_venue, tmp_path, spoil):
+def test_a_damaged_file_of_replies_ends_in_a_sentence(server, open_venue, tmp_path):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
     collect(open_venue())
-    spoil(tmp_path / "cache" / "replies.sqlite")
+    file = tmp_path / "cache" / "replies.sqlite"
+    file.write_bytes(file.read_bytes()[:4096] + b"no page " * 4096)  # its head is left, so that it opens
     with pytest.raises(UserError, match=r"replies.sqlite: cannot store replies .* delete the file if it is damaged"):
         collect(open_venue())
-
-
-def test_a_kept_reply_that_cannot_be_read_is_asked_for_again(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    first = collect(open_venue())
-    with closing(sqlite3.connect(tmp_path / "cache" / "replies.sqlite")) as database:
-        database.execute("""UPDATE responses SET value = '{"half'""")
-        database.commit()
-    assert collect(open_venue()) == first
-
-
-def test_a_collection_that_came_too_early_does_not_change_a_later_draw(server, tmp_path):
-    server.add(VENUE, [Submitted(f"p{n}", THREE) for n in range(12)], api=2)
-    public = [*server.notes["v2"]]
-
-    def drawn(folder: str) -> set[str]:
-        place = {"seconds_between_requests": 0, "api1": server.api1, "api2": server.api2}
-        made = collect_edition(open_or_begin(tmp_path / folder), {"venue": VENUE, "papers": 4, "seed": 1}, **place)
-        return set(made.study().tasks)
-
-    server.notes["v2"] = [note for note in public if "-r" not in note["id"]]
-    with pytest.raises(UserError, match=r"0 of 12 papers are usable.*few_reviews 12"):
-        drawn("early")
-    server.faults = [(f"forum=p{n}&", (429, {"Retry-After": "9999"}, b"{}")) for n in range(4)]
-    with pytest.raises(UnansweredError):
-        drawn("early")
-    server.notes["v2"], server.faults = public, []
-    assert drawn("early") == drawn("on time")
 
 
 def test_no_name_of_a_paper_leads_out_of_the_folder(server, tmp_path):
@@ -529,27 +477,3 @@ def test_no_name_of_a_paper_leads_out_of_the_folder(server, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["below"]
     assert [path.name for path in (tmp_path / "below").iterdir()] == ["edition"]
     assert {path.name for path in made.folder.rglob("*") if path.is_dir()} == {"collected", "study"}
-
-
-def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/notes", (200, {"Content-Type": "text/html"}, b"<html>Please log in</html>"))] * ATTEMPTS
-    with pytest.raises(UnansweredError, match="not a reply of OpenReview's API v2; a proxy may have answered"):
-        open_venue().papers()
-    assert not any("/v2/notes" in reply for reply in kept(tmp_path / "cache"))
-    assert open_venue().papers() == ["a"]
-
-
-def test_half_an_account_is_a_clear_error(open_venue, monkeypatch):
-    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
-    with pytest.raises(UserError, match="OPENREVIEW_PASSWORD is set, but OPENREVIEW_USERNAME is not"):
-        open_venue().papers()
-
-
-def test_a_rejected_account_is_a_clear_error_without_the_password(server, open_venue, monkeypatch):
-    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
-    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
-    server.faults = [("/login", (400, {}, b'{"name": "Error", "message": "Invalid: secret-word"}'))]
-    with pytest.raises(UserError, match="rejected the account") as caught:
-        open_venue().papers()
-    assert "secret-word" not in str(caught.value)

@@ -125,51 +125,29 @@ def test_without_a_package_the_install_command_is_given(monkeypatch, package, re
         pdf_text(text_pdf(PAGE), reader=reader)
 
 
-@pytest.fixture
-def docling(monkeypatch):
-    """A stand-in with the part of docling that is used; docling itself is not tested here."""
-    told = SimpleNamespace(pages=(), status="success", unloadable=None, damage=None)
+@pytest.mark.parametrize("status", ["success", "partial_success"])
+def test_docling_gives_the_pages_in_order_or_says_that_it_read_a_part(monkeypatch, status):
+    """By a stand-in with the part of docling that is used; docling itself is not tested here."""
+    pages = {1: "# A heading\n\nA page.", 2: "Another e\ufb03cient page."}
 
     class Converter:
         def initialize_pipeline(self, _):
-            if told.unloadable is not None:
-                raise told.unloadable
+            pass
 
         def convert(self, source, *, max_num_pages, max_file_size):
             assert (source.stream.read(5), max_num_pages, max_file_size) == (b"%PDF-", 500, 100_000_000)
-            if told.damage is not None:
-                raise told.damage
-            texts = {
-                "pages": dict.fromkeys(range(1, len(told.pages) + 1)),
-                "export_to_markdown": lambda *, page_no, image_placeholder: told.pages[page_no - 1] + image_placeholder,
-            }
-            return SimpleNamespace(status=SimpleNamespace(value=told.status), document=SimpleNamespace(**texts))
+            shown = {"export_to_markdown": lambda *, page_no, image_placeholder: pages[page_no] + image_placeholder}
+            document = SimpleNamespace(pages=pages, **shown)
+            return SimpleNamespace(status=SimpleNamespace(value=status), document=document)
 
     models = {"InputFormat": SimpleNamespace(PDF="pdf"), "DocumentStream": SimpleNamespace}
     monkeypatch.setitem(sys.modules, "docling.datamodel.base_models", SimpleNamespace(**models))
     monkeypatch.setitem(sys.modules, "docling.document_converter", SimpleNamespace(DocumentConverter=Converter))
     module._docling_converter.cache_clear()
-    yield told
+    with pytest.raises(UnusablePaperError, match="only a part") if status != "success" else contextlib.nullcontext():
+        found = pdf_text(text_pdf(PAGE), reader="docling")
+        assert found == ("# A heading\n\nA page.\n\nAnother efficient page.", 2)
     module._docling_converter.cache_clear()
-
-
-def test_docling_gives_the_pages_in_order(docling):
-    docling.pages = ("# A heading\n\nA page.", "Another e\ufb03cient page.")
-    assert pdf_text(text_pdf(PAGE), reader="docling") == ("# A heading\n\nA page.\n\nAnother efficient page.", 2)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "error", "said"),
-    [
-        ("damage", RuntimeError("page\ntree"), UnusablePaperError, "RuntimeError: page tree"),
-        ("status", "partial_success", UnusablePaperError, "docling could read only a part of it"),
-        ("unloadable", OSError("no hub"), PrerequisiteError, "docling cannot load its models"),
-    ],
-)
-def test_what_docling_cannot_read_is_told_from_docling_without_its_models(docling, field, value, error, said):
-    setattr(docling, field, value)
-    with pytest.raises(error, match=said):
-        pdf_text(text_pdf(PAGE), reader="docling")
 
 
 # --- mending -------------------------------------------------------------------------------------------------------

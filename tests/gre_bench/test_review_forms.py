@@ -119,20 +119,17 @@ ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
 TAGGED = "<summary>A</summary>\n<strengths>B</strengths>\n<weaknesses>C</weaknesses>\n<questions>D</questions>"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_the_prompt_is_the_papers_c3():
+    """GEM paper, appendix C.3."""
+    for words in (
         "You are given a paper submission for a top-tier Machine Learning conference which you need to write",
         "First, write a concise summary of the key points and contributions of the paper inside <summary> tags.",
         "Inside <strengths> tags, give a numbered list of at least 4 key reasons why this paper should potentially be",
         "Then, inside <weaknesses> tags, give a numbered list of at least 4 key reasons",
         "List your questions inside <questions> tags.",
         "and justify your points carefully with reference to the content of the paper.",
-    ],
-)
-def test_the_prompt_is_the_papers_c3(words):
-    """GEM paper, appendix C.3."""
-    assert words in REVIEW_PROMPT
+    ):
+        assert words in REVIEW_PROMPT
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,25 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from goldless.apps.gre.edition import CONFIG, RUN, is_edition
-from goldless.apps.gre.linking import ScaleLink
+from goldless.apps.gre.edition import ANCHOR, CONFIG, RUN, is_edition, marked_papers, open_edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
-from goldless.apps.gre.results import EditionResult, model_rank, read_result, uneven_notes
-from goldless.apps.gre.submissions import estimate_columns
+from goldless.apps.gre.results import EditionResult, agent_rows, model_rank, read_result, uneven_notes
+from goldless.apps.gre.submissions import cells, estimate_columns
+from goldless.arrays import FloatArray
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
+from goldless.meta_evaluation.judges import ScoredBy, run_scores, score_arrays
 from goldless.records import Agent
 from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
+from goldless.statistics.bootstrap import Estimate, draw_counts
+from goldless.statistics.rank_correlation import percentile_interval
+from goldless.statistics.standings import LeaderboardRow
+from goldless.studies import Study
 from goldless.studies.checking import all_at_once, is_empty
 from goldless.studies.frames import checked_agent
 
@@ -49,24 +54,11 @@ ALLOWED = (
 
 
 @dataclass(frozen=True, slots=True)
-class BoardScore:
-    """One agent under one metric."""
-
-    score: float | None
-    """None: missing."""
-    low: float | None = None
-    """None: no interval."""
-    high: float | None = None
-    n: int | None = None
-    """Number of tasks behind the score; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
 class Board:
     """Agents' scores by metric, without references; ``human`` is the baseline."""
 
     name: str
-    metrics: Mapping[str, Mapping[str, BoardScore]]
+    metrics: Mapping[str, Mapping[str, LeaderboardRow]]
     """By metric, then by agent."""
     agents: tuple[Agent, ...]
     level: float | None = None
@@ -82,7 +74,7 @@ class Board:
         found = {a: s.score for a, s in self.metrics[metric].items() if a != HUMAN and s.score is not None}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
-    def human(self, metric: str) -> BoardScore | None:
+    def human(self, metric: str) -> LeaderboardRow | None:
         """The baseline; None if it has no score."""
         found = self.metrics[metric].get(HUMAN)
         return None if found is None or found.score is None else found
@@ -98,17 +90,15 @@ class Board:
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first."""
         columns = [Column("agent", "agent"), Column("family", "family"), Column("parameters", "size", "large")]
-        known = {a.agent: {"agent": a.agent, "family": a.family, "parameters": a.parameters} for a in self.agents}
-        rows: dict[str, dict[str, Any]] = {}
+        ranked = {}
         for metric, scores in self.metrics.items():
-            bounded = any(score.low is not None for score in scores.values())
+            ranked[metric] = sorted(scores.values(), key=lambda row: (row.score is None, -(row.score or 0.0)))
+            bounded = any(row.low is not None for row in ranked[metric])
             columns += estimate_columns(metric, metric, self.level or 0.0)[: 2 if bounded else 1]
-            for name, score in sorted(scores.items(), key=lambda one: (one[1].score is None, -(one[1].score or 0.0))):
-                row = rows.setdefault(name, known[name])
-                row |= {metric: score.score, f"{metric}_low": score.low, f"{metric}_high": score.high}
+        rows = agent_rows(ranked, {a.agent: {"family": a.family, "parameters": a.parameters} for a in self.agents})
         guessed = [f"estimated sizes: {', '.join(self.estimated_sizes)}"] if self.estimated_sizes else []
         rest = " || ".join(self.signatures.values()), (*self.notes, *guessed)
-        return ReportTable(self.name, tuple(columns), tuple((rows | known).values()), *rest)
+        return ReportTable(self.name, tuple(columns), rows, *rest)
 
 
 def read_board(source: str | Path) -> Board:
@@ -130,30 +120,25 @@ def _run_board(folder: Path, name: str) -> Board:
     run = RunFolder(folder)
     if run.required("leaderboard") is None:
         raise UserError(f"{folder}: no results (leaderboard.json). {ALLOWED}. Score an edition with goldless gre score")
-    metrics = {
-        metric: {r.agent: BoardScore(r.score, r.low, r.high, r.n) for r in board.rows if not is_reference(r.agent)}
-        for metric, board in run.boards.items()
-    }
+    boards, result = run.boards, read_result(run)
+    metrics = {m: {r.agent: r for r in board.rows if not is_reference(r.agent)} for m, board in boards.items()}
     if not any(metrics.values()):
         raise UserError(f"{folder}: no agent has a score. Score the study with a metric that scores responses")
-    result, notes = read_result(run), []
-    if result is not None and not isinstance(result, EditionResult):
-        raise UserError(f"{folder}: {result}")
-    if result is not None and result.demonstration is not None:
+    notes = []
+    if isinstance(result, EditionResult) and result.demonstration is not None:
         notes.append(result.demonstration)
+    elif result is not None and not isinstance(result, EditionResult):
+        raise UserError(f"{folder}: {result}")
     if run.leaderboard is not None and not run.leaderboard.complete:
         notes.append("the run is incomplete; run it again to collect what is missing")
-    notes += uneven_notes(run.boards)
-    listed = {agent.agent: agent for agent in run.agent_notes}
-    names = dict.fromkeys([*listed, *(agent for scores in metrics.values() for agent in scores)])
-    return Board(
-        name,
-        metrics,
-        tuple(listed.get(name) or Agent(name) for name in names if not is_reference(name)),
-        max(board.level for board in run.boards.values()),
-        {metric: board.signature for metric, board in run.boards.items()},
-        notes=tuple(note.removesuffix(".") for note in notes),
-    )
+    notes += uneven_notes(boards)
+    known = {agent.agent: agent for agent in run.agent_notes}
+    names = dict.fromkeys([*known, *(agent for scores in metrics.values() for agent in scores)])
+    agents = tuple(known.get(agent) or Agent(agent) for agent in names if not is_reference(agent))
+    signatures = {metric: board.signature for metric, board in boards.items()}
+    level = max(board.level for board in boards.values())
+    told = tuple(note.removesuffix(".") for note in notes)
+    return Board(name, metrics, agents, level, signatures, notes=told)
 
 
 def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = "metric") -> Board:
@@ -162,7 +147,7 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
     ``about``: the columns that are not scores. ``what``: name of the others in messages.
     """
     agents: dict[str, Agent] = {}
-    metrics: dict[str, dict[str, BoardScore]] = {}
+    metrics: dict[str, dict[str, LeaderboardRow]] = {}
     estimated = []
     with all_at_once(str(path)) as problems:
         check = CheckedTable(path, problems)
@@ -181,7 +166,7 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
             agents[agent_name] = agent
             estimated += [agent_name] * (str(row.get("size_estimated")).lower() in {"yes", "true", "1"})
             for metric, score in scores.items():
-                metrics[metric][agent_name] = BoardScore(score)
+                metrics[metric][agent_name] = LeaderboardRow(None, agent_name, score=score)
     if not agents:
         raise UserError(f"{path}: only references, which are not ranked. Add the agents' scores")
     return Board(path.stem, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated))
@@ -255,6 +240,202 @@ def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) 
             low, high = (math.tanh(math.atanh(value) + side * reach) for side in (-1, 1))
         found.append(AgentCorrelation(coefficient, None if math.isnan(value) else value, low, high, n, note))
     return tuple(found)
+
+
+# --- editions on one scale -------------------------------------------------------------------------------------------
+
+# Anchors are papers of the earlier edition that are in the later one as well. A review of an anchor that is the same in
+# both, word for word, has a score x on the second scale and y on the first. Linear linking of a single group (Kolen and
+# Brennan, Test Equating, Scaling, and Linking, 3rd edition 2014, chapter 2) gives both the same mean and standard
+# deviation: y = slope x + intercept, with slope = sd(y) / sd(x) and intercept = mean(y) - slope mean(x). Unlike a
+# regression it is symmetric. Link, scores and their change are computed anew from each draw of papers: of anchors, of
+# the other papers of the first edition, and of those of the second.
+
+FEWEST_ANCHORS = 10
+"""Below, two means and two standard deviations are too uncertain to put years on one scale."""
+LINK_RESAMPLES = 2000
+LINK_LEVEL = 0.9
+LINKING = (
+    "Linear linking (Kolen and Brennan 2014, chapter 2): the reviews of the anchors get the same mean and standard "
+    "deviation on both scales. Intervals: percentiles over resampled papers, anchors drawn separately."
+)
+Pair = tuple[str, str]
+"""A task and an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedEdition:
+    """An edition that is linked: its reviews, and their scores by metric."""
+
+    name: str
+    texts: Mapping[Pair, str]
+    anchors: frozenset[str]
+    """Its papers that are marked as anchors."""
+    scored: Mapping[str, ScoredBy]
+
+    @classmethod
+    def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> LinkedEdition:
+        """An edition with the scores of its first run."""
+        texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
+        own = {one.metric: one for one in scored if one.scorer == scored[0].scorer}
+        return cls(name, texts, frozenset(marked_papers(study, ANCHOR)), own)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedScore:
+    """An agent of the second edition on the scale of the first."""
+
+    agent: str
+    second: float
+    """Its score on its own scale."""
+    linked: Estimate
+    """The same on the scale of the first edition."""
+    first: float | None
+    """Its score in the first edition; None: it has none."""
+    change: Estimate | None
+    """Linked score minus that of the first edition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleLink:
+    """The link of one metric's scales."""
+
+    metric: str
+    first: str
+    second: str
+    slope: Estimate
+    intercept: Estimate
+    papers: int
+    """Anchors with a review that is the same in both editions and has a score in both."""
+    reviews: int
+    scores: tuple[LinkedScore, ...]
+    """Highest first."""
+    signature: str
+
+    def table(self) -> ReportTable:
+        columns = (
+            Column("agent", "agent", "name"),
+            Column("first", self.first, "number", "-", 2),
+            Column("second", f"{self.second} (own scale)", "number", decimals=2),
+            *estimate_columns("linked", f"{self.second}, linked", LINK_LEVEL, absent="-"),
+            *estimate_columns("change", "change", LINK_LEVEL, signed=True, absent="-"),
+        )
+        rows = tuple(map(cells, self.scores))
+        slope, intercept = (
+            f"{one.value:.3f}" + ("" if one.low is None or one.high is None else f" ({one.low:.3f} … {one.high:.3f})")
+            for one in (self.slope, self.intercept)
+        )
+        linked = (
+            f"Linked by {self.reviews} reviews of {self.papers} anchors that are the same in both editions: slope "
+            f"{slope}, intercept {intercept}."
+        )
+        title = f"{self.metric}: {self.second} on the scale of {self.first}"
+        return ReportTable(title, columns, rows, self.signature, (linked, LINKING))
+
+
+def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
+    """The links of two editions by metric, and notes; nothing where one is no edition or they share no anchors."""
+    editions = [open_edition(folder) for folder in (Path(first), Path(second)) if is_edition(folder)]
+    if len(editions) < 2 or not all(one.collected for one in editions):
+        return [], []
+    sides = [LinkedEdition.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
+    return link_sides(*sides, seed=seed)
+
+
+def link_sides(first: LinkedEdition, second: LinkedEdition, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
+    """The links by metric that both have, and why there is none for others."""
+    shared = {task for task, _ in first.texts} & {task for task, _ in second.texts} & (first.anchors | second.anchors)
+    if not shared:
+        return [], [f"Not linked: {first.name} and {second.name} share no anchors."]
+    links, notes = [], []
+    for metric in [metric for metric in first.scored if metric in second.scored]:
+        try:
+            links.append(_link(first, second, metric, shared, seed))
+        except UserError as error:
+            notes.append(f"{metric} is not linked: {error}")
+    return links, notes
+
+
+def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[str], seed: int) -> ScaleLink:
+    """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
+
+    ``shared``: papers in both editions that one of them marks as anchors.
+    """
+    by = [one.scored[metric] for one in (first, second)]
+    ours, theirs = ({pair: score for pair, score in one.scores.items() if score is not None} for one in by)
+    same = [pair for pair in first.texts if pair[0] in shared and first.texts[pair] == second.texts.get(pair)]
+    used = sorted(pair for pair in same if pair in ours and pair in theirs)
+    papers = sorted({task for task, _ in used})
+    if len(papers) < FEWEST_ANCHORS:
+        raise UserError(
+            f"{len(papers)} of {len(shared)} anchors have a review that is the same in {first.name} and {second.name} "
+            f"and has a score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
+            "anchors, and score the human reviews in both"
+        )
+    x, y = (np.array([scores[pair] for pair in used]) for scores in (theirs, ours))
+    if not (np.ptp(x) > 0 and np.ptp(y) > 0):
+        raise UserError("all reviews of the anchors have the same score in one edition")
+    # how often each paper counts: in the first row once, in the others as often as it is drawn; anchors, the other
+    # papers of the first edition and those of the second are drawn separately
+    groups = [papers, *(sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs))]
+    drawn = [np.ones((1 + LINK_RESAMPLES, len(tasks))) for tasks in groups]
+    for place, counts in enumerate(drawn):
+        if counts.size:
+            draws = draw_counts(counts.shape[1], seed=seed + place, resamples=LINK_RESAMPLES)
+            counts[1:] = np.concatenate([*draws])
+    agents = sorted({agent for _, agent in theirs if not is_reference(agent)})
+
+    def means(scores: Mapping[Pair, float], other: int) -> FloatArray:
+        """The means of the agents' scores on anchors and other papers, by row of counts; NaN where there are none."""
+        table, _ = score_arrays(
+            {p: s for p, s in scores.items() if p[1] in agents}, tasks=[*papers, *groups[other]], agents=agents
+        )
+        counts = np.hstack([drawn[0], drawn[other]])
+        n = counts @ ~np.isnan(table)
+        found: FloatArray = counts @ np.nan_to_num(table) / np.where(n > 0, n, np.nan)
+        return found
+
+    def estimate(rows: FloatArray) -> Estimate:
+        low, high, note = percentile_interval(rows[1:], level=LINK_LEVEL)
+        return Estimate(float(rows[0]), low, high, len(papers), LINK_LEVEL, note)
+
+    weights = drawn[0][:, [papers.index(task) for task, _ in used]]
+    (mean_x, sd_x), (mean_y, sd_y) = _moments(weights, x), _moments(weights, y)
+    slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
+    intercepts = mean_y - slopes * mean_x
+    rows = []
+    for agent, own, befores in zip(agents, means(theirs, 2).T, means(ours, 1).T, strict=True):
+        linked, before = slopes * own + intercepts, None if math.isnan(befores[0]) else float(befores[0])
+        change = None if before is None else estimate(linked - befores)
+        rows.append(LinkedScore(agent, float(own[0]), estimate(linked), before, change))
+    told = {
+        "first": by[0].signature or first.name,
+        "second": by[1].signature or second.name,
+        "link": "linear-single-group",
+        "anchors": str(len(papers)),
+        "interval": f"papers-percentile-{LINK_LEVEL:g}",
+        "resamples": str(LINK_RESAMPLES),
+        "seed": str(seed),
+    }
+    return ScaleLink(
+        metric,
+        first.name,
+        second.name,
+        estimate(slopes),
+        estimate(intercepts),
+        papers=len(papers),
+        reviews=len(used),
+        scores=tuple(sorted(rows, key=lambda row: (-(row.linked.value or 0.0), row.agent))),
+        signature=str(Signature(f"link[{metric}]", told)),
+    )
+
+
+def _moments(weights: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations by row of weights; centred first, so that squares lose no digits."""
+    n, centre = weights.sum(axis=1), float(np.mean(values))
+    away = values - centre
+    mean = weights @ away / n
+    return mean + centre, np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0))
 
 
 # --- two boards ------------------------------------------------------------------------------------------------------
@@ -350,16 +531,14 @@ def compare_boards(first: Board, second: Board) -> BoardComparison:
     A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
     """
     shared = [metric for metric in first.metrics if metric in second.metrics]
-    if not shared:
-        found = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
-        raise UserError(f"the boards have no metric in common ({found}). Score both with the same metric")
     common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
     metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
     if not metrics:
-        found = ", ".join(f"{metric}: {n}" for metric, n in common.items())
+        found = ", ".join(f"{metric}: {n}" for metric, n in common.items()) or "no metric in common"
+        sides = " and ".join(f"{board.name} ({', '.join(board.metrics)})" for board in (first, second))
         raise UserError(
-            f"too few agents have a score on both {first.name} and {second.name} ({found}). A comparison needs at "
-            f"least {FEWEST_AGENTS} with the same name, besides the human baseline"
+            f"too few agents have a score on both {sides}: {found}. A comparison needs at least {FEWEST_AGENTS} with "
+            "the same name under the same metric, besides the human baseline"
         )
     same = first.name == second.name
     names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)
@@ -483,8 +662,8 @@ def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:
             f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
             f"names in the column agent. Not found: {_near(names, others) or 'none'}"
         )
-    cells = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
-    told = f"{scores.name}-{evidence_hash(cells)}"
+    every = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
+    told = f"{scores.name}-{evidence_hash(every)}"
     left_out = {f"only on {board.name}": _near(names, others), f"only in {scores.name}": _near(others, names)}
     return BenchmarkCorrelations(
         board=board.name,

@@ -68,14 +68,9 @@ def collect_edition(
     named = any(settings.get(name) is not None for name in SOURCE)
     asked = {"collect": {**dict.fromkeys(SOURCE if named else ()), **settings}}
     planned = edition.planned(asked)
-    config, before = planned.config.collect, edition.config.collect
+    config = planned.config.collect
     if edition.collected:
         planned.study()  # raises if other papers are asked for
-        if before is not None and config is not None and before.reader != config.reader:
-            raise UserError(
-                f"{edition.folder}: the papers were drawn with other settings (reader {before.reader}, not "
-                f"{config.reader}). Use another folder"
-            )
         say(f"{edition.folder}: the papers are already collected. To collect again, choose another folder")
         return edition.with_settings(asked)
     if config is None:
@@ -83,12 +78,12 @@ def collect_edition(
     source = _source(edition, config, say, connection)
     earlier = None if config.anchors is None else of_edition.open_edition(edition.folder / config.anchors)
     if earlier is not None:  # refused before anything is requested
-        _anchors(earlier, edition, config, ())
+        _anchors(earlier, config, ())
     try_writing(edition.folder, "Choose another folder")
     edition = edition.with_settings(asked)
     tables = drawn_study(source, config, progress=progress)
     if earlier is not None:
-        _add(tables, _anchors(earlier, edition, config, [row["task"] for row in tables["tasks"]]))
+        _add(tables, _anchors(earlier, config, [row["task"] for row in tables["tasks"]]))
     if config.injected:
         _add(tables, injected_tables(tables, papers=config.injected, seed=config.seed))
     with tempfile.TemporaryDirectory(prefix=".study.", dir=edition.folder) as aside:
@@ -229,13 +224,11 @@ def told_collection(edition: Edition, study: Study) -> Iterable[str]:
 # --- anchors and hidden instructions ---------------------------------------------------------------------------------
 
 
-def _anchors(earlier: Edition, edition: Edition, config: CollectConfig, taken: Collection[str]) -> Tables:
+def _anchors(earlier: Edition, config: CollectConfig, taken: Collection[str]) -> Tables:
     """Rows of a study for papers drawn from an earlier edition: tasks, human reviews, and their rewrites.
 
     Not drawn are papers of a year before the earlier edition, and those that the new edition has already, ``taken``.
     """
-    if earlier.folder.resolve() == edition.folder.resolve():
-        raise UserError("--anchors: an edition cannot be its own earlier edition")
     study = earlier.study()
     references = sum(agent.group == REFERENCE for agent in study.agents)
     if references != config.reviews - 1:

@@ -31,8 +31,6 @@ BOARD = "Folder of an edition or run, a CSV file with agent and metrics, publish
 
 @dataclass(frozen=True, kw_only=True)
 class OfEdition:
-    """Options of verbs about one edition."""
-
     edition: Path = argument("EDITION", "Folder of an edition, made by goldless gre collect.")
 
     def opened(self) -> Edition:
@@ -43,8 +41,6 @@ class OfEdition:
 
 @dataclass(frozen=True, kw_only=True)
 class OfBoard:
-    """Options of verbs about one board."""
-
     board: str = argument("BOARD", BOARD)
 
     def read(self) -> Board:
@@ -65,8 +61,6 @@ def _settings(table: Any, own: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Collecting(as_given(CollectConfig)):  # type: ignore[misc]
-    """Options of ``gre collect``."""
-
     edition: Path | None = argument(
         "[EDITION]", "Folder of the edition (default: named after the venue).", default=None
     )
@@ -88,8 +82,6 @@ def collect(own: Collecting) -> None:
     """
     from goldless.apps.gre.edition import open_or_begin
 
-    if own.from_folder is not None and (own.venue is not None or own.from_reviewarena is not None):
-        raise UserError("--from-folder and --venue or --from-reviewarena exclude each other: give one of them")
     if own.edition is None and own.venue is None:
         raise UserError("EDITION is missing: name a folder, and give --venue or --from-folder")
     folder = own.edition or Path("gre-" + re.sub(r"[^A-Za-z0-9.]+", "-", str(own.venue)).strip("-."))
@@ -117,8 +109,6 @@ def _collect(edition: Edition, settings: dict[str, Any], **connection: Any) -> E
 
 @dataclass(frozen=True, kw_only=True)
 class Reviewing(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
-    """Options of ``gre review``."""
-
     models: tuple[str, ...] = option(
         (),
         "Comma-separated models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, …, or names in edition.toml "
@@ -178,8 +168,6 @@ def _tell_generated(generated: Generated, output: Output | None = None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring(as_given(ScoreConfig), OfEdition):  # type: ignore[misc]
-    """Options of ``gre score``."""
-
     run: str | None = option(
         None,
         "Write results to this subfolder of the edition instead of run, for example for a second scorer.",
@@ -232,8 +220,6 @@ async def run(own: OfEdition, options: Options) -> Scored:
 
 @dataclass(frozen=True, kw_only=True)
 class Demonstrating:
-    """Options of ``gre demo``."""
-
     folder: Path = option(Path("gre-demo"), "Folder for the edition.", "--out FOLDER")
 
 
@@ -287,8 +273,6 @@ def show(own: OfBoard) -> Board:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparingEditions:
-    """Options of ``gre compare``."""
-
     first: str = argument("BOARD", BOARD)
     second: str = argument("BOARD", BOARD)
 
@@ -303,17 +287,15 @@ def compare(own: ComparingEditions, options: Options) -> BoardComparison:
       goldless gre compare 2023/ 2024/
       goldless gre compare published:70b published:8b
     """
-    from goldless.apps.gre import boards, linking
+    from goldless.apps.gre import boards
 
     found = boards.compare_boards(boards.read_board(own.first), boards.read_board(own.second))
-    links, lacking = linking.link_boards(own.first, own.second, seed=options.seed)
+    links, lacking = boards.link_boards(own.first, own.second, seed=options.seed)
     return replace(found, links=tuple(links), notes=(*found.notes, *lacking))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Correlating(OfBoard):
-    """Options of ``gre correlate``."""
-
     benchmarks: str = option(
         REQUIRED, "A .csv file with agent and a column per benchmark, or published for those of the GEM paper.", "FILE"
     )
@@ -333,8 +315,6 @@ def correlate(own: Correlating) -> BenchmarkCorrelations:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(OfBoard):
-    """Options of ``gre figure``."""
-
     out_file: Path = option(REQUIRED, "Write the figure to this file.", "--out FILE.svg")
     dark: bool = option(False, "Always dark (default: follows the reader's screen).", "--dark")
 
@@ -383,8 +363,6 @@ def preregister(own: OfEdition) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Submitting(OfEdition):
-    """Options of ``gre submit``."""
-
     file: Path = argument("FILE.jsonl", "One line per paper, with paper and text.")
     name: str = option(REQUIRED, "Name of this submission on the board; each has its own.", "NAME")
     team: str = option(REQUIRED, "Who submits; all submissions of a team are counted.", "TEAM")
@@ -409,8 +387,6 @@ def submit(own: Submitting) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SiteOptions:
-    """Options of ``gre site``."""
-
     editions: list[Path] = argument(
         "EDITION…", "Folders of editions, by year; the last is the front page.", form=OptionForm(list[Path])
     )
@@ -439,10 +415,8 @@ def site(own: SiteOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Publishing(OfEdition):
-    """Options of ``gre publish``."""
-
     dry_run: bool = option(False, "Write the files; nothing is uploaded.", "--dry-run")
-    dataset: str | None = option(None, "The benchmark's dataset on the Hugging Face Hub.", "--dataset OWNER/NAME")
+    dataset: str = option(REQUIRED, "The benchmark's dataset on the Hugging Face Hub.", "OWNER/NAME")
     url: str | None = option(None, "Address of the board, as the source of the scores.", "--url URL")
     folder: Path | None = option(None, "Folder for the files (default: EDITION/hub).", "--out FOLDER")
 
@@ -467,8 +441,6 @@ def publish(own: Publishing) -> None:
             "goldless uploads nothing. Write the files with --dry-run, read them, and upload them yourself; the "
             "commands are printed then"
         )
-    if own.dataset is None:
-        raise UserError("--dataset is missing: name the benchmark's dataset on the Hub, such as acme/gre-bench")
     check_free(target, folder=True)
     commands = write_hub_files(run_async(partial(recompute, opened)), target, dataset=own.dataset, url=own.url)
     say(f"files: {target}. Nothing was uploaded. To upload them:")

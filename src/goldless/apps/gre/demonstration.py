@@ -14,12 +14,11 @@ from typing import Any
 
 import orjson
 
-from goldless.apps.gre.edition import Edition, is_edition, open_edition, open_or_begin, write_rows
+from goldless.apps.gre.edition import Edition, is_edition, open_or_begin, write_rows
 from goldless.files import write_whole
 from goldless.runs.store import try_writing
 
 FOLDER = Path(__file__).parent / "demo_edition"
-PAPERS = ("papers.jsonl", "reviews.jsonl", "rewrites.jsonl")
 INVENTED: Mapping[str, Mapping[str, Any]] = {
     "invented-70b": {"parameters": 70e9, "family": "invented", "cutoff_date": "2026-02"},
     "invented-8b": {"parameters": 8e9, "family": "invented", "cutoff_date": "2026-04"},
@@ -38,14 +37,11 @@ SETTINGS: Mapping[str, Any] = {
 
 def begin_demonstration(folder: Path) -> Edition:
     """Create an edition of the invented papers in a new folder, or open the one that is there."""
-    if is_edition(folder):
-        return open_edition(folder)
     edition = open_or_begin(folder)
+    if is_edition(folder):
+        return edition
     try_writing(folder, "Choose another folder with --out")
-    papers = folder / "invented-papers"
-    shutil.copytree(FOLDER / "papers", papers / "papers")
-    for name in PAPERS:
-        shutil.copyfile(FOLDER / name, papers / name)
+    shutil.copytree(FOLDER, folder / "invented-papers", ignore=shutil.ignore_patterns("model_*"))
     models = {n: {"model": f"scripted:{_script_file(folder, n)}", **facts} for n, facts in INVENTED.items()}
     models[EMBEDDED] = {"model": "embedded", "parameters": 135e6, "family": "SmolLM2"}
     return edition.with_settings({**SETTINGS, "models": models})

@@ -65,10 +65,7 @@ class Edition:
             raise UserError(f"--run must consist of letters, digits, '.', '_' and '-', got {name!r}")
         if name in {STUDY, COLLECTED}:
             raise UserError(f"--run: {name} is another folder of the edition. Choose another name")
-        folder = self.folder / (name or RUN)
-        if folder.exists() and not folder.is_dir():
-            raise UserError(f"{folder} is a file, not a folder. Choose another name with --run")
-        return folder
+        return self.folder / (name or RUN)
 
     @property
     def collected(self) -> bool:
@@ -197,8 +194,6 @@ def _put(table: Any, settings: Mapping[str, Any]) -> None:
 
 def read_agent_facts(path: Path) -> dict[str, dict[str, Any]]:
     """Facts about agents in a .csv, .jsonl or .parquet table, by name. Raises with a list of all problems."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file. Give a table with the columns agent, {', '.join(FACTS)}")
     with all_at_once(str(path)) as problems:
         agents, _ = read_agents(Table(path, problems))
     return {

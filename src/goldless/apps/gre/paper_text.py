@@ -73,13 +73,10 @@ _VOWELS = frozenset("aeiouy")
 _LAST_LATIN = "\u024f"
 
 
-def _is_long_enough(text: str) -> bool:
-    return sum(map(len, text.split())) >= FEWEST_TO_JUDGE
-
-
 def garble(text: str) -> str:
     """The reason why the text is unreadable, with the measured value; empty if it is readable or too short to judge."""
-    for what, value, low, high in _measures(text) if _is_long_enough(text) else ():
+    long_enough = sum(map(len, text.split())) >= FEWEST_TO_JUDGE
+    for what, value, low, high in _measures(text) if long_enough else ():
         if not low <= value <= high:
             return f"{what}: {value:.2f} (readable: {low:g} to {high:g})"
     return ""
@@ -181,8 +178,8 @@ def _check_pages(pages: Sequence[str]) -> None:
         number, why = next(iter(reasons.items()))
         detail = f"{len(reasons)} of {len(pages)} pages are not readable; page {number}: {why}"
         raise UnusablePaperError("garbled_pdf", detail)
-    # Pages of a few words each are too short to judge one by one.
-    if not any(map(_is_long_enough, pages)) and (why := garble("\n".join(pages))):
+    # pages of a few words each are too short to judge one by one
+    if why := garble("\n".join(pages)) if max(map(len, pages)) < FEWEST_TO_JUDGE else "":
         raise UnusablePaperError("garbled_pdf", why)
 
 

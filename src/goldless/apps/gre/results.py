@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
-import polars as pl
 
 from goldless.apps.gre.edition import (
     CANARY,
@@ -33,7 +32,7 @@ from goldless.apps.gre.edition import (
 from goldless.apps.gre.papers import HUMAN, is_person, is_reference
 from goldless.apps.gre.preregistration import Registered, check_registration
 from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_reviews
-from goldless.apps.gre.submissions import Submissions, estimate_cells, estimate_columns, read_log, submission_results
+from goldless.apps.gre.submissions import Submissions, cells, estimate_columns, read_log, submission_results
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
 from goldless.errors import MetricError, UserError
@@ -51,6 +50,7 @@ from goldless.runs.store import finish_folder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.influence import fewest_to_flip
+from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
 from goldless.studies.checking import is_empty
 
@@ -152,13 +152,9 @@ class Clock:
             "common": f"the {len(self.common)} papers clean for all",
             "all": f"all {self.papers} papers",
         }[scope]
-        cells = tuple(
-            estimate_cells(score=row.score, difference=row.difference)
-            | {"agent": row.agent, "rank": row.rank, "n": row.score.n, "papers": row.score.n + row.missing}
-            for row in rows
-        )
+        shown = tuple(cells(row, n=row.score.n, papers=row.score.n + row.missing) for row in rows)
         notes = (NOTES[scope],) if scope != "common" or any(row.missing for row in rows) else ()
-        return ReportTable(f"{metric} on {papers}", columns, cells, self.scope_signatures[metric][scope], notes)
+        return ReportTable(f"{metric} on {papers}", columns, shown, self.scope_signatures[metric][scope], notes)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -172,36 +168,33 @@ class Clock:
         if len(unknown) == len(self.agents):
             notes.append("No agent has a cutoff, so there is no leaderboard of clean papers.")
         elif not self.common:
-            fewest = min(one.clean for one in self.agents if one.clean is not None)
-            who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in self.agents if one.clean == fewest)
-            notes.append(
-                "No paper became public after the cutoffs of all agents, so there is no common leaderboard. "
-                f"Agents with the fewest papers after their cutoff: {who}."
-            )
+            notes.append("No paper became public after the cutoffs of all agents, so there is no common leaderboard.")
         return tuple(notes)
 
 
 def contamination_clock(
     agents: Sequence[Agent],
     paper_dates: Mapping[str, Any],
-    scores: Mapping[str, pl.DataFrame],
+    scores: Mapping[str, Scores],
     *,
     signatures: Mapping[str, str],
     **draws: Unpack[Draws],
 ) -> Clock:
     """The clock of all agents except references; ``human`` is the baseline and has no cutoff.
 
-    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses (task, agent, score),
-    by metric. Dates are YYYY-MM-DD, YYYY-MM or YYYY.
+    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses, by metric. Dates are
+    YYYY-MM-DD, YYYY-MM or YYYY.
     """
     models = {agent.agent: agent.cutoff_date for agent in agents if not is_person(agent.agent)}
     cutoffs = {name: _day(last_day, given, f"cutoff_date of agent {name!r}") for name, given in models.items()}
     dates = {task: _day(first_day, given, f"public_date of task {task!r}") for task, given in paper_dates.items()}
     dated = {task: day for task, day in dates.items() if day is not None}
-    known = {agent: cutoff for agent, cutoff in cutoffs.items() if cutoff is not None}
-    clean = {agent: [task for task, day in dated.items() if day > cutoff] for agent, cutoff in known.items()}
-    latest = max(known.values(), default=date.max)
-    common = tuple(task for task, day in dated.items() if day > latest)
+    clean = {
+        agent: tuple(task for task, day in dated.items() if day > cutoff)
+        for agent, cutoff in cutoffs.items()
+        if cutoff is not None
+    }
+    common = min(clean.values(), key=len, default=())  # the papers after the latest cutoff are after all others too
     used: dict[Scope, str] = {
         "own": f"clean-own-{evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())}",
         "common": f"clean-common-{len(common)}-{evidence_hash((task,) for task in common)}",
@@ -209,13 +202,12 @@ def contamination_clock(
     }
     rows: list[CleanScore] = []
     lines: dict[str, dict[Scope, str]] = {}
-    for metric, frame in scores.items():
+    for metric, scored in scores.items():
         given = Signature.parse(signatures[metric])
         told = {key: value for key, value in given.settings.items() if key not in {"goldless", "test"}}
         told |= {"interval": interval_name(draws["level"], tails=True)}
         told |= {"resamples": str(draws["resamples"]), "seed": str(draws["seed"])}
         lines[metric] = {scope: str(Signature(given.metric, {**told, "papers": on})) for scope, on in used.items()}
-        scored = {(task, agent): score for task, agent, score in frame.select("task", "agent", "score").iter_rows()}
         people = [HUMAN] if models and any(scored.get((task, HUMAN)) is not None for task in dates) else []
         scopes: dict[Scope, Mapping[str, Sequence[str]]] = {
             "common": dict.fromkeys([*clean, *people], common) if common else {},
@@ -225,18 +217,15 @@ def contamination_clock(
         for scope, papers in scopes.items():
             found = []
             for agent, tasks in papers.items():
-                mine, human = ([scored.get((task, who)) for task in tasks] for who in (agent, HUMAN))
-                values = np.array([mine, human], dtype=np.float64).reshape(2, -1)
-                apart = values[0] - values[1] if agent != HUMAN else np.full(len(tasks), np.nan)
-                score, difference = task_intervals(np.stack([values[0], apart], axis=1), tails=True, **draws)
+                mine, human = (np.array([scored.get((t, who)) for t in tasks], float) for who in (agent, HUMAN))
+                apart = mine - human if agent != HUMAN else np.full(len(tasks), np.nan)
+                score, difference = task_intervals(np.stack([mine, apart], axis=1), tails=True, **draws)
                 found.append(CleanScore(metric, scope, agent, score, difference, len(tasks) - score.n))
             if scope == "common":
-                found.sort(key=lambda row: _highest_first(row.score, row.difference))
                 means = {r.agent: r.score.value for r in found if r.agent != HUMAN and r.score.value is not None}
                 found = [replace(row, rank=model_rank(means, row.agent)) for row in found]
-            else:
-                found.sort(key=lambda row: _highest_first(row.difference, row.score))
-            rows += found
+            first = "score" if scope == "common" else "difference"
+            rows += sorted(found, key=lambda row: [*map(_highest_first, (getattr(row, first), row.score))])
     return Clock(
         agents=tuple(AgentClock(name, on, len(clean[name]) if name in clean else None) for name, on in models.items()),
         papers=len(dates),
@@ -258,8 +247,8 @@ def _day(read: Callable[[str], date | None], given: Any, whose: str) -> date | N
     return found
 
 
-def _highest_first(*estimates: Estimate) -> tuple[tuple[bool, float], ...]:
-    return tuple((one.value is None, -(one.value or 0.0)) for one in estimates)
+def _highest_first(one: Estimate) -> tuple[bool, float]:
+    return one.value is None, -(one.value or 0.0)
 
 
 # --- how firm the ranking is -----------------------------------------------------------------------------------------
@@ -455,7 +444,7 @@ class Holding:
             Column("obeyed reviews", "obeyed", "fraction"),
             Column("verdict", "score"),
         )
-        rows = tuple(write(row) | estimate_cells(difference=row.difference) for row in self.models)
+        rows = tuple(map(cells, self.models))
         note = (
             f"{self.papers} papers were reviewed a second time with a hidden instruction in the text. These reviews "
             "are not in the ranking. Obeyed: reviews that contain the word that the instruction asks for."
@@ -504,8 +493,6 @@ class EditionResult:
     papers: int
     left_out: Mapping[str, int]
     """Papers that could not be used, by reason."""
-    unlisted: tuple[str, ...]
-    """Models of the study that are not in the config."""
     signatures: Mapping[str, str]
     """By metric."""
     written: tuple[WrittenReviews, ...]
@@ -520,22 +507,25 @@ class EditionResult:
     boards: Mapping[str, Any] = field(default_factory=dict, metadata=HERE_ONLY)
     """Leaderboards by metric: of the evaluation, or of the run folder that the rest was read from."""
 
+    @property
+    def all_signatures(self) -> set[str]:
+        """Of its leaderboards, on all papers as on clean ones."""
+        clock = self.contamination
+        scoped = [] if clock is None else [clock.scope_signatures[row.metric][row.scope] for row in clock.leaderboards]
+        return {*self.signatures.values(), *scoped}
+
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first; agents without reviews come last."""
         columns = [Column("agent", "agent"), Column("parameters", "size", "large")]
         columns.append(Column("written papers", "reviews", "fraction"))
-        rows: dict[str, dict[str, Any]] = {}
         for metric, board in self.boards.items():
             columns += estimate_columns(metric, metric, board.level)
             columns.append(Column(f"{metric}_n", "papers", "count", wide=True))
-            for row in board.rows:
-                scored = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
-                rows.setdefault(row.agent, {"agent": row.agent}).update(scored)
-        for mine in self.written:
-            known = {name: getattr(mine, name) for name in ("agent", "written", "papers", "parameters")}
-            rows.setdefault(mine.agent, {}).update(known)
+        told = ("written", "papers", "parameters")
+        known = {mine.agent: {name: getattr(mine, name) for name in told} for mine in self.written}
+        rows = agent_rows({metric: board.rows for metric, board in self.boards.items()}, known)
         title, signature = f"GRE-bench, {self.source}: {self.papers} papers", " || ".join(self.signatures.values())
-        return ReportTable(title, tuple(columns), tuple(rows.values()), signature, tuple(self._notes()))
+        return ReportTable(title, tuple(columns), rows, signature, tuple(self._notes()))
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
@@ -546,8 +536,6 @@ class EditionResult:
         if self.demonstration is not None:
             yield self.demonstration
         yield from uneven_notes(self.boards)
-        if self.unlisted:
-            yield f"In the study, but not in edition.toml: {', '.join(self.unlisted)}."
         if self.preregistered is not None:
             yield f"The edition was {self.preregistered.sentence}."
         if self.left_out:
@@ -556,12 +544,6 @@ class EditionResult:
         for mine in self.written:
             parts = [f"{n} {cause}" for cause, n in mine.missing.items()]
             parts += [*[f"{mine.shortened} papers cut off"] * bool(mine.shortened), *mine.noticed]
-            parts += [
-                f"{metric} on {row.n} of {mine.written} reviews"
-                for metric, board in self.boards.items()
-                for row in board.rows
-                if row.agent == mine.agent and row.n < mine.written
-            ]
             if parts:
                 yield f"{mine.agent}: {', '.join(parts)}."
 
@@ -589,7 +571,7 @@ def edition_result(
     agents = [agent for agent in study.agents if not is_reference(agent.agent)]
     models = [agent.agent for agent in agents if not is_person(agent.agent)]
     signatures = {name: outcome.signature for name, outcome in outcomes.items()}
-    scores = {metric: outcome.responses for metric, outcome in outcomes.items()}
+    scores = {metric: response_scores(outcome) for metric, outcome in outcomes.items()}
     dates = {task: study.task(task).extra.get("public_date") for task in study.tasks}
     written = Counter(response.agent for _, responses in study for response in responses)
     noted = noted_reviews(study).values()
@@ -599,7 +581,6 @@ def edition_result(
         demonstration=DEMONSTRATION if config.demonstration else None,
         papers=len(study.tasks),
         left_out=dict(Counter(row["reason"] for row in table_rows(study, "left_out")).most_common()),
-        unlisted=tuple(model for model in models if model not in {*config.models, *(one.name for one in log)}),
         signatures=signatures,
         written=tuple(written_reviews(agent, noted, len(study.tasks), written[agent.agent]) for agent in agents),
         contamination=contamination_clock(study.agents, dates, scores, signatures=signatures, **draws)
@@ -610,6 +591,20 @@ def edition_result(
         submissions=submission_results(log, study, evaluation, draws),
         boards=dict(outcomes),
     )
+
+
+def agent_rows(
+    scores: Mapping[str, Iterable[LeaderboardRow]], known: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Any], ...]:
+    """Rows of a table with all metrics, one per agent, with what is known of it; agents without scores come last."""
+    found: dict[str, dict[str, Any]] = {}
+    for metric, rows in scores.items():
+        for row in rows:
+            mine = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
+            found.setdefault(row.agent, {"agent": row.agent}).update(mine)
+    for agent, facts in known.items():
+        found.setdefault(agent, {"agent": agent}).update(facts)
+    return tuple(found.values())
 
 
 def uneven_notes(boards: Mapping[str, Any]) -> Iterator[str]:

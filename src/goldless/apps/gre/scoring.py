@@ -29,11 +29,10 @@ from goldless.apps.gre.results import (
 )
 from goldless.apps.gre.reviewing import GENERATIONS
 from goldless.errors import UserError
-from goldless.files import write_whole
 from goldless.meta_evaluation.judges import ScoredBy, response_scores
 from goldless.models.catalogue import open_model
 from goldless.models.provider import Use
-from goldless.reports.document import Unreadable, write
+from goldless.reports.document import write
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.option_forms import several
@@ -46,6 +45,8 @@ from goldless.studies import Study
 
 REVIEW_SETTINGS = ("prompt", "max_tokens", "temperature", "truncate", "cut")
 """Settings of the reviews for signatures."""
+SHOWN = 5
+"""Values that do not follow from their evidence, as an error lists them."""
 MODELS: Mapping[str, Use] = {"scorer": "scoring", "rewriter": "chat", "synopsis_writer": "chat"}
 
 
@@ -83,7 +84,7 @@ async def score_edition(
     try:
         evaluation = await evaluate_study(study, asked)
     except Exception:  # settings that did not work are not kept; those of an interrupted run are
-        write_whole(edition.folder / CONFIG, lambda aside: aside.write_bytes(before))
+        (edition.folder / CONFIG).write_bytes(before)
         raise
     hidden = await _hidden_evaluation(planned, asked, evaluation)
     result = edition_result(planned, study, evaluation, hidden)
@@ -155,17 +156,15 @@ def _would_lose(folder: Path, result: EditionResult, evaluation: Evaluation) -> 
     ones; a file of leaderboards that cannot be read is kept as well.
     """
     run = RunFolder(folder)
-    board, before = run.read("leaderboard"), read_result(run)
-    if board is None and before is None:
+    before = read_result(run)
+    if run.read("leaderboard") is None and before is None:
         return False
-    if isinstance(board, Unreadable) or isinstance(before, Unreadable) or not run.boards:
+    if not isinstance(before, EditionResult) or not run.boards:
         return True
-    then, now = ({one.signature for one in run.boards.values()}, set(result.signatures.values()))
-    for lines, one in ((then, before), (now, result)):
-        clock = None if one is None else one.contamination
-        if clock is not None:
-            lines |= {clock.scope_signatures[row.metric][row.scope] for row in clock.leaderboards}
-    return run.made_by.fingerprint not in {"", evaluation.fingerprint} or not then <= now
+    return (
+        run.made_by.fingerprint not in {"", evaluation.fingerprint}
+        or not before.all_signatures <= result.all_signatures
+    )
 
 
 def _free_name(folder: Path) -> Path:
@@ -201,19 +200,15 @@ class Recomputed:
         return self.scored[0].metric
 
 
-class StaleError(UserError):
-    """Results of other papers or reviews than the edition has now."""
-
-
 async def recompute(edition: Edition) -> Recomputed:
     """The results of an edition and of the runs beside its own, from their evidence alone."""
     study = edition.study()
     own = await _evaluated(edition, study, edition.run_folder())
     runs, notes = {RUN: own}, []
     for name in other_runs(edition):
-        try:
+        if RunFolder(edition.run_folder(name)).study.fingerprint == study.fingerprint:
             runs[name] = await _evaluated(edition, study, edition.run_folder(name))
-        except StaleError:
+        else:
             notes.append(left_out(name))
     scored = tuple(
         ScoredBy(run, outcome.metric, response_scores(outcome), outcome.signature)
@@ -238,7 +233,7 @@ async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation
     if printed is None:
         raise UserError(f"{folder}: no results yet. Run: {again}")
     if run.study.fingerprint != study.fingerprint:
-        raise StaleError(
+        raise UserError(
             f"{folder}: its results are of other papers or reviews than the edition has now. Run again: {again}"
         )
     then = printed.get("metrics", {})
@@ -249,7 +244,8 @@ async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation
     made = write(found)["metrics"]
     wrong = [one for name in then for one in compared(name, then[name], made.get(name)).differences]
     if wrong:
-        shown = [f"{one.place}: printed {one.printed}, but {one.recomputed} by the evidence" for one in wrong[:5]]
+        shown = [f"{one.place}: printed {one.printed}, but {one.recomputed} by the evidence" for one in wrong[:SHOWN]]
+        shown += [f"… and {len(wrong) - SHOWN} more"] * (len(wrong) > SHOWN)
         raise UserError(
             f"{folder}/leaderboard.json: {len(wrong)} values do not follow from the evidence beside it. Score the "
             "edition again:\n" + "\n".join(shown)

@@ -18,12 +18,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from goldless.apps.gre.boards import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.linking import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.apps.gre.results import model_means, model_rank, table_blocks
 from goldless.apps.gre.scoring import Recomputed
-from goldless.apps.gre.submissions import estimate_cells, estimate_columns
+from goldless.apps.gre.submissions import cells, estimate_columns
 from goldless.errors import UserError
 from goldless.exporting.scored_run import path_name, scored_run, write_folder
 from goldless.exporting.tables import write_results
@@ -81,8 +81,6 @@ def write_site(pages: Mapping[str, str], folder: Path) -> None:
 
     Other files stay. Raises, and writes nothing, if one of them has the name of a page.
     """
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"--out must be a folder, got the file {folder}")
     there = {path.name: path.read_text(encoding="utf-8", errors="replace")[:4000] for path in folder.glob("*.html")}
     if foreign := sorted(name for name in pages if GENERATOR not in there.get(name, GENERATOR)):
         raise UserError(
@@ -149,14 +147,14 @@ def _board(one: Recomputed) -> Iterator[Block]:
         yield warning(result.demonstration)
     lead = "No model has a score."
     if means:
-        first, *others = [row for row in rows if row.agent in means]
-        apart, beaten = first.difference, {row.agent: row.better_than or () for row in board.rows}[first.agent]
-        lead = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}"
+        first = next(row for row in rows if row.agent in means)
+        beaten = next(row.better_than or () for row in board.rows if row.agent == first.agent)
+        lead, apart = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}", first.difference
         if apart.low is not None and apart.high is not None:
             against = "above" if apart.low > 0 else "below" if apart.high < 0 else "not apart from"
             lead += f", {against} the human baseline ({numeral(apart.value, 2, signed=True)})"
-        decided = f"decided against {sum(row.agent in beaten for row in others)} of"
-        lead += f"; this is {decided} {plural(len(others), 'other model')}." if others else "."
+        others = plural(len(means) - 1, "other model")
+        lead += f"; this is decided against {len(means.keys() & set(beaten))} of {others}." if len(means) > 1 else "."
     yield words(lead, style="lead")
     unit = f"{board.unit}, {direction(one.metric)}"
     yield words(
@@ -165,10 +163,10 @@ def _board(one: Recomputed) -> Iterator[Block]:
         link("method.html", "Method"),
     )
     table, place = one.clock.leaderboard(one.metric, "all"), {row.agent: at for at, row in enumerate(rows)}
-    cells = sorted(table.rows, key=lambda row: place[row["agent"]])
-    ranked = tuple({**row, "rank": model_rank(means, row["agent"])} for row in cells)
+    ranked = sorted(table.rows, key=lambda row: place[row["agent"]])
+    ranked = [{**row, "rank": model_rank(means, row["agent"])} for row in ranked]
     title = f"The board, by {one.metric}. human is one human review of each paper, scored like the models'."
-    yield from _tables([ReportTable(title, (RANK, *table.columns), ranked)])
+    yield from _tables([ReportTable(title, (RANK, *table.columns), tuple(ranked))])
     drawn, band = [], None
     for row in rows:
         score, low, high = map(_rounded, (row.score.value, row.score.low, row.score.high))
@@ -242,8 +240,7 @@ def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, fl
             scale, score = scales[one.name], found.score.value
             linked = None if scale is None or score is None else scale[0] * score + scale[1]
             ranked = {"edition": one.name, "rank": model_rank(means, found.agent), "linked": linked}
-            cells = estimate_cells(score=found.score, difference=found.difference)
-            rows.append(asdict(facts[found.agent]) | cells | ranked)
+            rows.append(asdict(facts[found.agent]) | cells(found, **ranked))
     columns = (
         Column("agent", "model"),
         Column("family", "family"),

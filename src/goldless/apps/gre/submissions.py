@@ -12,7 +12,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from goldless.errors import UserError
 from goldless.files import alone, write_whole
 from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
+from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.signature import Signature
@@ -180,13 +181,13 @@ def _hash(data: bytes) -> str:
 # --- teams on the board -----------------------------------------------------------------------------------------------
 
 
-def estimate_cells(**estimates: Estimate | None) -> dict[str, Any]:
-    """Cells of a row: each estimate's value, low, high and n, under its name."""
-    found: dict[str, Any] = {}
-    for name, one in estimates.items():
-        if one is not None:
-            found |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high, f"{name}_n": one.n}
-    return found
+def cells(row: Any, **more: Any) -> dict[str, Any]:
+    """The cells of a result's row, with value, low, high and n of each estimate under its name, and more."""
+    found = write(row)
+    for name in [field.name for field in fields(row) if isinstance(getattr(row, field.name), Estimate)]:
+        one = getattr(row, name)
+        found |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high, f"{name}_n": one.n}
+    return found | more
 
 
 def estimate_columns(
@@ -256,7 +257,7 @@ class Submissions:
             "bias correction); the interval holds for the chosen of all n (Šidák). Incomplete submissions count in n, "
             "but cannot be the best."
         )
-        rows = tuple({**asdict(row), "score": None, **estimate_cells(score=row.score)} for row in mine)
+        rows = tuple(map(cells, mine))
         return ReportTable(f"Teams by {metric}, best of n", columns, rows, notes=(note,))
 
 

@@ -9,7 +9,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from goldless.models.catalogue import is_server
 from goldless.models.interface import ChatModel, ChatRequest, Message, Usage, content_hash, unusable
 from goldless.models.tokens import context_limit, request_length
 from goldless.records import Agent, CallFailure, Task
+from goldless.reports.document import UnexpectedDataError, read
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -92,9 +93,10 @@ class GeneratedReview:
 
 def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
     """The reviews that models of a study have written, and those that are missing, by task and agent."""
-    names = [one.name for one in fields(GeneratedReview)]
-    rows: list[dict[str, Any]] = [{name: row.get(name) for name in names} for row in table_rows(study, GENERATIONS)]
-    found = [GeneratedReview(**row) for row in rows]
+    try:
+        found = [read(GeneratedReview, row) for row in table_rows(study, GENERATIONS)]
+    except UnexpectedDataError as error:
+        raise UserError(f"{study.name}: the table {GENERATIONS} was changed by hand: {error}. Restore it") from error
     return {(one.task, one.agent): one for one in found}
 
 

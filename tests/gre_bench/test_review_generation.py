@@ -275,3 +275,13 @@ async def test_hostile_replies_stand_in_the_study_as_they_are(folder, generate, 
     study = goldless.read_study(path)
     assert study.response("p1", "a").text == f"Weaknesses:\n\n{text}"
     assert study.table("generations")["raw"][0] == reply
+
+
+async def test_a_table_of_reviews_that_was_changed_by_hand_is_told_in_words(folder, generate):
+    path = folder()
+    add_reviews(path, await generate(path, {"a": scripted("a")}))
+    file = path / "generations.jsonl"
+    rows = [json.loads(line) | {"failure": ["x"]} for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UserError, match=r"generations was changed by hand: failure.*Restore it"):
+        await generate(path, {"a": scripted("a")})

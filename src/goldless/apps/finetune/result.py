@@ -19,7 +19,6 @@ from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
-from goldless.runs.opening import Spending
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import task_intervals

@@ -475,7 +475,7 @@ def test_results_cannot_be_changed(study_file, toy_scorer):
     board = result.leaderboard()
     outcome = result.outcomes["gem-raw"]
     frozen = (result, "source"), (board, "rows"), (board.rows[0], "score"), (result.evidence, "logprobs")
-    for thing, name in (*frozen, (outcome, "pair_table"), (outcome, "responses")):
+    for thing, name in (*frozen, (outcome, "pairs"), (outcome, "responses")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)
     assert isinstance(board.rows, tuple)

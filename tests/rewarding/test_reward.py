@@ -162,15 +162,6 @@ def test_a_completion_cannot_open_a_turn_or_a_section_of_the_scorers_prompt(toy_
     assert not any("<|im_start|>" in context for context in seen)
 
 
-def test_with_a_real_model_an_honest_answer_earns_more_than_boilerplate_copies_and_padding(embedded, embedded_journal):
-    given = batch("short", tasks=2)
-    prompts, honest, references = given["prompts"], given["completions"], given["reference"]
-    attacks = {"honest": honest, "boilerplate": [BOILERPLATE] * 2, "copy": prompts, "other task": honest[::-1]}
-    with goldless.reward(scorer=embedded, bank=references, journal=embedded_journal) as reward:
-        found = {name: np.mean(reward(prompts, texts, reference=references)) for name, texts in attacks.items()}
-    assert all(found["honest"] > found[name] + 5 for name in attacks if name != "honest"), found
-
-
 # --- absent is not zero ------------------------------------------------------------------------------------------
 
 

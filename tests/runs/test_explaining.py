@@ -200,6 +200,3 @@ class Short(ScriptedModel):
 async def test_a_scorer_that_cannot_make_a_map_is_refused(explain, toy_scorer, scorer, error, message):
     with pytest.raises(error, match=message):
         await explain(scorer=scorer(toy_scorer))
-
-
-# --- a real model ------------------------------------------------------------------------------------------------

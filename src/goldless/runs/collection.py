@@ -6,7 +6,6 @@ verdicts; reviewers' ratings.
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,7 +24,6 @@ from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES,
 from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
-from goldless.judging.critic_questions import CriticQuestion
 from goldless.metrics.likelihood import Wording
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
@@ -49,8 +47,6 @@ QUESTIONS_TOGETHER = 2048
 """Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
 BATCHES_TOGETHER = 2
 """Batches in flight with such a scorer: while one is computed, the next is made ready and the last one is stored."""
-QUESTIONS_AT_ONCE = 128
-"""Approximate number of questions per batch for a critic; a batch is stored as a whole."""
 NO_REWRITE = CallFailure("not_recorded", "the study has no rewrite of it", attempts=0)
 ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts", "target_task")
 """Columns that identify a log-probability."""
@@ -247,7 +243,7 @@ class Collection:
         texts: Texts = {(r.task, r.agent): r.text for _, responses in self.plan.study for r in responses}
         verdicts = await in_batches(
             critic,
-            list(critic_batches(asked, local=critic.local)),
+            asked,
             partial(critic_stage(self.plan, critic).judge, texts=texts),
             evidence.verdicts_frame,
             arrived=partial(self.arrived, "verdicts", ""),
@@ -283,7 +279,7 @@ class Collection:
             scoring.refuse_too_long([bad for jobs in by_task for bad in await scoring.unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together
-        groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
+        groups = list(opening.task_groups(counts, QUESTIONS_TOGETHER if together else 1))
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
         batches = [evidence.empty(SCORED)] * len(groups)
@@ -418,25 +414,3 @@ async def _score_unknown(
     rows = pl.concat([there, await scoring.score_together(rest, turn)])
     ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
     return ordered, len(there)
-
-
-def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
-    """Groups of consecutive tasks to score in one call, by their numbers of questions.
-
-    A group ends at ``least`` questions, so with 1 every task with questions is its own group.
-    """
-    first = asked = 0
-    for place, count in enumerate(questions):
-        asked += count
-        if asked >= least:
-            yield range(first, place + 1)
-            first, asked = place + 1, 0
-    if first < len(questions):
-        yield range(first, len(questions))
-
-
-def critic_batches(asked: Sequence[CriticQuestion], *, local: bool) -> Iterator[list[CriticQuestion]]:
-    """Questions in order, in batches; those with the same first response stay together."""
-    runs = [list(run) for _, run in itertools.groupby(asked, key=lambda question: (question.task, question.first))]
-    for places in task_groups(list(map(len, runs)), QUESTIONS_AT_ONCE if local else CALLS_AT_ONCE * 4):
-        yield [question for place in places for question in runs[place]]

@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
-import polars as pl
-
 from goldless.errors import CallError, CapabilityError, MetricError, TextTooLongError, check_known
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.canaries import check_scorer
@@ -16,6 +14,7 @@ from goldless.models.interface import Scorer, ScoreReply, ScoreRequest
 from goldless.records import CallFailure
 from goldless.runs.opening import SCORERS, Part, open_journal, open_models, scorer_notes
 from goldless.runs.options import Options
+from goldless.runs.recorded import recorded_rewrites
 from goldless.scoring import Question, ScoringStage
 from goldless.sentences import split_sentences
 from goldless.signature import Signature
@@ -123,17 +122,14 @@ def _texts(study: Study, task: str, agent: str, peer: str, kind: str) -> tuple[d
         )
     if kind == "responses":
         return {name: answered[name] for name in both}, None
-    table = study.table("rewrites")
-    usable = (pl.col("task") == task) & (pl.col("text").str.strip_chars() != "")
-    rows = [] if table is None or table.is_empty() else table.filter(usable).to_dicts()
-    found = {row["agent"]: row for row in rows}
+    found = {row["agent"]: row for row in recorded_rewrites(study).filter(task=task).iter_rows(named=True)}
     if missing := [name for name in both if name not in found]:
         raise MetricError(
             f"{study.name} has no rewrite of the response of {' and '.join(missing)} to {task}. "
             "Explain the original responses instead (text: responses)"
         )
-    rewriters = sorted({found[name].get("rewriter") or "recorded" for name in both})
-    return {name: found[name]["text"].strip() for name in both}, "+".join(rewriters)
+    rewriters = sorted({found[name]["rewriter"] for name in both})
+    return {name: found[name]["text"] for name in both}, "+".join(rewriters)
 
 
 async def _pieces(scorer: Scorer, request: ScoreRequest, text: str) -> tuple[str, ...]:

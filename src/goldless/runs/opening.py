@@ -5,7 +5,8 @@ A scorer that was trained: how it was asked and on which tasks, held against wha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ from goldless.templates import TEMPLATES, Template
 
 Row = TypeVar("Row", bound=VerdictEvidence | JudgementEvidence)
 CALLS_AT_ONCE = 256
+QUESTIONS_AT_ONCE = 128
+"""Approximate number of questions per batch for a critic or reviewer here; a batch is stored as a whole."""
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 
 
@@ -143,18 +146,21 @@ class OpenModel:
 
 async def in_batches(
     model: OpenModel,
-    batches: Sequence[Sequence[Any]],
+    asked: Sequence[Any],
     ask: Callable[..., Awaitable[Sequence[Row]]],
     frame: Callable[[Sequence[Row]], pl.DataFrame],
     *,
     arrived: Callable[[Callable[[], pl.DataFrame]], None],
     report: Callable[[int, int], None],
 ) -> pl.DataFrame:
-    """Verdicts or judgements, asked of a model in batches and in the order of the batches.
+    """Verdicts or judgements, asked of a model in batches; questions about the same first response stay together.
 
     ``arrived`` is told of each row, with what makes the table of all so far; ``report`` of how many ended, and how many
     of these another run asks again.
     """
+    runs = [list(run) for _, run in itertools.groupby(asked, key=lambda question: (question.task, question.first))]
+    groups = task_groups(list(map(len, runs)), QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 4)
+    batches = [[question for place in places for question in runs[place]] for places in groups]
     complete: dict[int, pl.DataFrame] = {}
     begun: dict[int, list[Row]] = {}
     ended = failed = 0
@@ -177,6 +183,21 @@ async def in_batches(
     report(0, 0)
     await side_by_side(some, range(len(batches)), model.at_once(1))
     return table()
+
+
+def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
+    """Groups of consecutive tasks to ask about in one call, by their numbers of questions.
+
+    A group ends at ``least`` questions, so with 1 every task with questions is its own group.
+    """
+    first = asked = 0
+    for place, count in enumerate(questions):
+        asked += count
+        if asked >= least:
+            yield range(first, place + 1)
+            first, asked = place + 1, 0
+    if first < len(questions):
+        yield range(first, len(questions))
 
 
 @asynccontextmanager

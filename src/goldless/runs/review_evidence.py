@@ -47,8 +47,6 @@ from goldless.studies import Study
 PAIRWISE = "pairwise"
 CONFIDENCE: Literal["self-confidence"] = "self-confidence"
 CHANGER = "question changer"
-QUESTIONS_AT_ONCE = 64
-"""Questions per batch for a reviewer on this machine; a batch is stored as a whole."""
 QUESTIONERS = 3
 """Number of agents in the human exam if none are named."""
 EXAM_COLUMNS = (*EXAMS, "item", "label", "probability")
@@ -207,10 +205,9 @@ class ReviewCollector:
         for name in reviewers:
             model = self.opened[name]
             asked = review_questions(self.study, self.options, name, model.identity.name)
-            size = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8
             table = await in_batches(
                 model,
-                [asked[begin : begin + size] for begin in range(0, len(asked), size)],
+                asked,
                 partial(self.stage(name, scale).review, texts=self.texts, prompts=self.prompts),
                 judgements_frame,
                 arrived=partial(self.arrived, "judgements", f"{name} {scale.name}"),

@@ -17,8 +17,8 @@ from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.reports.document import HERE_ONLY, INLINE
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
-from goldless.runs.opening import Spending
+from goldless.runs.collection import QUESTIONS_TOGETHER
+from goldless.runs.opening import Spending, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import task_intervals

@@ -9,11 +9,11 @@ from goldless.comparison.pairing import Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
 from goldless.judging.asking import Verdicts
-from goldless.judging.critic import CriticStage, find_critic_prompt
+from goldless.judging.critic import find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
-from goldless.judging.reviewing import ReviewQuestion
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_journal, open_models
@@ -57,9 +57,9 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
                 _check_model("--critic", model.identity, {str(name)})
                 texts = {(r.task, r.agent): r.text for _, responses in run.study for r in responses}
                 said = Signature.parse(run.metrics[judged.metric].signature).settings.get("verdicts", "")
-                stage = CriticStage(model.judge, find_critic_prompt(str(asked_in)), _reading(said))
+                stage = ReviewStage(model.judge, find_critic_prompt(str(asked_in)), verdicts=_reading(said))
                 questions = [CriticQuestion(r["task"], r["first"], r["second"], r["second_task"]) for r in asked]
-                judged.keep(run, verdicts_frame(await stage.judge(questions, texts, at_once=flight)))
+                judged.keep(run, verdicts_frame(await stage.review(questions, texts, {}, at_once=flight)))
             else:
                 _check_model(f"--reviewers {name}", model.identity, _model_of(run, judged.metric, str(name)))
                 as_asked = _review_options(run, judged, options)

@@ -36,7 +36,7 @@ from goldless.errors import UserError, nearest
 from goldless.evidence import JudgementEvidence, exams_frame
 from goldless.judging.asking import Texts, find_reading
 from goldless.judging.replies import OnlyLabelReader
-from goldless.judging.reviewing import ROLE, Prompts, ReviewQuestion, ReviewStage
+from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
 from goldless.judging.scales import PAIRWISE, fence
 from goldless.models.interface import ChatRequest, Message, Writer, content_hash
 from goldless.records import CallFailure
@@ -445,7 +445,7 @@ async def sit_confidence(
     """
     easy, hard = both_orders(sets.easy), both_orders(sets.hard)
     questions, rows = [*easy, *hard], list[JudgementEvidence]()
-    way = find_reading(stage.model, stage.verdicts, role=ROLE)
+    way = find_reading(stage.model, stage.verdicts, role="reviewer")
     by_label = way == "labels"
     # the first reply shows whether a server returns probabilities: if not, no more is spent on asking for them
     probed = 1 if way == "probabilities-chosen" else 0

@@ -24,8 +24,9 @@ from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
 from goldless.judging.asking import reads_by_scoring
-from goldless.judging.critic import CriticStage, find_critic_prompt
+from goldless.judging.critic import find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
+from goldless.judging.reviewing import ReviewStage
 from goldless.metrics.likelihood import Wording
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
@@ -106,9 +107,9 @@ def _check_role(plan: RunPlan, part: str, model: OpenModel) -> None:
             )
 
 
-def critic_stage(plan: RunPlan, critic: OpenModel) -> CriticStage:
+def critic_stage(plan: RunPlan, critic: OpenModel) -> ReviewStage:
     """The way a critic is asked."""
-    return CriticStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), plan.options.verdicts)
+    return ReviewStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), verdicts=plan.options.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ class Collection:
         verdicts = await in_batches(
             critic,
             list(critic_batches(asked, local=critic.local)),
-            partial(critic_stage(self.plan, critic).judge, texts=texts),
+            partial(critic_stage(self.plan, critic).review, texts=texts, prompts={}),
             evidence.verdicts_frame,
             arrived=partial(self.arrived, "verdicts", ""),
             report=partial(self._report, "judging", len(asked), critic),

@@ -16,7 +16,7 @@ import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
-from goldless.evidence import JudgementEvidence, VerdictEvidence, is_open
+from goldless.evidence import JudgementEvidence, is_open
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
@@ -42,7 +42,7 @@ from goldless.runs.places import Workers, find_place
 from goldless.runs.progress import Progress
 from goldless.templates import TEMPLATES, Template
 
-Row = TypeVar("Row", bound=VerdictEvidence | JudgementEvidence)
+Row = TypeVar("Row", bound=JudgementEvidence)
 CALLS_AT_ONCE = 256
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 

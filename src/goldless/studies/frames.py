@@ -89,10 +89,8 @@ def read_tasks(table: Table) -> tuple[pl.DataFrame, Listed]:
     """Each task with its columns, and the list of them, which stays open if some rows could not be read."""
     known = [name for name in table.frame.columns if is_task_column(name)]
     others = table.frame.drop("task", *known, strict=False)
-    extra = {"line": list(table.numbers), EXTRA: list(map(_extra, others.iter_rows(named=True)))}
-    rows = table.read({"task": "name", **dict.fromkeys(known, "optional_text")})
-    if others.width:
-        rows = rows.join(pl.DataFrame(extra, {"line": pl.Int64, EXTRA: pl.String}), on="line", maintain_order="left")
+    extra = list(map(_extra, others.iter_rows(named=True))) if others.width else [None] * table.rows
+    rows = table.read({"task": "name", **dict.fromkeys(known, "optional_text")}, pl.Series(EXTRA, extra, pl.String))
     return _listed(rows, TASKS, "task", table)
 
 

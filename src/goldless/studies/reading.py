@@ -118,14 +118,13 @@ def study_from_frame(
     """
     given = {"responses": frame, "tasks": tasks, "agents": agents, "labels": labels}
     with all_at_once(name) as problems:
-        tables: dict[str, Path | Table] = {
+        tables = {
             table: Table(data, problems, "" if table == "responses" else table, what="a study")
             for table, data in given.items()
             if data is not None
         }
         if columns or wide:
-            lines = mapped(Table(frame, problems, "", what="a study"), columns, wide=wide)
-            tables["responses"] = Table(lines, problems, "")
+            tables["responses"] = Table(mapped(tables["responses"], columns, wide=wide), problems, "")
         made = _read_tables(tables, problems, repeats)
     made.pop("chats")
     return Study(name, None, **made)

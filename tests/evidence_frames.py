@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from goldless.evidence import LOGPROBS, VerdictEvidence, failure_cells, verdicts_frame
+from goldless.evidence import LOGPROBS, JudgementEvidence, failure_cells, verdicts_frame
 from goldless.metrics.metric import PAIRS, RESPONSES
 from goldless.records import CallFailure
 
@@ -61,14 +61,14 @@ def logprobs_frame(rows: Iterable[Logprob]) -> pl.DataFrame:
     return pl.DataFrame(cells, schema=LOGPROBS, orient="row")
 
 
-def verdict(value, second_task="t", task="t", *, first="a", second="b", critic="c") -> VerdictEvidence:
+def verdict(value, second_task="t", task="t", *, first="a", second="b", critic="c") -> JudgementEvidence:
     """A verdict with a value, or with a failure instead of it."""
     failure = value if isinstance(value, CallFailure) else None
     said = None if failure else value
-    return VerdictEvidence(critic, "same-source", task, first, second, second_task, said, failure=failure)
+    return JudgementEvidence(critic, "same-source", task, first, second, second_task, value=said, failure=failure)
 
 
-def verdicts(*rows: VerdictEvidence) -> pl.DataFrame:
+def verdicts(*rows: JudgementEvidence) -> pl.DataFrame:
     """A table of these verdicts."""
     return verdicts_frame(rows)
 

@@ -172,58 +172,38 @@ def is_open(failure: CallFailure | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictEvidence:
-    """A critic's verdict on two responses, as received: whether the first is informative about the second."""
-
-    critic: str
-    """The critic's short name."""
-    prompt: str
-    """Name of the critic's prompt."""
-    task: str
-    """Task of the first response."""
-    first: str
-    """Agent of the first response."""
-    second: str
-    """Agent of the second response."""
-    second_task: str
-    """Task of the second response; equal to ``task``: a matched pair; different: a shuffled one."""
-    value: float | None = None
-    """Between 0 and 1; None: missing, and ``failure`` says why."""
-    label: str | None = None
-    """The label the critic chose, or its most likely one."""
-    read_from: Literal["probabilities", "label"] | None = None
-    """True if the value is the mean over the label probabilities; False: that of the one label."""
-    failure: CallFailure | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class JudgementEvidence:
-    """A reviewer's judgement of one response, or of two, as received."""
+    """A reviewer's judgement of one response, or of two, or a critic's verdict on two, as received."""
 
     reviewer: str
-    """The reviewer's name."""
+    """The reviewer's name, or the critic's short name."""
     scale: str
-    """Name of the scale, such as ``pairwise`` or ``5-level``."""
+    """Name of the scale, such as ``pairwise`` or ``5-level``, or of the critic's prompt."""
     task: str
     first: str
     """The agent that was rated, or the one shown first."""
     second: str | None = None
     """The agent shown second; None: one response was rated."""
+    second_task: str | None = None
+    """Of a critic's verdict: equal to ``task``: a matched pair; different: a shuffled one."""
     output: str | None = None
     """The reply as the model wrote it."""
     value: float | None = None
     """A rating; for two responses, the preference for the first: 1 the first is better, 0 the second, 0.5 a tie,
-    and anything between if read from probabilities. None: missing, and ``failure`` says why.
+    and anything between if read from probabilities; of a critic, whether the first is informative about the second.
+    None: missing, and ``failure`` says why.
     """
+    label: str | None = None
+    """The label that was chosen, or the most likely one."""
     read_from: Literal["probabilities", "label"] | None = None
     label_logprobs: Mapping[str, float] | None = None
     """log p of each label in nats, normalised over the labels, where the model returns them."""
     failure: CallFailure | None = None
 
 
-def verdicts_frame(rows: Sequence[VerdictEvidence]) -> pl.DataFrame:
-    """Verdicts as a table."""
-    names = [name for name in VERDICTS if name not in FAILURE]
+def verdicts_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
+    """A critic's verdicts as a table."""
+    names = ("reviewer", "scale", "task", "first", "second", "second_task", "value", "label", "read_from")
     return rows_frame([(*(getattr(r, n) for n in names), *failure_cells(r.failure)) for r in rows], VERDICTS)
 
 

@@ -19,6 +19,7 @@ import pytest
 from goldless.cli.console import err as console_err
 from goldless.cli.console import out as console_out
 from goldless.cli.main import main
+from goldless.studies import Study
 
 EXPECTED = Path(__file__).parent / "expected"
 TOLERANCE = 1e-9
@@ -208,7 +209,7 @@ def as_data(value: object) -> object:
     """A result as plain data: fields of dataclasses, rows of frames; what is private is left out."""
     if isinstance(value, pl.DataFrame):
         value = {"columns": {name: str(kind) for name, kind in value.schema.items()}, "rows": value.height}
-    elif hasattr(value, "__dataclass_fields__"):
+    elif hasattr(value, "__dataclass_fields__") and not isinstance(value, Study):
         value = {name: getattr(value, name) for name in value.__dataclass_fields__ if not name.startswith("_")}
     elif isinstance(value, set | frozenset):
         value = sorted(map(str, value))

@@ -78,7 +78,7 @@ def test_rows_from_python_are_a_study():
     board = goldless_package.evaluate(ROWS, metrics="length").leaderboard()
     assert {row.agent for row in board.rows} == {"a", "b"}
     named = [{"id": 1, "model": "a", "output": "x"}, {"id": 1, "model": "a", "output": "y"}]
-    study = study_from_frame(named, columns=COLUMNS, repeats="agents")
+    study = study_from_frame(iter(named), columns=COLUMNS, repeats="agents")
     assert texts(study) == {("1", "a"): "x", ("1", "a#2"): "y"}
     wide = study_from_frame(pl.DataFrame({"a": ["x"], "b": ["y"]}), wide=True)
     assert texts(wide) == {("1", "a"): "x", ("1", "b"): "y"}

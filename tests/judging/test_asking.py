@@ -11,7 +11,7 @@ import pytest
 from goldless.errors import CallError, UserError
 from goldless.evidence import verdicts_frame
 from goldless.judging.asking import VerdictQuestion, find_verdicts, reads_by_scoring
-from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
+from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
 from goldless.judging.judges import JUDGES
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
@@ -42,8 +42,7 @@ def replying(*answers) -> ScriptedModel:
 
 
 async def judged(model, prompt=SAME_SOURCE, verdicts="labels", questions=(MATCHED,), texts=TEXTS, **options):
-    stage = CriticStage(model, prompt, verdicts)
-    found = await stage.judge(list(questions), texts, **options)
+    found = await ReviewStage(model, prompt, verdicts=verdicts).review(list(questions), texts, {}, **options)
     return found[0] if len(questions) == 1 else found
 
 
@@ -86,7 +85,7 @@ READINGS = [
 
 @pytest.mark.parametrize(("model", "verdicts", "reading"), READINGS)
 def test_verdicts_are_read_from_probabilities_where_model_and_scale_allow(model, verdicts, reading):
-    assert CriticStage(model, SAME_SOURCE, verdicts).reading == reading
+    assert ReviewStage(model, SAME_SOURCE, verdicts=verdicts).reading == reading
     assert ReviewStage(model, FIVE_LEVEL, verdicts=verdicts).reading == reading
     assert reads_by_scoring(model.capabilities, verdicts) == (reading == "probabilities-scored")
     if model.capabilities.chat and verdicts != "probabilities":
@@ -103,8 +102,8 @@ def test_verdicts_are_read_from_probabilities_where_model_and_scale_allow(model,
             lambda: ReviewStage(WriterOnly(answers={}), PAIRWISE, verdicts="probabilities"),
             r"does not return probabilities of its verdicts\. Reviewers that do: embedded, gguf:PATH",
         ),
-        (lambda: CriticStage(SCORES, SAME_SOURCE, "labels"), "writes no text, so it cannot be a critic"),
-        (lambda: CriticStage(ScriptedModel(), SAME_SOURCE, "auto"), "neither scores nor writes"),
+        (lambda: ReviewStage(SCORES, SAME_SOURCE, verdicts="labels"), "writes no text, so it cannot be a critic"),
+        (lambda: ReviewStage(ScriptedModel(), SAME_SOURCE, verdicts="auto"), "neither scores nor writes"),
     ],
 )
 def test_a_stage_that_cannot_work_is_refused_when_it_is_made(stage, said):
@@ -338,8 +337,8 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
     answered = {f"t{i}": ["ann", "bob", "cy"] for i in range(7)}
     texts = {(task, agent): "It depends." for task, agents in answered.items() for agent in agents}
     model = ScriptedModel(logprobs=knows_the_dog)
-    stage = CriticStage(JournalledModel(model, journal, Ledger("m", None, None)))
-    pairs = contrasts(verdicts_frame(await stage.judge(critic_questions(answered, shuffles=shuffles), texts)))
+    stage = ReviewStage(JournalledModel(model, journal, Ledger("m", None, None)), SAME_SOURCE)
+    pairs = contrasts(verdicts_frame(await stage.review(critic_questions(answered, shuffles=shuffles), texts, {})))
     assert len(pairs) == 42
     assert set(pairs["score"]) == {0.0}
     assert set(over_peers(pairs, "common")["score"]) == {0.0}
@@ -349,8 +348,8 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
 async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(journal):
     for round_ in range(2):
         model = replying("Hm.", "Yes")
-        stage = CriticStage(JournalledModel(model, journal, Ledger("m", None, None)), verdicts="labels")
-        verdict = (await stage.judge([MATCHED], TEXTS))[0]
+        stage = ReviewStage(JournalledModel(model, journal, Ledger("m", None, None)), SAME_SOURCE, verdicts="labels")
+        verdict = (await stage.review([MATCHED], TEXTS, {}))[0]
         assert verdict.value == 1.0
         assert len(model.calls) == (2 if round_ == 0 else 0)
 

@@ -87,6 +87,10 @@ BROKEN = {
         {"responses": [{"task": str(i), "agent": "a", "respnse": "x"} for i in range(50)]},
         [("responses.jsonl", None, "no column 'text'; the columns are 'task', 'agent', 'respnse'. Did you mean 'resp")],
     ),
+    "no tasks": (
+        {"tasks": [{"x": 1}], "responses": [GOOD]},
+        [("tasks.jsonl", None, "no column 'task'; the columns are")],
+    ),
     "no agents": ({"agents": [{"name": "a"}], "responses": [GOOD]}, [("agents.jsonl", None, "no column 'agent'; the")]),
     "names that no table lists": (
         {

@@ -89,7 +89,7 @@ def test_several_files_are_read_together(installed, toy):
     other.write_text("#toy\nt1|c|a fire\n")
     study = import_study([toy, other])
     assert [agent.agent for agent in study.agents] == ["a", "b", "c"]
-    with pytest.raises(UserError, match="one folder or one file without options, got 2 paths"):
+    with pytest.raises(UserError, match="one folder or one file, got 2 paths"):
         import_study([toy, other], importer="study")
     with pytest.raises(UserError, match="at least one"):
         import_study([])

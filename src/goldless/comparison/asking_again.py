@@ -9,11 +9,10 @@ from goldless.comparison.pairing import Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
 from goldless.judging.asking import Verdicts
-from goldless.judging.critic import CriticStage, find_critic_prompt
-from goldless.judging.critic_questions import CriticQuestion
+from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
-from goldless.judging.reviewing import ReviewQuestion
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_journal, open_models
@@ -52,22 +51,20 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
         for (number, name, asked_in), rows in wanted.group_by("run", judge, way, maintain_order=True):
             run, asked = judged.sides.runs[int(str(number))], rows.rows(named=True)
             model = opened["critic" if critic else str(name)]
-            flight = model.at_once(CALLS_AT_ONCE)
+            collector = ReviewCollector(run.study, _review_options(run, judged, options), opened)
             if critic:
                 _check_model("--critic", model.identity, {str(name)})
-                texts = {(r.task, r.agent): r.text for _, responses in run.study for r in responses}
                 said = Signature.parse(run.metrics[judged.metric].signature).settings.get("verdicts", "")
-                stage = CriticStage(model.judge, find_critic_prompt(str(asked_in)), _reading(said))
-                questions = [CriticQuestion(r["task"], r["first"], r["second"], r["second_task"]) for r in asked]
-                judged.keep(run, verdicts_frame(await stage.judge(questions, texts, at_once=flight)))
+                stage = ReviewStage(model.judge, find_critic_prompt(str(asked_in)), verdicts=_reading(said))
             else:
                 _check_model(f"--reviewers {name}", model.identity, _model_of(run, judged.metric, str(name)))
-                as_asked = _review_options(run, judged, options)
-                collector = ReviewCollector(run.study, as_asked, opened)
-                review = collector.stage(str(name), find_judge(as_asked.scale)).review
-                about = [ReviewQuestion(r["task"], r["first"] or r["agent"], r["second"]) for r in asked]
-                found = await review(about, collector.texts, collector.prompts, at_once=flight)
-                judged.keep(run, judgements_frame(found))
+                stage = collector.stage(str(name), find_judge(collector.options.scale))
+            about = [
+                ReviewQuestion(r["task"], r["first"] or r["agent"], r["second"], r.get("second_task")) for r in asked
+            ]
+            at_once = model.at_once(CALLS_AT_ONCE)
+            found = await stage.review(about, collector.texts, collector.prompts, at_once=at_once)
+            judged.keep(run, verdicts_frame(found) if critic else judgements_frame(found))
             told = "asking again" if critic else f"asking {name} again"
             options.progress(model.progress(told, len(asked), len(asked)))
         return tuple({model.identity.short: model.spending for model in opened.values()}.values())
@@ -106,8 +103,7 @@ def _model_of(run: Run, metric: str, name: str) -> set[str]:
 
 def _review_options(run: Run, judged: Judged, options: Options) -> Options:
     """The options that the run's reviewers were asked with."""
-    scale = str(judged.scale)
-    review = run.metrics[judged.metric].review
+    review, scale = run.metrics[judged.metric].review, judged.scale or options.scale
     if review is None:
         return replace(options, scale=scale)
     noted, settings = review.settings, Signature.parse(review.signature).settings

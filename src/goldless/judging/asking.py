@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 
@@ -138,18 +138,6 @@ class VerdictQuestion:
     def read_text(self, text: str) -> float | None:
         """The value of the verdict that a reply states in the model's own words."""
         return self.scale.read_apart(text, self.texts)
-
-
-def question_about(
-    scale: Scale, texts: Texts, first: tuple[str, str], second: tuple[str, str] | None, **more: Any
-) -> VerdictQuestion | CallFailure:
-    """The question about the responses of these tasks and agents, or why one of them is missing."""
-    own, other = texts[first], None if second is None else texts[second]
-    if isinstance(own, CallFailure):
-        return own
-    if isinstance(other, CallFailure):
-        return other
-    return VerdictQuestion(scale=scale, first=own, second=other, task=first[0], **more)
 
 
 Answered = Callable[[int, VerdictReply], None]

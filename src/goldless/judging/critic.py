@@ -12,15 +12,8 @@ never a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from goldless.evidence import VerdictEvidence
-from goldless.judging.asking import Reading, Texts, VerdictReply, Verdicts, find_reading, find_verdicts, question_about
-from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.replies import BracketReader, OnlyLabelReader
 from goldless.judging.scales import Scale, find_named
-from goldless.models.interface import Model
 
 SAME_SOURCE_LABELS = {"Yes": 1.0, "No": 0.0}
 SAME_SOURCE = Scale(
@@ -88,58 +81,3 @@ CRITIC_PROMPTS = {prompt.name: prompt for prompt in (SAME_SOURCE, THREE_LEVEL)}
 def find_critic_prompt(name: str) -> Scale:
     """The critic prompt with this name."""
     return find_named("critic prompt", name, CRITIC_PROMPTS)
-
-
-@dataclass(frozen=True, slots=True)
-class CriticStage:
-    """Asks a critic questions. The model must be prepared; one that cannot do it is refused here."""
-
-    model: Model
-    prompt: Scale = SAME_SOURCE
-    verdicts: Verdicts = "auto"
-
-    def __post_init__(self) -> None:
-        _ = self.reading  # raises where the model cannot give verdicts in this way
-
-    @property
-    def reading(self) -> Reading:
-        """The way verdicts are read, for the signature."""
-        return find_reading(self.model, self.verdicts, role="critic")
-
-    async def judge(
-        self,
-        questions: Sequence[CriticQuestion],
-        texts: Texts,
-        *,
-        at_once: int = 1,
-        answered: Callable[[VerdictEvidence], None] = lambda _: None,
-    ) -> list[VerdictEvidence]:
-        """One verdict per question, in their order; a missing one has its cause.
-
-        ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called with each verdict
-        as soon as it is there.
-        """
-
-        def row(i: int, verdict: VerdictReply) -> VerdictEvidence:
-            one = questions[i]
-            return VerdictEvidence(
-                critic=self.model.identity.short,
-                prompt=self.prompt.name,
-                task=one.task,
-                first=one.first,
-                second=one.second,
-                second_task=one.second_task,
-                value=verdict.value,
-                label=verdict.label,
-                read_from=verdict.read_from,
-                failure=verdict.failure,
-            )
-
-        soft_only = self.verdicts == "probabilities"
-        asked = []
-        for one in questions:
-            first = one.task, one.first
-            told = {"begins_with": texts[first], "soft_only": soft_only}
-            asked.append(question_about(self.prompt, texts, first, (one.second_task, one.second), **told))
-        found = await find_verdicts(self.model, self.reading, asked, at_once, lambda i, v: answered(row(i, v)))
-        return [row(i, verdict) for i, verdict in enumerate(found)]

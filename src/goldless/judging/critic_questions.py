@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import MetricError
+from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.interface import content_hash
 
 DEFAULT_SHUFFLES = 4
@@ -36,11 +37,9 @@ LEAST_TASKS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class CriticQuestion:
+class CriticQuestion(ReviewQuestion):
     """A question to a critic: whether the first agent's response to ``task`` is informative about the second's."""
 
-    task: str
-    first: str
     second: str
     second_task: str
     """Equal to ``task``: a matched pair; another: a shuffled one."""

@@ -118,11 +118,11 @@ class DebateStage(ReviewStage):
         found: dict[int, JudgementEvidence] = {}
 
         async def one(i: int) -> None:
-            question = questions[i].on(self.scale, texts, prompts, self.task_description)
+            question = self.question(questions[i], texts, prompts)
             verdict = (
                 VerdictReply(failure=question) if isinstance(question, CallFailure) else await self._debate(question)
             )
-            found[i] = questions[i].answered(verdict, self.name, self.scale.name)
+            found[i] = self.evidence(questions[i], verdict)
             answered(found[i])
 
         await side_by_side(one, range(len(questions)), at_once)

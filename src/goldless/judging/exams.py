@@ -36,7 +36,7 @@ from goldless.errors import UserError, nearest
 from goldless.evidence import JudgementEvidence, exams_frame
 from goldless.judging.asking import Texts, find_reading
 from goldless.judging.replies import OnlyLabelReader
-from goldless.judging.reviewing import ROLE, Prompts, ReviewQuestion, ReviewStage
+from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
 from goldless.judging.scales import PAIRWISE, fence
 from goldless.models.interface import ChatRequest, Message, Writer, content_hash
 from goldless.records import CallFailure
@@ -65,7 +65,7 @@ def pair_of(task: str, one: str, other: str) -> ExamPair:
 
 def all_pairs(answered: Answered, agents: Sequence[str] | None = None) -> list[ExamPair]:
     """Every pair on every task; ``agents``: only pairs of these, None: of all."""
-    _check_agents(answered, agents or ())
+    _check_agents(itertools.chain.from_iterable(answered.values()), agents or ())
     return [
         ExamPair(task, *pair)
         for task, names in answered.items()
@@ -73,9 +73,9 @@ def all_pairs(answered: Answered, agents: Sequence[str] | None = None) -> list[E
     ]
 
 
-def _check_agents(answered: Answered, agents: Sequence[str]) -> None:
+def _check_agents(responding: Iterable[str], agents: Sequence[str]) -> None:
     """Refuse an agent without responses, or one that is named twice."""
-    known = {name: None for names in answered.values() for name in names}
+    known = dict.fromkeys(responding)
     for place, name in enumerate(agents):
         if name not in known:
             raise UserError(
@@ -210,7 +210,7 @@ def nearest_items(
     prompts that ``irrelevant`` answered.
     """
     worded = _worded(prompts, texts, relevant=relevant, items=items, seed=seed)
-    _check_agents(_answered(texts), [irrelevant])
+    _check_agents((agent for _, agent in texts), [irrelevant])
     known = {task: prompt for task, prompt in prompts.items() if prompt is not None and prompt.strip()}
     similarity = PromptSimilarity(known)
     found = []
@@ -238,7 +238,7 @@ def _worded(prompts: Prompts, texts: Texts, *, relevant: str, items: int | None,
             "the pertinence exam needs prompts, and this study has none. Add a column 'prompt' to its tasks, or use "
             "exams that need none (consistency, self-confidence, human)"
         )
-    _check_agents(_answered(texts), [relevant])
+    _check_agents((agent for _, agent in texts), [relevant])
     possible = {task: prompt for task, prompt in worded.items() if (task, relevant) in texts}
     if not possible:
         raise UserError(
@@ -247,13 +247,6 @@ def _worded(prompts: Prompts, texts: Texts, *, relevant: str, items: int | None,
         )
     drawn = _drawn(possible, items, exam="pertinence", seed=seed)
     return {task: prompt for task, prompt in possible.items() if task in drawn}
-
-
-def _answered(texts: Texts) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for task, agent in texts:
-        found.setdefault(task, []).append(agent)
-    return found
 
 
 def _same_words(one: str, other: str) -> bool:
@@ -402,7 +395,7 @@ def chosen_sets(
             "weak agent for the easy set, two strong ones for the hard set"
         )
     wanted = sorted({*easy, *hard})
-    _check_agents(answered, wanted)
+    _check_agents(itertools.chain.from_iterable(answered.values()), wanted)
     common = [task for task, names in answered.items() if {*wanted} <= {*names}]
     if not common:
         raise UserError(
@@ -445,7 +438,7 @@ async def sit_confidence(
     """
     easy, hard = both_orders(sets.easy), both_orders(sets.hard)
     questions, rows = [*easy, *hard], list[JudgementEvidence]()
-    way = find_reading(stage.model, stage.verdicts, role=ROLE)
+    way = find_reading(stage.model, stage.verdicts, role="reviewer")
     by_label = way == "labels"
     # the first reply shows whether a server returns probabilities: if not, no more is spent on asking for them
     probed = 1 if way == "probabilities-chosen" else 0

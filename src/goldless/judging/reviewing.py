@@ -1,7 +1,7 @@
-"""The review stage: from questions about one response or two to a reviewer's judgements.
+"""The review stage: from questions about one response or two to the judgements of a reviewer, or of a critic.
 
 A judgement is how likely the first is the better one, or the mean rating, if the model returns the labels'
-probabilities; otherwise it is the verdict that the reviewer wrote.
+probabilities; otherwise it is the verdict that the model wrote.
 """
 
 from __future__ import annotations
@@ -11,21 +11,10 @@ from dataclasses import KW_ONLY, dataclass
 
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import (
-    Reading,
-    Texts,
-    VerdictQuestion,
-    VerdictReply,
-    Verdicts,
-    find_reading,
-    find_verdicts,
-    question_about,
-)
+from goldless.judging.asking import Reading, Texts, VerdictQuestion, VerdictReply, Verdicts, find_reading, find_verdicts
 from goldless.judging.scales import Scale
 from goldless.models.interface import Model
 from goldless.records import CallFailure
-
-ROLE = "reviewer"
 
 Prompts = Mapping[str, str | None]
 """The agents' prompts, by task; None, or no such task: not shown."""
@@ -33,37 +22,18 @@ Prompts = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class ReviewQuestion:
-    """A question to a reviewer: about one response, or two in this order."""
+    """A question about one response, or two in this order."""
 
     task: str
     first: str
     second: str | None = None
-
-    def on(self, scale: Scale, texts: Texts, prompts: Prompts, description: str) -> VerdictQuestion | CallFailure:
-        """The question with its texts, or why one is missing."""
-        second = None if self.second is None else (self.task, self.second)
-        told = {"prompt": prompts.get(self.task), "description": description}
-        return question_about(scale, texts, (self.task, self.first), second, **told)
-
-    def answered(self, verdict: VerdictReply, reviewer: str, scale: str) -> JudgementEvidence:
-        """The judgement, or why it is missing, as evidence."""
-        return JudgementEvidence(
-            reviewer=reviewer,
-            scale=scale,
-            task=self.task,
-            first=self.first,
-            second=self.second,
-            output=verdict.label if verdict.text is None else verdict.text,
-            value=verdict.value,
-            read_from=verdict.read_from,
-            label_logprobs=verdict.label_logprobs,
-            failure=verdict.failure,
-        )
+    second_task: str | None = None
+    """The task of the second response, if a critic is asked; None: the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewStage:
-    """Asks a reviewer questions. The model must be prepared; one that cannot do it is refused here."""
+    """Asks a model questions on a scale. The model must be prepared; one that cannot do it is refused here."""
 
     model: Model
     scale: Scale
@@ -92,7 +62,7 @@ class ReviewStage:
                     "Read them by labels or auto"
                 )
             verdicts = "labels" if verdicts == "auto" else verdicts
-        return find_reading(self.model, verdicts, role=ROLE)
+        return find_reading(self.model, verdicts, role=self.scale.role)
 
     async def review(
         self,
@@ -108,10 +78,45 @@ class ReviewStage:
         ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called with each
         judgement as soon as it is there.
         """
+        asked = [self.question(one, texts, prompts) for one in questions]
+        found = await find_verdicts(
+            self.model, self.reading, asked, at_once, lambda i, verdict: answered(self.evidence(questions[i], verdict))
+        )
+        return [self.evidence(one, verdict) for one, verdict in zip(questions, found, strict=True)]
 
-        def row(i: int, verdict: VerdictReply) -> JudgementEvidence:
-            return questions[i].answered(verdict, self.name, self.scale.name)
+    def question(self, asked: ReviewQuestion, texts: Texts, prompts: Prompts) -> VerdictQuestion | CallFailure:
+        """The question with its texts, or why one is missing."""
+        first = texts[asked.task, asked.first]
+        second = None if asked.second is None else texts[asked.second_task or asked.task, asked.second]
+        if isinstance(first, CallFailure):
+            return first
+        if isinstance(second, CallFailure):
+            return second
+        critic = self.scale.role == "critic"
+        return VerdictQuestion(
+            scale=self.scale,
+            first=first,
+            second=second,
+            prompt=prompts.get(asked.task),
+            description=self.task_description,
+            task=asked.task,
+            begins_with=first if critic else "",
+            soft_only=critic and self.verdicts == "probabilities",
+        )
 
-        asked = [question.on(self.scale, texts, prompts, self.task_description) for question in questions]
-        found = await find_verdicts(self.model, self.reading, asked, at_once, lambda i, v: answered(row(i, v)))
-        return [row(i, verdict) for i, verdict in enumerate(found)]
+    def evidence(self, asked: ReviewQuestion, verdict: VerdictReply) -> JudgementEvidence:
+        """The judgement, or why it is missing."""
+        return JudgementEvidence(
+            reviewer=self.name,
+            scale=self.scale.name,
+            task=asked.task,
+            first=asked.first,
+            second=asked.second,
+            second_task=asked.second_task,
+            output=verdict.label if verdict.text is None else verdict.text,
+            value=verdict.value,
+            label=verdict.label,
+            read_from=verdict.read_from,
+            label_logprobs=verdict.label_logprobs,
+            failure=verdict.failure,
+        )

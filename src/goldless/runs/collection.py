@@ -23,7 +23,8 @@ from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
 from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
 from goldless.judging.asking import reads_by_scoring
-from goldless.judging.critic import CriticStage, find_critic_prompt
+from goldless.judging.critic import find_critic_prompt
+from goldless.judging.reviewing import ReviewStage
 from goldless.metrics.likelihood import Wording
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
@@ -93,9 +94,9 @@ def _check_role(plan: RunPlan, part: Part, model: OpenModel) -> None:
             )
 
 
-def critic_stage(plan: RunPlan, critic: OpenModel) -> CriticStage:
+def critic_stage(plan: RunPlan, critic: OpenModel) -> ReviewStage:
     """The way a critic is asked."""
-    return CriticStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), plan.options.verdicts)
+    return ReviewStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), verdicts=plan.options.verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,7 @@ class Collection:
         verdicts = await in_batches(
             critic,
             asked,
-            partial(critic_stage(self.plan, critic).judge, texts=texts),
+            partial(critic_stage(self.plan, critic).review, texts=texts, prompts={}),
             evidence.verdicts_frame,
             arrived=partial(self.arrived, "verdicts", ""),
             report=partial(self._report, "judging", len(asked), critic),

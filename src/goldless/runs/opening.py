@@ -17,7 +17,7 @@ import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
-from goldless.evidence import JudgementEvidence, VerdictEvidence, is_open
+from goldless.evidence import JudgementEvidence, is_open
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
@@ -43,7 +43,7 @@ from goldless.runs.places import Workers, find_place
 from goldless.runs.progress import Progress
 from goldless.templates import TEMPLATES, Template
 
-Row = TypeVar("Row", bound=VerdictEvidence | JudgementEvidence)
+Row = TypeVar("Row", bound=JudgementEvidence)
 CALLS_AT_ONCE = 256
 QUESTIONS_AT_ONCE = 128
 """Approximate number of questions per batch for a critic or reviewer here; a batch is stored as a whole."""

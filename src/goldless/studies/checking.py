@@ -197,6 +197,7 @@ class Checking:
         """Report the columns that are not there."""
         for column, columns in self.absent.items():
             self.add(missing_column(column, columns))
+        self.absent.clear()
 
 
 def missing_column(column: str, columns: list[str]) -> str:

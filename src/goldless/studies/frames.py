@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
@@ -89,10 +89,8 @@ def read_tasks(table: Table) -> tuple[pl.DataFrame, Listed]:
     """Each task with its columns, and the list of them, which stays open if some rows could not be read."""
     known = [name for name in table.frame.columns if is_task_column(name)]
     others = table.frame.drop("task", *known, strict=False)
-    extra = {"line": list(table.numbers), EXTRA: list(map(_extra, others.iter_rows(named=True)))}
-    rows = table.read({"task": "name", **dict.fromkeys(known, "optional_text")})
-    if others.width:
-        rows = rows.join(pl.DataFrame(extra, {"line": pl.Int64, EXTRA: pl.String}), on="line", maintain_order="left")
+    extra = list(map(_extra, others.iter_rows(named=True))) if others.width else [None] * table.rows
+    rows = table.read({"task": "name", **dict.fromkeys(known, "optional_text")}, pl.Series(EXTRA, extra, pl.String))
     return _listed(rows, TASKS, "task", table)
 
 
@@ -187,27 +185,16 @@ def _cutoff_date(row: Mapping[str, Any], line: int, check: Checking) -> str | No
 # --- responses -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Responses:
-    """The responses of a table, each once."""
-
-    frame: pl.DataFrame
-    """task, agent, text, and the columns about tasks."""
-    samples: Mapping[str, str]
-    """The agent of each sample, by the sample's name."""
-    whole: bool
-    """True if every row was read, so that labels can be checked against them."""
-    chats: bool = False
-    """True if texts were given as chats."""
+NO_RESPONSES = pl.DataFrame(schema=dict.fromkeys(REQUIRED, pl.String))
 
 
-NO_RESPONSES = Responses(pl.DataFrame(schema=dict.fromkeys(REQUIRED, pl.String)), {}, whole=False)
+def read_responses(
+    table: Table, tasks: Listed, agents: Listed, repeats: Repeats | None
+) -> tuple[pl.DataFrame, dict[str, str], bool]:
+    """Each response once with the columns about tasks, the agent of each sample, and whether texts were chats.
 
-
-def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats | None) -> Responses:
-    """The responses; without a tasks table the tasks are taken from here, without an agents table the agents.
-
-    Without ``repeats``, a second response of an agent to a task is a problem.
+    Without a tasks table the tasks are taken from here, without an agents table the agents. Without ``repeats``, a
+    second response of an agent to a task is a problem.
     """
     chats = _end_chats(table)
     if repeats == "samples" and "agent" not in table.frame.columns:
@@ -219,7 +206,7 @@ def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats
     }
     rows = table.read({**REQUIRED, **more})
     rows = rows if repeats is None else without_repeats(rows, repeats)
-    frame = pl.concat([NO_RESPONSES.frame.clear(), rows], how="diagonal_relaxed")
+    frame = pl.concat([NO_RESPONSES, rows], how="diagonal_relaxed")
     frame, samples = _with_samples(frame, agents, table)
     frame = frame.filter(tasks.check(frame, ["task"], table), agents.check(frame, ["agent"], table))
     if not table.rows and not table.problems.total:
@@ -231,7 +218,7 @@ def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats
     if not table.broken:
         for names in (tasks, agents):
             names.file = names.file or table.file or "the responses"
-    return Responses(frame.drop("line"), samples, whole=not table.broken, chats=chats)
+    return frame.drop("line"), samples, chats
 
 
 def without_repeats(samples: pl.DataFrame, repeats: Repeats) -> pl.DataFrame:
@@ -336,12 +323,3 @@ def _check_answered(frame: pl.DataFrame, column: str, responses: pl.DataFrame, t
     ):
         more = f" ({count:,} labels from here on)" if count > 1 else ""
         table.add(f"no such response: agent {agent!r} to task {task!r}{more}", line)
-
-
-def with_samples(agents: Mapping[str, Agent], names: Sequence[str], samples: Mapping[str, str]) -> tuple[Agent, ...]:
-    """The record of each name: as its table has it, or that of the agent that it is a sample of."""
-    return tuple(
-        agents.get(name)
-        or replace(agents.get(samples.get(name, ""), Agent(name)), agent=name, sample_of=samples.get(name))
-        for name in names
-    )

@@ -118,14 +118,13 @@ def study_from_frame(
     """
     given = {"responses": frame, "tasks": tasks, "agents": agents, "labels": labels}
     with all_at_once(name) as problems:
-        tables: dict[str, Path | Table] = {
+        tables = {
             table: Table(data, problems, "" if table == "responses" else table, what="a study")
             for table, data in given.items()
             if data is not None
         }
         if columns or wide:
-            lines = mapped(Table(frame, problems, "", what="a study"), columns, wide=wide)
-            tables["responses"] = Table(lines, problems, "")
+            tables["responses"] = Table(mapped(tables["responses"], columns, wide=wide), problems, "")
         made = _read_tables(tables, problems, repeats)
     made.pop("chats")
     return Study(name, None, **made)
@@ -202,13 +201,14 @@ def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats:
     about, agents = dict[str, Agent](), Listed("agent", pl.Series("agent", [], pl.String))
     if "agents" in given:
         about, agents = frames.read_agents(opened("agents"))
-    responses = NO_RESPONSES
+    responses, samples, chats, whole = NO_RESPONSES, dict[str, str](), False, False
     if "responses" in given:
-        responses = frames.read_responses(opened("responses"), tasks, agents, repeats)
+        table = opened("responses")
+        responses, samples, chats = frames.read_responses(table, tasks, agents, repeats)
+        whole = not table.broken
     labels = NO_LABELS
     if "labels" in given:
-        answered = responses.frame if responses.whole else None
-        labels = frames.read_labels(opened("labels"), tasks, agents, answered)
+        labels = frames.read_labels(opened("labels"), tasks, agents, responses if whole else None)
     check_evidence(recorded, problems)
     if not len(tasks.names) and not problems.total:
         tasks.names, used = names_used(recorded)
@@ -216,18 +216,21 @@ def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats:
     if not len(tasks.names) and not problems.total:
         problems.add("no table names a task. A study needs at least one")
     if task_table is None:
-        about_tasks = [name for name in responses.frame.columns if frames.is_task_column(name)]
-        by_task = responses.frame.group_by("task").agg(pl.col(name).drop_nulls().first() for name in about_tasks)
+        about_tasks = [name for name in responses.columns if frames.is_task_column(name)]
+        by_task = responses.group_by("task").agg(pl.col(name).drop_nulls().first() for name in about_tasks)
         known = pl.concat([pl.DataFrame(schema=frames.TASKS), by_task], how="diagonal")
         task_table = tasks.names.to_frame().join(known, on="task", how="left", maintain_order="left")
     # An agent that a table lists but that answered only in samples is not one of its own.
-    sampled = set(responses.samples.values()) - set(responses.frame["agent"])
+    sampled = set(samples.values()) - set(responses["agent"])
     agents.names = agents.names.filter(~agents.names.is_in(list(sampled)))
     return {
         "task_table": task_table,
-        "agents": frames.with_samples(about, agents.names.to_list(), responses.samples),
-        "response_table": in_order(responses.frame, tasks.names, agents.names),
+        "agents": tuple(
+            about.get(name) or replace(about.get(samples.get(name, ""), Agent(name)), agent=name, sample_of=of)
+            for name, of in ((name, samples.get(name)) for name in agents.names)
+        ),
+        "response_table": in_order(responses, tasks.names, agents.names),
         "label_table": labels,
         "recorded_tables": recorded,
-        "chats": responses.chats,
+        "chats": chats,
     }

@@ -132,10 +132,10 @@ class Table(Checking):
     def numbered_rows(self) -> Iterator[Line]:
         return map(Line, self.numbers, self.frame.iter_rows(named=True))
 
-    def read(self, columns: Mapping[str, Cells]) -> pl.DataFrame:
-        """The rows whose cells all fit, with these columns and ``line``; other rows are reported."""
+    def read(self, columns: Mapping[str, Cells], *more: pl.Series) -> pl.DataFrame:
+        """The rows whose cells all fit, with these columns, ``line`` and ``more``; other rows are reported."""
         bad: set[int] = set()
-        made = [pl.Series("line", self.numbers, pl.Int64)]
+        made = [pl.Series("line", self.numbers, pl.Int64), *more]
         for name, cells in columns.items():
             there = name in self.frame.columns
             given = self.frame[name] if there else pl.Series(name, [None] * self.rows, pl.Null)

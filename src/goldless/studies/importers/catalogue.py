@@ -126,7 +126,7 @@ def imported_tables(
         said = ", ".join(f"{path.name} ({found})" for found, path in each.items())
         raise UserError(f"all files must be of one format, got {said}. Import each format by itself")
     (chosen,) = each
-    if chosen == OURS and name is None and len(paths) > 1 and all(path.is_file() for path in paths):
+    if chosen == OURS and name is None and (repeats or len(paths) > 1) and all(path.is_file() for path in paths):
         chosen = TABLE
     importer = IMPORTERS.all()[chosen]
     parameters = inspect.signature(importer.read).parameters

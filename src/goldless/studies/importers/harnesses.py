@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, first_line, listed, read_json
-from goldless.studies.tables import file_rows
+from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, listed, read_json
+from goldless.studies.tables import file_rows, first_row
 
 # --- lm-evaluation-harness -------------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ class LmEval(LogImporter):
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
         """Add the samples of a generation task, by their first filter; tasks with log-likelihoods are left out."""
-        first = first_line(path)
+        first = first_row(path)
         if not first.keys() >= self.kinds["sample"]:
             got = "an empty file" if not path.stat().st_size else "another first line"
             problems.add(f"{self.row_must}, got {got}", path.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -28,8 +27,6 @@ OWN = ("task", "agent", "text", "missing", "message", "prompt", "reference", "mo
 COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
 EXAMPLES = 5
 HEAD_BYTES = 1 << 16
-LINE_BYTES = 1 << 26
-"""A first line that is longer is not looked at."""
 
 Row = Mapping[str, Any]
 
@@ -143,23 +140,11 @@ def log_files(paths: Sequence[Path], *patterns: str) -> list[Path]:
     return list(found)
 
 
-def first_line(path: Path) -> dict[str, Any]:
-    """The JSON object on the first line of a file; empty if there is none."""
-    try:
-        with path.open("rb") as stream:
-            found = json.loads(stream.readline(LINE_BYTES).removeprefix(BOM))  # NaN is no error here
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def first_keys(path: Path) -> set[str]:
     """The columns of a table's first row; of a .json file, the keys in its first bytes, at any depth."""
     try:
         if is_parquet(path):
             return set(pq.read_schema(path).names)
-        if path.suffix.lower() == ".jsonl":
-            return set(first_line(path))
         if path.suffix.lower() != ".json":
             return set(first_row(path))
         with path.open("rb") as stream:

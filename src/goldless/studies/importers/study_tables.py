@@ -59,13 +59,10 @@ class StudyTables:
             return any(table_name(file) in TABLES for file in filter(is_table, path.iterdir()))
         return path.is_file() and path.suffix.lower() in SINGLE and _has_responses(path)
 
-    def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any]:
+    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Mapping[str, Any]:
         """The table files; a path without any is a problem that says what is allowed."""
-        if options or len(paths) != 1:
-            got = f"{len(paths)} paths" if len(paths) != 1 else f"the option {next(iter(options))!r}"
-            raise UserError(
-                f"a study in goldless's own format must be one folder or one file without options, got {got}"
-            )
+        if len(paths) != 1:
+            raise UserError(f"a study in goldless's own format must be one folder or one file, got {len(paths)} paths")
         path = paths[0]
         if path.is_dir():
             return _find_tables(path, problems)
@@ -163,7 +160,7 @@ class PlainTable:
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
         wide: bool = False,
-        **_others: Any,
+        **_options: Any,
     ) -> Mapping[str, Any]:
         for path in paths:
             if not path.is_file() or path.suffix.lower() not in SINGLE:

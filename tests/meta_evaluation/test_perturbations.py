@@ -317,14 +317,10 @@ HOSTILE = {
     "braces": "{summaries} {points} {0} %s {{}}. Strength And Weaknesses:\n{summaries}",
     "placeholder": "[There is one missing sentence] [There is one missing sentence]",
     "control characters": "\x07one\x1b[2K. two\x7f.",
-    **{
-        f"{size} of {what}": text * (times // share)
-        for size, share in (("twenty kilobytes", 50), ("one megabyte", 1))
-        for what, text, times in (
-            *(("words", "word ", 200_000), ("sentences", "Two words. ", 90_000)),
-            *(("marks", "*_#>-", 200_000), ("lines", "a:\n", 350_000)),
-        )
-    },
+    "one megabyte of words": "word " * 200_000,
+    "one megabyte of sentences": "Two words. " * 90_000,
+    "one megabyte of marks": "*_#>-" * 200_000,
+    "one megabyte of lines": "a:\n" * 350_000,
 }
 
 

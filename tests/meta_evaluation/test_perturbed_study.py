@@ -54,6 +54,14 @@ def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, stud
     assert "copies would be compared with their own originals" in ended.err
 
 
+def test_a_perturbation_and_a_strategy_of_one_name_are_two_agents(goldless, study, tmp_path):
+    asked = ("--perturbation", "null", "--strategy", "null", "--agents", "ann", "--json")
+    ended = goldless("crashtest", study, "--write", tmp_path / "new", *asked)
+    rows = json.loads(ended.out)["perturbations"]
+    assert [(row["group"], row["made"]) for row in rows] == [("degradation", 2), ("problematic", 2)]
+    assert {agent.agent for agent in library.read_study(tmp_path / "new").agents} == {"ann", "bob", "ann~null", "null"}
+
+
 def test_the_written_study_can_be_scored(goldless, study, tmp_path, toy_scorer):
     goldless("crashtest", study, "--write", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
     result = library.evaluate(tmp_path / "new", metrics="gem-raw", scorer=toy_scorer(), peers=["bob"], resamples=100)

@@ -28,7 +28,7 @@ from goldless.meta_evaluation.judges import (
     refuse_rater_metrics,
 )
 from goldless.metrics.judgement_table import Convention, check_convention
-from goldless.metrics.label_agreement import Accuracy, PairCredits, accuracies, compare_all_credits
+from goldless.metrics.label_agreement import Accuracy, JudgeComparison, PairCredits, accuracies, compare_all_credits
 from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
 from goldless.records import Preference, Rating
 from goldless.reports.document import HERE_ONLY, write
@@ -123,29 +123,6 @@ class JudgeAgreement:
     def correlation(self, coefficient: str, over: Over = "tasks") -> Correlation | None:
         """The coefficient ``spearman``, ``kendall_tau_b`` or ``kendall_tau_a``."""
         return next((c for c in self.correlations if (c.coefficient, c.over) == (coefficient, over)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeComparison:
-    """Two judges compared on what both have judged."""
-
-    statistic: str
-    """``accuracy`` on common pairs, or ``spearman``, the mean over tasks on which both have it."""
-    first: str
-    second: str
-    difference: float | None
-    """First minus second; None: nothing in common."""
-    low: float | None
-    high: float | None
-    p: float | None
-    """Two-sided, by flipping signs of tasks' differences."""
-    p_holm: float | None
-    """Corrected for all comparisons on this statistic (Holm)."""
-    n: int
-    """Common pairs, or common tasks."""
-    n_tasks: int
-    p_pairs: float | None = None
-    """Of accuracies: by a paired t-test over pairs, as the papers print it; pairs of one task are not independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,9 +489,7 @@ def _notes(labels: PairLabels, earned: Sequence[PairCredits], *, rated: bool, pa
 
 def _comparisons(earned: Sequence[PairCredits], by_task: FloatArray | None, draws: Draws) -> Iterator[JudgeComparison]:
     """Accuracies on common pairs, and Spearman's coefficients on the tasks on which both judges have one."""
-    for c in compare_all_credits(earned, **draws):
-        found = (c.difference, c.low, c.high, c.p_tasks, c.p_holm, c.n_pairs, c.n_tasks)
-        yield JudgeComparison("accuracy", c.first, c.second, *found, p_pairs=c.p)
+    yield from compare_all_credits(earned, **draws)
     if by_task is None or len(earned) < 2:
         return
     names = [one.name for one in earned]

@@ -81,18 +81,18 @@ class Ceiling:
 
     source: Literal["ratings", "preferences"] | None
     n_raters: int
-    alpha: Reliability | None
-    accuracy: Estimate | None
+    alpha: Reliability | None = None
+    accuracy: Estimate | None = None
     """Of one rater compared with the others, averaged over all raters."""
-    tied: int
+    tied: int = 0
     """Comparisons that the others left undecided, so that a rater could not be compared with them."""
-    spearman: Estimate | None
+    spearman: Estimate | None = None
     """Mean over tasks of the mean over raters; None: there are no ratings."""
-    undefined: int
+    undefined: int = 0
     """Tasks of a rater on which Spearman's coefficient is not defined."""
-    raters: tuple[RaterAgreement, ...]
+    raters: tuple[RaterAgreement, ...] = ()
     """Empty if there are more than 50 raters, or if names are not those of people."""
-    named: bool
+    named: bool = True
     """True if the raters' names are those of people; if not, ratings were assigned to names at random."""
     note: str | None = None
     within: Mapping[str, Estimate] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def human_ceiling(
     shared = [voices["unit"].is_duplicated().any() for voices in (rated, votes)]
     if not any(shared):
         why = "one rater" if n_raters == 1 else "no response was labelled by two raters"
-        return Ceiling(None, n_raters, None, None, 0, None, 0, (), named=True, note=f"none: {why}")
+        return Ceiling(None, n_raters, note=f"none: {why}")
     voices = rated if shared[0] else votes
     alpha = _reliability(voices, _measurement(voices, measurement, by_ratings=shared[0]), draws)
     found = _by_ratings(voices, alpha, draws) if shared[0] else _by_preferences(voices, alpha, draws)
@@ -198,8 +198,8 @@ def _by_preferences(voices: pl.DataFrame, alpha: Reliability, draws: Draws) -> C
     decided = shared.filter(pl.col("net").abs() > ROUNDING)
     decided = decided.with_columns(credit=(1 + pl.col("value") * pl.col("net").sign()) / 2)
     raters, tied = _one_by_one(voices, decided, None, draws), len(shared) - len(decided)
-    n_raters = voices["rater"].n_unique()
-    return Ceiling("preferences", n_raters, alpha, _share(decided, draws), tied, None, 0, raters, named=True)
+    counts = voices["rater"].n_unique(), alpha, _share(decided, draws), tied
+    return Ceiling("preferences", *counts, raters=raters)
 
 
 def _share(decided: pl.DataFrame, draws: Draws) -> Estimate:

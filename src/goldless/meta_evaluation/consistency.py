@@ -86,7 +86,7 @@ class Consistency:
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
 
     def findings(self) -> Iterator[Said]:
-        """True if two scorers are shown to rank the agents alike: the whole interval of Spearman's is ALIKE or more."""
+        """Two scorers are shown to rank the agents alike if the whole interval of Spearman's is ALIKE or more."""
         for row in self.rows:
             if row.coefficient != "spearman":
                 continue

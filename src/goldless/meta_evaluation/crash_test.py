@@ -293,7 +293,8 @@ async def crash_test(
     problems = {f"{kind}, for example: {evidence.examples[kind]}": n for kind, n in sorted(evidence.failures.items())}
     failed = texts.drop_nulls("failure")
     problems |= Counter(failed.select(pl.format("{}: {}: {}", "perturbation", "failure", "message")).to_series())
-    tested = texts.filter(pl.struct("task", "agent").is_in([{"task": task, "agent": agent} for task, agent in peers]))
+    keys = ["task", "agent"]
+    tested = texts.join(pl.DataFrame(list(peers), keys, orient="row"), on=keys, how="semi")
     cards = {}
     for name, scores in scored.scores.items():
         problems |= {f"{name}: {problem}": n for problem, n in scores.problems.items()}
@@ -498,7 +499,7 @@ def p_of_passing(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -
 
 
 def rate(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -> tuple[Rating, str]:
-    """True if an effect is what a sound metric shows, and why.
+    """The rating of an effect, and why.
 
     A degradation passes if the whole interval is below 0, and fails if the metric is shown not to fall by more than the
     margin. A manipulation passes if the metric is shown not to rise by more than the margin, and otherwise fails if the

@@ -142,11 +142,17 @@ async def perturb_study(
     chosen: list[str] = []
     if not all(one.is_strategy for one in every):
         chosen = [one.agent for one in (study if agents is None else study.subset(agents=agents)).agents]
-    _check(study, folder, every, chosen)
+        if not study.n_responses:
+            raise UserError(f"{study.name} has no responses to perturb")
+    _check_new(folder)
+    added = {agent.agent for agent in added_agents(study, every, chosen)}
+    if taken := sorted(added & {agent.agent for agent in study.agents}):
+        raise UserError(f"the study already has agents named {', '.join(taken)}. Rename them first")
     joined, texts, spending = await with_copies(study, every, chosen, options, writer=writer)
     rows = []
     for one in every:
-        own = texts.filter(perturbation=one.name)
+        # a perturbation and a strategy may have one name
+        own = texts.filter(perturbation=one.name).filter((pl.col("copy") == pl.col("agent")) == one.is_strategy)
         missing, same = own["text"].null_count(), int(own["unchanged"].sum())
         must = None if one.is_strategy else one.must
         rows.append(PerturbationRow(one.name, one.kind, must, len(own), len(own) - missing, same, missing))
@@ -168,18 +174,9 @@ async def perturb_study(
     return replace(found, folder=str(write_study(joined, folder)))
 
 
-def _check(study: Study, folder: Path, every: Sequence[Perturbation], chosen: Sequence[str]) -> None:
-    """Refuse, before anything is paid for, what cannot be written; all that is wrong at once."""
-    wrong = []
-    if not all(each.is_strategy for each in every) and not study.n_responses:
-        wrong.append(f"{study.name} has no responses to perturb")
+def _check_new(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        wrong.append(f"{folder} already exists. Choose a new folder")
-    added = {agent.agent for agent in added_agents(study, every, chosen)}
-    if taken := sorted(added & {agent.agent for agent in study.agents}):
-        wrong.append(f"the study already has agents named {', '.join(taken)}. Rename them first")
-    if wrong:
-        raise UserError("\n".join(wrong))
+        raise UserError(f"{folder} already exists. Choose a new folder")
 
 
 # --- the deception drill ---------------------------------------------------------------------------------------------

@@ -78,28 +78,26 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class CreditComparison:
-    """Two judges compared on the pairs that both judged."""
+class JudgeComparison:
+    """Two judges compared on what both have judged."""
 
+    statistic: str
+    """``accuracy`` on common pairs, or ``spearman``, the mean over tasks on which both have it."""
     first: str
     second: str
     difference: float | None
-    """Accuracy of the first minus that of the second; None: no common pair."""
+    """First minus second; None: nothing in common."""
     low: float | None
-    """Interval of the difference from resampling tasks."""
     high: float | None
-    t: float | None
-    """Paired over pairs, as in the papers; None: fewer than two pairs, or no spread."""
     p: float | None
-    """Two-sided. Pairs of one task are not independent: where the interval disagrees, trust the interval."""
-    n_pairs: int
-    level: float
-    p_tasks: float | None = None
-    """Two-sided, by flipping the sign of each task's sum of differences; None: not tested, or fewer than two tasks."""
-    p_holm: float | None = None
-    """The same, corrected for all comparisons made (Holm)."""
-    n_tasks: int = 0
-    """Tasks the common pairs are on."""
+    """Two-sided, by flipping signs of tasks' differences."""
+    p_holm: float | None
+    """Corrected for all comparisons on this statistic (Holm)."""
+    n: int
+    """Common pairs, or common tasks."""
+    n_tasks: int
+    p_pairs: float | None = None
+    """Of accuracies: by a paired t-test over pairs, as the papers print it; pairs of one task are not independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +223,7 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
     ]
 
 
-def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[CreditComparison]:
+def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[JudgeComparison]:
     """Compare every two judges on the pairs that both judged, with a test over tasks corrected for all comparisons."""
     for other in judges[1:]:
         _check_same_labels(judges[0], other)
@@ -238,24 +236,10 @@ def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -
     how: Draws = {**USUAL, **draws}
     ps = sign_flip_ps(_task_sums(differences, task), seed=how["seed"], permutations=how["resamples"])
     found = []
-    for (first, second), row, share, p_tasks, p_holm in zip(both, differences, shares, ps, holm(ps), strict=True):
-        t, p = _t_test(row[~np.isnan(row)])
-        found.append(
-            CreditComparison(
-                first.name,
-                second.name,
-                share.value,
-                share.low,
-                share.high,
-                t=t,
-                p=p,
-                n_pairs=share.n,
-                level=share.level,
-                p_tasks=p_tasks,
-                p_holm=p_holm,
-                n_tasks=share.n_tasks,
-            )
-        )
+    for (first, second), row, share, p, p_holm in zip(both, differences, shares, ps, holm(ps), strict=True):
+        numbers = (share.value, share.low, share.high, p, p_holm, share.n, share.n_tasks)
+        p_pairs = _t_test(row[~np.isnan(row)])
+        found.append(JudgeComparison("accuracy", first.name, second.name, *numbers, p_pairs=p_pairs))
     return found
 
 
@@ -264,7 +248,7 @@ def paired_t(first: PairCredits, second: PairCredits) -> tuple[float | None, flo
     _check_same_labels(first, second)
     difference = first.credit - second.credit
     used = difference[~np.isnan(difference)]
-    return _mean(used), _t_test(used)[1]
+    return _mean(used), _t_test(used)
 
 
 def _mean(values: FloatArray) -> float | None:
@@ -335,9 +319,10 @@ def _check_same_labels(first: PairCredits, second: PairCredits) -> None:
         )
 
 
-def _t_test(differences: FloatArray) -> tuple[float | None, float | None]:
+def _t_test(differences: FloatArray) -> float | None:
+    """Two-sided p; None: fewer than two pairs, or no spread."""
     n = len(differences)
     if n < 2 or differences.min() == differences.max():
-        return None, None
+        return None
     t = float(differences.mean() / (differences.std(ddof=1) / np.sqrt(n)))
-    return t, float(2 * stdtr(n - 1, -abs(t)))
+    return float(2 * stdtr(n - 1, -abs(t)))

@@ -127,6 +127,7 @@ def _rewriting(name: str, what: str, words: str = "ours", **how: str) -> Apply:
 
 
 GAPS = {words: of_response(partial(_complete, said)) for words, said in TEXTS["completion"].items()}
+NULLS = {words: constant(said) for words, said in TEXTS["null"].items()}
 DECEPTIVE = Perturbation(
     *("deceptive", "degradation", "this project", "rewritten by a writer to be fluent and wrong"),
     _rewriting("deceptive", "deceptive version"),
@@ -173,10 +174,10 @@ DEGRADATIONS = (
     ),
     Perturbation(
         *("null", "degradation", "TVD-MI A.2, our wording", "a constant without information"),
-        constant(TEXTS["null"]["ours"]),
+        NULLS["ours"],
     )
     .with_form(
-        *("peer-review", constant(TEXTS["null"]["peer-review"]), "TVD-MI A.2, agent 6"),
+        *("peer-review", NULLS["peer-review"], "TVD-MI A.2, agent 6"),
         "the constant review of the paper",
     )
     .with_form("TEXT", of_response(lambda s, _: s.form or ""), "this project", "a custom constant text"),
@@ -306,18 +307,13 @@ async def _answer(said: Mapping[str, str], setting: Setting, asked: Response) ->
     return made
 
 
-def _strategy(name: str, form: str, words: str, source: str) -> Perturbation:
-    kind, description = DESCRIPTIONS[name]
-    full = f"{name}{form}"
-    if name == "null":
-        return Perturbation(full, kind, source, description, constant(TEXTS["null"][words]))
-    apply = of_response(partial(_answer, TEXTS["strategies"][name][words]))
-    return Perturbation(full, kind, source, description, apply, needs_writer=True)
-
-
 STRATEGIES: Mapping[str, Perturbation] = {
-    f"{name}{form}": _strategy(name, form, words, source)
-    for name in DESCRIPTIONS
+    f"{name}{form}": Perturbation(
+        *(f"{name}{form}", kind, source, description),
+        of_response(partial(_answer, TEXTS["strategies"][name][words])) if name != "null" else NULLS[words],
+        needs_writer=name != "null",
+    )
+    for name, (kind, description) in DESCRIPTIONS.items()
     for form, words, source in (("", "ours", "TVD-MI A.2, our wording"), ("[peer-review]", "peer-review", "TVD-MI A.2"))
 }
 """Strategies by name; ``[peer-review]``: with the paper's prompts."""

@@ -223,7 +223,7 @@ async def perturb_all(
 
     ``writer``: a model or its name, opened only if one is needed; ``to``: what it is to do, for a message.
     """
-    found: dict[str, pl.DataFrame] = {}
+    found: dict[int, pl.DataFrame] = {}
     async with AsyncExitStack() as stack:
         model: OpenModel | None = None
         if needy := [one.name for one in perturbations if one.needs_writer]:
@@ -233,7 +233,7 @@ async def perturb_all(
             parts = [Part("writer", writer, "chat")]
             model = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]
             refuse_without_chat(model, to)
-        for one in sorted(perturbations, key=lambda one: one.needs_writer):
+        for place, one in sorted(enumerate(perturbations), key=lambda placed: placed[1].needs_writer):
             asking: dict[str, Any] = {}
             if model is not None and one.needs_writer:
 
@@ -242,5 +242,5 @@ async def perturb_all(
 
                 asking = {"writer": model.chat, "at_once": model.at_once(CALLS_AT_ONCE), "tell": tell}
             given: dict[str, Any] = {"responses": responses(one), "seed": options.seed, "peers": peers}
-            found[one.name] = await perturb(study, one, **given, **asking)
-        return pl.concat([found[one.name] for one in perturbations]), () if model is None else (model.spending,)
+            found[place] = await perturb(study, one, **given, **asking)
+        return pl.concat([found[place] for place in sorted(found)]), () if model is None else (model.spending,)

@@ -36,10 +36,17 @@ NEEDED = {
 }
 """Columns without which the rows of a table say nothing."""
 TYPES: dict[str, Schema] = {
-    "pair_scores": {"score": pl.Float64},
-    "labels": {"score": pl.Float64, "preference": pl.Float64},
+    "responses": {"agent": pl.String, "text": pl.String},
+    "pair_scores": {"metric": pl.String, "agent": pl.String, "peer": pl.String, "score": pl.Float64},
+    "labels": {
+        **dict.fromkeys(("rater", "criterion", "agent"), pl.String),
+        "score": pl.Float64,
+        "preference": pl.Float64,
+    },
+    "perturbed": dict.fromkeys(("agent", "perturbation", "text", "failure"), pl.String),
     **SCHEMAS,
 }
+"""What the columns of a table hold; what cannot be read as that is damaged."""
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
 FAILED = dict.fromkeys(("table", "task", "agent", "other", "model", "kind", "message", "reply"), pl.String)

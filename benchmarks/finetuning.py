@@ -114,7 +114,8 @@ def main() -> None:
         print(f"{found.training.steps} steps; {examples:.1f} examples/s, {found.training.steps / seconds:.2f} steps/s")
     if torch.cuda.is_available():
         print(f"peak memory of the card: {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
-    print(f"loss: first {found.training.losses[0][1]:.3f}, last {found.training.losses[-1][1]:.3f} nats/token; {found.counts}")
+    losses = [loss for _, loss in found.training.losses]
+    print(f"loss: first {losses[0]:.3f}, last {losses[-1]:.3f} nats/token; {found.counts}")
     for table in found.tables():
         print(f"\n{table.to_markdown()}")
 

@@ -46,7 +46,7 @@ TYPES: dict[str, Schema] = {
     "perturbed": dict.fromkeys(("agent", "perturbation", "text", "failure"), pl.String),
     **SCHEMAS,
 }
-"""What the columns of a table hold; what cannot be read as that is damaged."""
+"""Types of the columns that pages compute with; a table that cannot be read as these is damaged."""
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
 FAILED = dict.fromkeys(("table", "task", "agent", "other", "model", "kind", "message", "reply"), pl.String)

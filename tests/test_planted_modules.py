@@ -16,7 +16,7 @@ from goldless.errors import PrerequisiteError
 from goldless.models.cache import PackagedFiles
 
 PLANTED = ("pip", "orjson", "polars", "goldless", "sitecustomize")
-STARTING = ["cache.py", "children.py"]
+STARTING = ["cache.py", "site.py"]
 """Files of the source that start a Python process; each has a test here."""
 
 

@@ -75,7 +75,7 @@ def test_tokens_come_from_the_environment_and_any_of_several_opens(monkeypatch):
     admitted = [tokens.admit(f"Bearer {word}") for word in ("old", "new", "old\nnew", "", "ol")]
     assert admitted == [True, True, False, False, False]
     monkeypatch.setenv("JURY_TOKEN", "t\u00f6ken")
-    with pytest.raises(PrerequisiteError, match="JURY_TOKEN has characters"):
+    with pytest.raises(PrerequisiteError, match="JURY_TOKEN must have one token or several, of ASCII characters"):
         Tokens(variable="JURY_TOKEN")
     monkeypatch.delenv("JURY_TOKEN")
     with pytest.raises(PrerequisiteError, match="export JURY_TOKEN="):

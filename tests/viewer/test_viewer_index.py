@@ -8,7 +8,7 @@ from viewer_runs import listed, written_run
 
 from goldless.apps.studio.run_pages import read_query, run_page
 from goldless.apps.studio.site import Site, find_runs
-from goldless.apps.studio.task_index import TaskQuery, kept_index
+from goldless.apps.studio.task_index import kept_index
 from goldless.errors import UserError
 from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
@@ -40,12 +40,12 @@ def index(tmp_path):
 
 def test_a_task_has_the_mean_the_spread_and_what_is_missing_over_its_agents(index):
     """t1: (4 + 2) / 2; t2: (1 + 9) / 2, spread 8; t3: one score of two, and one of its four pairs was not used."""
-    rows = {row["task"]: row for row in index.page(TaskQuery(metric="m")).rows}
+    rows = {row["task"]: row for row in index.page(metric="m").rows}
     assert [(rows[t]["score"], rows[t]["spread"]) for t in ("t1", "t2", "t3")] == [(3.0, 2.0), (5.0, 8.0), (-1.0, 0.0)]
     assert (rows["t2"]["best"], rows["t2"]["worst"]) == ("bob", "ann")
     assert (rows["t3"]["missing"], rows["t3"]["asked"], rows["t3"]["failures"]) == (1, 4, 2)
     assert rows["t3"]["best"] == "bob"
-    assert index.page(TaskQuery(metric="m", agent="ann")).rows[2]["score"] is None
+    assert index.page(metric="m", agent="ann").rows[2]["score"] is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_task_has_the_mean_the_spread_and_what_is_missing_over_its_agents(inde
     ],
 )
 def test_tasks_are_sorted_filtered_and_searched(index, query, expected):
-    assert [row["task"] for row in index.page(TaskQuery(metric="m", **query)).rows] == expected.split()
+    assert [row["task"] for row in index.page(metric="m", **query).rows] == expected.split()
 
 
 def test_failures_are_counted_over_all_parts_of_a_table(index):
@@ -109,7 +109,7 @@ def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
         ("review: pairwise", "bob"): (0.25, 3, 2),
         ("review: 5-level", "ann"): (4.0, 1, 1),
     }
-    assert index.page(TaskQuery(metric="review: pairwise", search="HM", scope="replies")).total == 1
+    assert index.page(metric="review: pairwise", search="HM", scope="replies").total == 1
 
 
 def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_path):
@@ -125,14 +125,13 @@ def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_pat
     (tmp_path / "run").mkdir()
     pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
     index = kept_index(RunFolder(tmp_path / "run"))
-    query = read_query({}, index)
-    found = index.page(query).rows
+    found = index.page(**read_query({}, index)).rows
     assert [(row["task"], row["disagreement"]) for row in found] == [("t2", 1.0), ("t3", 0.5), ("t1", 0.0)]
     assert {row["score"] for row in found} == {0.5}
-    assert read_query({"agent": "ann"}, index).order == "task"
+    assert read_query({"agent": "ann"}, index)["order"] == "task"
     other = read_query({"order": "task"}, index)
-    assert [row["task"] for row in index.page(other).rows] == ["t1", "t2", "t3"]
-    row = index.page(read_query({"q": "T2 WINS", "in": "replies"}, index)).rows[0]
+    assert [row["task"] for row in index.page(**other).rows] == ["t1", "t2", "t3"]
+    row = index.page(**read_query({"q": "T2 WINS", "in": "replies"}, index)).rows[0]
     assert (row["source"], row["passage"]) == ("r", ("the ", "t2 wins", ""))
 
 

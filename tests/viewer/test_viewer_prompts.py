@@ -12,6 +12,7 @@ from viewer_runs import chat, scored_run, word_scorer
 import goldless
 from goldless.apps.studio.evidence import Prompt, response_evidence
 from goldless.apps.studio.site import Site
+from goldless.models.interface import ChatRequest
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
@@ -50,8 +51,12 @@ def logprobs(found) -> list:
     return found["logprobs"].rows
 
 
-def contents(asked: Prompt) -> tuple[tuple[str, str], ...]:
+def contents(asked: Prompt | ChatRequest) -> tuple[tuple[str, str], ...]:
     return tuple((message.role, message.content) for message in asked.messages)
+
+
+def evaluated(folder, prompt: str | None = None, **options) -> None:
+    save_run(goldless.evaluate(study(prompt), resamples=200, journal=folder.parent / "j.sqlite", **options), folder)
 
 
 def test_the_prompt_of_every_log_probability_is_what_the_scorer_was_asked(tmp_path):
@@ -70,43 +75,23 @@ def test_the_prompt_of_every_log_probability_is_what_the_scorer_was_asked(tmp_pa
 
 def test_a_synopsis_and_a_rewrite_stand_in_the_prompt_as_they_were_asked(tmp_path):
     scorer, rewriter = word_scorer(), chat("The point is zarn.", "Another point.", name="rewriter")
-    found = goldless.evaluate(
-        study("What"),
-        metrics="gem-s[gist]",
-        scorer=scorer,
-        rewriter=rewriter,
-        resamples=200,
-        journal=tmp_path / "j.sqlite",
-    )
-    save_run(found, tmp_path / "run")
+    evaluated(tmp_path / "run", "What", metrics="gem-s[gist]", scorer=scorer, rewriter=rewriter)
     rows = everything(tmp_path / "run", tmp_path / "j.sqlite", logprobs)
     shown = {("\n\n".join(m.content for m in row.asked.messages), row.asked.target) for row in rows}
     assert shown <= {(call.context, call.target) for call in scorer.calls}
     assert all("Gist t" in context for context, _ in shown)
     assert {target for _, target in shown} == {"The point is zarn.", "Another point."}
     rewrites = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda found: found["rewrites"])
-    assert {contents(row.asked) for row in rewrites} == {
-        tuple((m.role, m.content) for m in call.messages) for call in rewriter.calls
-    }
+    assert {contents(row.asked) for row in rewrites} == set(map(contents, rewriter.calls))
     assert {row.asked.turns[0].reply for row in rewrites} == {"The point is zarn.", "Another point."}
 
 
 def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_is_found_in_the_journal(tmp_path):
     for prompt, reply in (("same-source", "Yes"), ("three-level", "Both say so. [[Little Gain]]")):
         critic = chat(reply, name=f"critic {prompt}")
-        found = goldless.evaluate(
-            study(),
-            metrics="tvd-mi",
-            critic=critic,
-            critic_prompt=prompt,
-            verdicts="labels",
-            resamples=200,
-            journal=tmp_path / "j.sqlite",
-        )
-        save_run(found, tmp_path / prompt)
+        evaluated(tmp_path / prompt, metrics="tvd-mi", critic=critic, critic_prompt=prompt, verdicts="labels")
         rows = everything(tmp_path / prompt, tmp_path / "j.sqlite", lambda found: found["verdicts"].rows)
-        called = {tuple((m.role, m.content) for m in call.messages) for call in critic.calls}
-        assert {contents(row.asked) for row in rows} == called
+        assert {contents(row.asked) for row in rows} == set(map(contents, critic.calls))
         assert all(row.asked.messages and not row.asked.note for row in rows)
         assert {row.asked.turns[0].reply for row in rows} == {reply}
 
@@ -126,8 +111,7 @@ def test_the_prompt_of_every_judgement_is_what_the_reviewer_was_asked(tmp_path):
     for scale, reply in (("pairwise", "one"), ("5-level", "4")):
         reviewer = chat(reply, name=f"on {scale}")
         rows = reviewed(tmp_path / scale, reviewer, scale=scale, task_description="Prefer the shorter answer.")
-        called = {tuple((m.role, m.content) for m in call.messages) for call in reviewer.calls}
-        assert {contents(row.asked) for row in rows} == called
+        assert {contents(row.asked) for row in rows} == set(map(contents, reviewer.calls))
         assert {row.row["output"] for row in rows} == {reply}
         assert {row.asked.turns[0].reply for row in rows} == {reply}
 
@@ -170,13 +154,7 @@ def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journ
         assert row.asked.turns == ()
     assert not (tmp_path / "nowhere.sqlite").exists()
     rewriter = chat("The point is zarn.", name="rewriter")
-    journal = tmp_path / "k.sqlite"
-    found = goldless.evaluate(
-        study("What"), metrics="gem", scorer=word_scorer(), rewriter=rewriter, resamples=200, journal=journal
-    )
-    save_run(found, tmp_path / "rewritten")
-    assert all(
-        row.asked.messages and not row.asked.note for row in evidence(tmp_path / "rewritten", journal)["rewrites"]
-    )
-    for row in evidence(tmp_path / "rewritten", tmp_path / "nowhere.sqlite")["rewrites"]:
-        assert "does not have the call" in row.asked.note
+    evaluated(tmp_path / "rewritten", "What", metrics="gem", scorer=word_scorer(), rewriter=rewriter)
+    known, unknown = (evidence(tmp_path / "rewritten", tmp_path / f"{name}.sqlite") for name in ("j", "nowhere"))
+    assert [row.asked.note for row in known["rewrites"]] == [""]
+    assert "does not have the call" in unknown["rewrites"][0].asked.note

@@ -51,7 +51,7 @@ from goldless.models.local_weights.specification import (
     HfSpecification,
     parse_specification,
 )
-from goldless.reports.document import read, write
+from goldless.reports.document import read, read_object, write
 from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task_marks
 from goldless.runs.option_forms import check_each
 from goldless.runs.options import Options
@@ -234,16 +234,10 @@ def _settle_plan(folder: Path, plan: TrainingPlan) -> bool:
 
 
 def _read_plan(folder: Path) -> dict[str, Any] | None:
-    path = folder / TRAINING_PLAN
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read ({error}). Remove the folder, or choose another one") from error
-    if not isinstance(found, dict) or not {"base", "template", "recipe"} <= found.keys():
-        raise UserError(f"{path}: not a training plan. Choose another folder with --out")
-    return found
+    found = read_object(folder / TRAINING_PLAN)
+    if found is None or (isinstance(found, dict) and {"base", "template", "recipe"} <= found.keys()):
+        return found
+    raise UserError(f"{folder / TRAINING_PLAN}: not a training plan. Remove the folder, or choose another one")
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:

@@ -107,12 +107,10 @@ class Tokens:
             text = os.environ.get(place, "") if self._file is None else Path(place).read_text(encoding="utf-8")
         except (OSError, UnicodeError) as error:
             raise PrerequisiteError(f"{place}: cannot read the tokens ({error}). {advice}") from None
-        found = text.split()
-        if not found:
-            raise PrerequisiteError(f"{place} has no token. {advice}")
-        if not all(token.isascii() and token.isprintable() for token in found):
-            raise PrerequisiteError(f"{place} has characters that a token cannot contain, such as é or a control code")
-        return tuple(f"Bearer {token}".encode() for token in found)
+        letters = "".join(text.split())
+        if not (letters and letters.isascii() and letters.isprintable()):
+            raise PrerequisiteError(f"{place} must have one token or several, of ASCII characters. {advice}")
+        return tuple(f"Bearer {token}".encode() for token in text.split())
 
     def admit(self, authorization: str) -> bool:
         """True if an Authorization header has one of them; compared in constant time."""

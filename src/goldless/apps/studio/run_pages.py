@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 from markupsafe import Markup
 
 from goldless.apps.studio.rendering import PLOT, bar, linked, page_number
 from goldless.apps.studio.site import RunSummary, Site
-from goldless.apps.studio.task_index import ORDERS, SCOPES, Page, TaskIndex, TaskQuery
+from goldless.apps.studio.task_index import ORDERS, SCOPES, Page, TaskIndex
 from goldless.errors import UserError
 from goldless.reports.findings import direction, in_text
 from goldless.reports.html.about import verdict_blocks
@@ -85,8 +86,8 @@ def _board(site: Site, index: TaskIndex, title: str, metric: str, board: Leaderb
 # --- tasks -----------------------------------------------------------------------------------------------------------
 
 
-def read_query(given: Given, index: TaskIndex) -> TaskQuery:
-    """The query in an address; an error says what is allowed."""
+def read_query(given: Given, index: TaskIndex) -> dict[str, Any]:
+    """The query in an address, as ``TaskIndex.page`` takes it; an error says what is allowed."""
 
     def bound(name: str) -> float | None:
         text = (given.get(name) or "").strip()
@@ -106,19 +107,19 @@ def read_query(given: Given, index: TaskIndex) -> TaskQuery:
     for name, value, allowed in (("order", order, ORDERS), ("in", scope, SCOPES), ("failure", failure, causes)):
         if value not in allowed:
             raise UserError(f"{name} must be one of {', '.join(filter(None, allowed))}, got {value!r}")
-    return TaskQuery(
-        metric=metric,
-        agent=agent,
-        failure=failure,
-        missing=bool(given.get("missing")),
-        low=bound("low"),
-        high=bound("high"),
-        search=(given.get("q") or "")[:200],
-        scope=scope,  # type: ignore[arg-type]
-        order=order,  # type: ignore[arg-type]
-        descending=given.get("down") == "1" if given.get("order") else order == "disagreement",
-        page=page_number(given.get("page")),
-    )
+    return {
+        "metric": metric,
+        "agent": agent,
+        "failure": failure,
+        "missing": bool(given.get("missing")),
+        "low": bound("low"),
+        "high": bound("high"),
+        "search": (given.get("q") or "")[:200],
+        "scope": scope,
+        "order": order,
+        "descending": given.get("down") == "1" if given.get("order") else order == "disagreement",
+        "page": page_number(given.get("page")),
+    }
 
 
 def tasks_page(site: Site, given: Given, name: str, *, most: int | None = None) -> str:
@@ -126,18 +127,18 @@ def tasks_page(site: Site, given: Given, name: str, *, most: int | None = None) 
     index = site.indexed(name)
     query = read_query(given, index)
     if most is not None:
-        query = replace(query, size=most, order="task", descending=False)
-    found = index.page(query)
-    scores = index.scores.filter(pl.col("metric") == (query.metric or ""))["score"]
+        query |= {"size": most, "order": "task", "descending": False}
+    found, metric, agent = index.page(**query), query["metric"], query["agent"]
+    scores = index.scores.filter(pl.col("metric") == (metric or ""))["score"]
     return site.page(
         "tasks.html",
         index,
         query=query,
-        agent_number=None if query.agent is None else index.agent_numbers[query.agent],
+        agent_number=None if agent is None else index.agent_numbers[agent],
         found=found,
         ends=(scores.min() or 0.0, scores.max() or 1.0),
         address={key: value for key, value in given.items() if key in ASKED and value},
-        pairwise=index.pairwise(query.metric),
+        pairwise=index.pairwise(metric),
         texts={} if site.links.live else {row["task"]: _haystack(index, row["task"]) for row in found.rows},
     )
 

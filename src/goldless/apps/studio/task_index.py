@@ -36,10 +36,17 @@ NEEDED = {
 }
 """Columns without which the rows of a table say nothing."""
 TYPES: dict[str, Schema] = {
-    "pair_scores": {"score": pl.Float64},
-    "labels": {"score": pl.Float64, "preference": pl.Float64},
+    "responses": {"agent": pl.String, "text": pl.String},
+    "pair_scores": {"metric": pl.String, "agent": pl.String, "peer": pl.String, "score": pl.Float64},
+    "labels": {
+        **dict.fromkeys(("rater", "criterion", "agent"), pl.String),
+        "score": pl.Float64,
+        "preference": pl.Float64,
+    },
+    "perturbed": dict.fromkeys(("agent", "perturbation", "text", "failure"), pl.String),
     **SCHEMAS,
 }
+"""Types of the columns that pages compute with; a table that cannot be read as these is damaged."""
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
 FAILED = dict.fromkeys(("table", "task", "agent", "other", "model", "kind", "message", "reply"), pl.String)
@@ -74,29 +81,6 @@ def _naming(run: RunFolder, table: str) -> Iterator[None]:
         yield
     except (OSError, *POLARS_FAILED) as error:
         raise DamagedRunError(run, table, error) from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskQuery:
-    """The tasks to list, and their order."""
-
-    metric: str | None = None
-    """None: the first one."""
-    agent: str | None = None
-    """The agent whose score counts; None: the mean over agents."""
-    failure: str | None = None
-    """A cause, ``any`` or ``none``; None: all tasks."""
-    missing: bool = False
-    """Only tasks with a missing score."""
-    low: float | None = None
-    high: float | None = None
-    search: str = ""
-    scope: Scope = "texts"
-    """Where to search: prompts and responses, or the replies of judges."""
-    order: Order = "task"
-    descending: bool = False
-    page: int = 1
-    size: int = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +198,28 @@ class TaskIndex:
 
     # --- the list of tasks -------------------------------------------------------------------------------------------
 
-    def page(self, query: TaskQuery) -> Page:
-        """The tasks that match the query, one page of them, with what is known of each.
+    def page(
+        self,
+        *,
+        metric: str | None = None,
+        agent: str | None = None,
+        failure: str | None = None,
+        missing: bool = False,
+        low: float | None = None,
+        high: float | None = None,
+        search: str = "",
+        scope: Scope = "texts",
+        order: Order = "task",
+        descending: bool = False,
+        page: int = 1,
+        size: int = 50,
+    ) -> Page:
+        """Tasks, one page of them, each with its score, range over agents, best and worst agent, and what is missing.
 
-        That is the score, the range over agents, the best and worst agent, missing scores and failures.
+        ``agent``: the score is this agent's; None: the mean. ``failure``: a cause, ``any`` or ``none``. ``missing``:
+        only tasks with a missing score. ``scope``: search prompts and responses, or the replies of judges.
         """
-        metric, score = query.metric or next(iter(self.metrics), ""), pl.col("score")
+        metric, score = metric or next(iter(self.metrics), ""), pl.col("score")
         scores, lacking = self.scores.filter(pl.col("metric") == metric), pl.col("asked") - pl.col("used")
         found = scores.group_by("task").agg(
             mean_in_order(score),
@@ -232,33 +232,33 @@ class TaskIndex:
             pl.col("asked").sum(),
         )
         failures, whose = self.failures, "left"
-        if query.agent is not None:
-            own = scores.filter(pl.col("agent") == query.agent).select("task", score, lacking.alias("missing"), "asked")
+        if agent is not None:
+            own = scores.filter(pl.col("agent") == agent).select("task", score, lacking.alias("missing"), "asked")
             found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
-            failures, whose = failures.filter(pl.col("agent") == query.agent), "inner" if metric else "left"
+            failures, whose = failures.filter(pl.col("agent") == agent), "inner" if metric else "left"
         frame = (
             self.prompts.join(found, on="task", how=whose, maintain_order="left")  # type: ignore[arg-type]
             .join(self.splits.filter(pl.col("metric") == metric).drop("metric"), on="task", how="left")
             .join(failures.group_by("task").agg(pl.len().cast(pl.Int64).alias("failures")), on="task", how="left")
         )
-        if query.failure in {"any", "none"}:
-            frame = frame.filter(pl.col("failures").is_not_null() == (query.failure == "any"))
-        elif query.failure is not None:
-            frame = frame.join(failures.filter(pl.col("kind") == query.failure), on="task", how="semi")
-        if query.missing:
+        if failure in {"any", "none"}:
+            frame = frame.filter(pl.col("failures").is_not_null() == (failure == "any"))
+        elif failure is not None:
+            frame = frame.join(failures.filter(pl.col("kind") == failure), on="task", how="semi")
+        if missing:
             frame = frame.filter(pl.col("missing") > 0)
-        if query.low is not None:
-            frame = frame.filter(score >= query.low)
-        if query.high is not None:
-            frame = frame.filter(score <= query.high)
-        if query.search:
-            frame = frame.join(self.matching(query.search, query.scope, query.agent), on="task")
-        by = "number" if query.order == "task" else query.order
-        frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
-        page = Page.of(frame, query.page, query.size)
-        for row in page.rows if query.search else ():
-            row["passage"] = _passage(row.pop("text"), query.search)
-        return page
+        if low is not None:
+            frame = frame.filter(score >= low)
+        if high is not None:
+            frame = frame.filter(score <= high)
+        if search:
+            frame = frame.join(self.matching(search, scope, agent), on="task")
+        by = "number" if order == "task" else order
+        frame = frame.sort(by, "number", descending=[descending, False], nulls_last=True)
+        found_page = Page.of(frame, page, size)
+        for row in found_page.rows if search else ():
+            row["passage"] = _passage(row.pop("text"), search)
+        return found_page
 
     def matching(self, search: str, scope: Scope = "texts", agent: str | None = None) -> pl.DataFrame:
         """Tasks whose texts contain the search text, ignoring case: task, source (of the first such text), text.

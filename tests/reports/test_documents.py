@@ -67,8 +67,7 @@ def test_a_run_folder_of_0_2_0_is_reported_and_viewed(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["leaderboard", "review", *OTHERS])
 def test_a_result_that_was_read_is_written_as_it_was_but_for_fields_of_another_version(name):
-    kind, document = DOCUMENTS[name], every_document()[name]
-    kind = resolve_name(kind) if isinstance(kind, str) else kind
+    kind, document = resolve_name(DOCUMENTS[name]), every_document()[name]
     first = write(read(kind, document | {"of another version": {"x": 1}}))
     assert "of another version" not in first
     assert write(read(kind, json.loads(json.dumps(first)))) == first

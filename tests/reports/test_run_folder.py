@@ -41,6 +41,7 @@ def test_a_folder_that_is_not_there_has_nothing_and_no_problems(tmp_path):
     [
         ("leaderboard", "{", "cannot be read (JSONDecodeError"),
         ("review", "[]", "must be a JSON object, got list"),
+        ("review", "null", "must be a JSON object, got NoneType"),
         ("leaderboard", '{"metrics": []}', "does not match what this version of goldless expects (metrics:"),
         ("review", '{"rankings": []}', "does not match what this version of goldless expects (rankings:"),
     ],

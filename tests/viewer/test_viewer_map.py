@@ -15,6 +15,7 @@ from goldless.apps.studio.maps import (
     pair_control,
     pair_page,
     scored_ways,
+    stored_map,
     whole_map,
 )
 from goldless.apps.studio.site import Site
@@ -25,6 +26,28 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.studies import read_study, sample_study
+
+PEER = "One thing. Two things."
+PIECES = ("One", " thing", ".", " Two", " things.", "")
+GIVEN = (-1.0, -2.0, -0.5, -4.0, -1.0, -0.25)
+ALONE = (-3.0, -2.5, -0.5, -1.0, -2.0, -0.5)
+
+
+def test_gains_are_summed_by_the_sentence_of_the_peer():
+    """First sentence 2 + 0.5 + 0, second -3 + 1, the end 0.25: together 0.75."""
+    found = stored_map("Known. Also.", PEER, GIVEN, ALONE, PIECES)
+    assert [one.gain_nats for one in found.map.peer_sentences] == [2.5, -2.0]
+    assert (found.map.end_gain_nats, found.map.total_nats) == (0.25, 0.75)
+    assert found.placed
+    assert not found.contributions
+
+
+@pytest.mark.parametrize("pieces", [None, PIECES[:-1], ("x", *PIECES[1:])])
+def test_without_the_tokens_texts_sentences_have_no_nats_but_the_total_stays(pieces):
+    found = stored_map("Known.", PEER, GIVEN, ALONE, pieces)
+    assert not found.placed
+    assert found.map.total_nats == 0.75
+    assert [text for text, _ in found.tokens] == [None] * 6
 
 
 def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_computes(
@@ -41,7 +64,8 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
     texts = place.index.responses(place.name)
     found = find_map(site, place, way, texts, whole=False)
     assert math.isclose(found.map.total_nats, expected.total_nats, abs_tol=1e-9)
-    assert [nats for _, nats, *_ in found.peer] == pytest.approx([s.gain_nats for s in expected.peer_sentences])
+    gains, wanted = ([one.gain_nats for one in made.peer_sentences] for made in (found.map, expected))
+    assert gains == pytest.approx(wanted)
     assert find_map(site, place, way, texts, whole=True).map.matrix_nats == expected.matrix_nats
 
 

@@ -55,8 +55,7 @@ def write_markdown(run: ScoredRun, path: Path, *, metric: str | None = None) -> 
 
 def write_schemas(_: ScoredRun, path: Path) -> None:
     """JSON schemas of the files with results, the same for every run."""
-    kinds = {name: resolve_name(kind) if isinstance(kind, str) else kind for name, kind in DOCUMENTS.items()}
-    found = {f"{name}.json": schema(kind) for name, kind in kinds.items()}
+    found = {f"{name}.json": schema(resolve_name(kind)) for name, kind in DOCUMENTS.items()}
     data = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
     write_text(path, json.dumps(data, indent=2) + "\n")
 

@@ -230,10 +230,13 @@ class Unreadable:
 
 def read_object(path: Path) -> dict[str, Any] | Unreadable | None:
     """The JSON object in a file; None if the file does not exist."""
-    data = _parsed(path, json.loads)
-    if data is None or isinstance(data, dict | Unreadable):
-        return data
-    return Unreadable(path.name, f"must be a JSON object, got {type(data).__name__}")
+    found = _parsed(path, lambda text: [json.loads(text)])  # a null is not an absent file
+    if found is None or isinstance(found, Unreadable):
+        return found
+    data: Any = found[0]
+    return (
+        data if isinstance(data, dict) else Unreadable(path.name, f"must be a JSON object, got {type(data).__name__}")
+    )
 
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:

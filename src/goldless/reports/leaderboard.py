@@ -54,7 +54,7 @@ class Tabled:
     """A result with one table."""
 
     __slots__ = ()
-    ON_PAPER: ClassVar[dict[str, Any]] = {}
+    _on_paper: ClassVar[dict[str, Any]] = {}
     """Options of the table where there is little room."""
 
     table: Callable[..., ReportTable]
@@ -69,11 +69,11 @@ class Tabled:
 
     def to_latex(self) -> str:
         """A booktabs LaTeX table, with the signature in a comment and in the caption."""
-        return self.table(**self.ON_PAPER).to_latex()
+        return self.table(**self._on_paper).to_latex()
 
     def to_rich(self, width: int = 80, **options: Any) -> list[Table]:
         """Tables for a terminal of that width, without the signature: print that below, so that it can be copied."""
-        return self.table(**self.ON_PAPER, **options).to_rich(width)
+        return self.table(**self._on_paper, **options).to_rich(width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Leaderboard(Tabled):
         *("metric", "unit", "level", "rows", "comparisons", "signature", "notes"),
         *("_:groups", "groups:group_names", "summary", "by_wording", "influence", "peer_graph", "matrix"),
     )
-    ON_PAPER: ClassVar = {"beaten": "ranks"}
+    _on_paper: ClassVar = {"beaten": "ranks"}
 
     def to_json(self) -> str:
         """The leaderboard as one JSON object."""
@@ -401,12 +401,10 @@ class Leaderboards:
     def leaderboard(self, metric: str | None = None) -> Leaderboard:
         """The leaderboard of a metric, which must be named if there are several besides length, a control."""
         boards = self.boards
-        named = [name for name in boards if name != "length"]
-        if metric is None and len(named) == 1:
-            return boards[named[0]]
-        if metric is None and len(boards) > 1:
+        measures = [name for name in boards if name != "length"] or [*boards]
+        if metric is None and len(measures) > 1:
             raise MetricError(f"name the metric of the leaderboard: {', '.join(boards)}")
-        name = next(iter(boards), "") if metric is None else metric
+        name = next(iter(measures), "") if metric is None else metric
         if name in boards:
             return boards[name]
         if self.raters is not None and name in {"", self.raters.metric}:

@@ -63,8 +63,7 @@ def stamp(files: Iterable[Path]) -> Stamp:
 
 @functools.lru_cache(maxsize=256)
 def _read(path: Path, name: str, _: Stamp) -> Any:
-    kind = DOCUMENTS[name]
-    return read_document(path, resolve_name(kind) if isinstance(kind, str) else kind)
+    return read_document(path, resolve_name(DOCUMENTS[name]))
 
 
 class RunFolder:
@@ -91,22 +90,19 @@ class RunFolder:
 
     @property
     def leaderboard(self) -> Leaderboards | None:
-        """The scores of metrics; None: there is no such file, or it cannot be read."""
+        """The scores of metrics; None, as for what follows: there is no such file, or it cannot be read."""
         return self._found("leaderboard", Leaderboards)
 
     @property
     def review(self) -> ReviewReport | None:
-        """The review, as above."""
         return self._found("review", ReviewReport)
 
     @property
     def progress(self) -> RunProgress | None:
-        """The progress, as above."""
         return self._found("progress", RunProgress)
 
     @property
     def made_by(self) -> MadeBy:
-        """The record of how the results were made."""
         return self._found("made_by", MadeBy) or MadeBy()
 
     def required(self, name: str) -> Any:
@@ -149,7 +145,6 @@ class RunFolder:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of the study's tasks and responses."""
         return self._told("fingerprint")
 
     @cached_property
@@ -310,12 +305,12 @@ OTHERS = {
     "consistency": "goldless.meta_evaluation.consistency:Consistency",
 }
 """The classes of other verbs' results, by file name; a class is imported when there is such a file."""
-DOCUMENTS: dict[str, type[Any] | str] = {
-    "leaderboard": Leaderboards,
-    "review": ReviewReport,
-    "progress": RunProgress,
+DOCUMENTS = {
+    "leaderboard": "goldless.reports.leaderboard:Leaderboards",
+    "review": "goldless.reports.review:ReviewReport",
+    "progress": "goldless.reports.run_record:RunProgress",
     **OTHERS,
-    "made_by": MadeBy,
+    "made_by": "goldless.reports.run_record:MadeBy",
 }
 RESULTS = ("leaderboard", "review", *OTHERS)
 """Results, by file name."""

@@ -180,16 +180,11 @@ def asked_section(run: RunFolder) -> Iterator[Block]:
         for verb, one in run.made_by.made.items()
         for row in one.spending
     ]
-    models = [
-        {
-            "part": part,
-            "name": f"{model.provider}:{model.name}",
-            "revision": model.revision[:12],
-            "tokenizer": model.tokenizer[:12],
-            "settings": ", ".join(f"{key} {value}" for key, value in model.settings.items()),
-        }
-        for part, model in board.models.items()
-    ]
+    models = []
+    for part, model in board.models.items():
+        settings = ", ".join(f"{key} {value}" for key, value in model.settings.items())
+        known = {"name": f"{model.provider}:{model.name}", "revision": model.revision[:12], "settings": settings}
+        models.append({"part": part, **known, "tokenizer": model.tokenizer[:12]})
     agents = [cells(agent) for agent in run.agent_notes]
     used = str(board.settings.get("template") or "").split(",") if board.models else []
     yield blocks.rendered(

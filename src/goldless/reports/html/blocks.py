@@ -208,11 +208,6 @@ counts = functools.partial(_columns, "count")
 """Columns of counts."""
 
 
-def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
-    """A column of numbers."""
-    return Column(name, heading, "number", absent, decimals)
-
-
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
     """The table as HTML; an interval has one column per end. ``class_``: CSS class of the caption."""
     single = [one for column in columns if not column.data and column.kind != "plot" for one in column.single]

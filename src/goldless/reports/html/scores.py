@@ -175,7 +175,9 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
     yield from blocks.remarks((*board.notes, *summary))
     if board.by_wording:
-        columns = [blocks.number(f"w{place}", name, decimals) for place, name in enumerate(board.by_wording)]
+        columns = [
+            Column(f"w{place}", name, "number", decimals=decimals) for place, name in enumerate(board.by_wording)
+        ]
         found = list(enumerate(board.by_wording.values()))
         each = [{"agent": row.agent, **{f"w{at}": of.get(row.agent) for at, of in found}} for row in board.rows]
         yield blocks.table("Score by prompt", (*blocks.names(agent="agent"), *columns), each)
@@ -231,7 +233,7 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]
             for other in (place if only_peers else order)
             if means[one, other] is not None or (one != other and not only_peers)
         ]
-        score = blocks.number("score", "mean score", decimals)
+        score = Column("score", "mean score", "number", decimals=decimals)
         return blocks.table(caption, (*blocks.names(agent="agent", peer="peer"), score), rows)
 
     if only_peers:
@@ -306,7 +308,7 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     columns = (
         *blocks.names(agent="agent"),
         *blocks.counts(n="tasks", missing="missing"),
-        *(blocks.number(name, heading, decimals, absent="-") for name, heading in headings.items()),
+        *(Column(name, heading, "number", "-", decimals) for name, heading in headings.items()),
     )
     caption = (f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric))
     finding, known = "", [row for row in rows if row["n"] > 1]
@@ -342,7 +344,7 @@ def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> It
     ]
     columns = (
         *blocks.names(task="task", agent="agent"),
-        blocks.number("score", "score", decimals),
+        Column("score", "score", "number", decimals=decimals),
         Column("change", "change of mean", "signed", decimals=decimals + 1),
         *blocks.texts(ranks="rank", moved="ranking changes"),
     )
@@ -382,7 +384,7 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
         *blocks.names(agent="agent"),
         *blocks.names("-", family="family"),
         Column("parameters", "parameters", "large", "-"),
-        blocks.number("score", "score", decimals),
+        Column("score", "score", "number", decimals=decimals),
         Column("low high", "", "interval", "none", decimals),
         *blocks.counts(n="tasks"),
     )

@@ -66,32 +66,22 @@ def test_doctor_takes_nothing_from_the_journal(goldless, scorer_file, monkeypatc
     assert len(asked) == 2 * first > 0
 
 
-def test_a_line_on_the_progress_has_stage_counts_rate_and_cost():
-    times = iter([0.0, 5.0, 10.0, 40.0, 41.0])
-    bars = ProgressBars(clock=lambda: next(times))
-    assert bars.line() == "preparing for 5 seconds"
-    bars(Progress("scoring", 0, 1000, 0, None))
-    bars(Progress("scoring", 31, 1000, 310, None))
-    assert bars.line() == "scoring: 31 of 1,000, 1.0/s 10 tok/s, price unknown, 16 min left"
-
-
 @pytest.mark.parametrize(
-    ("now", "said"), [(130, "0.2/s, 70 s left"), (160, "0.2/s, 40 s left"), (300, "0.1/s, 2 min left")]
+    ("times", "done", "total", "said"),
+    [
+        ((0, 10, 40, 41), (0, 31), 1000, "31 of 1,000, 1.0/s, 16 min left"),
+        ((0, 0, 100, 130), (0, 16), 32, "16 of 32, 0.2/s, 70 s left"),
+        ((0, 0, 100, 160), (0, 16), 32, "16 of 32, 0.2/s, 40 s left"),
+        ((0, 0, 100, 300), (0, 16), 32, "16 of 32, 0.1/s, 2 min left"),  # the next batch is late
+        ((0, 0, 1, 40, 80, 80), (0, 900, 939, 979), 1000, "979 of 1,000, 1.0/s, 21 s left"),  # first from the journal
+    ],
 )
-def test_the_rate_falls_only_where_the_next_batch_is_late(now, said):
-    times = iter([0.0, 0.0, 100.0, now])
-    bars = ProgressBars(clock=lambda: next(times))
-    bars(Progress("scoring", 0, 32, 0, 0.0))
-    bars(Progress("scoring", 16, 32, 0, 0.0))
-    assert bars.line() == f"scoring: 16 of 32, {said}"
-
-
-def test_replies_from_the_journal_do_not_count_for_the_rate_after_a_minute():
-    times = iter([0.0, 0.0, 1.0, 40.0, 80.0, 80.0])
-    bars = ProgressBars(clock=lambda: next(times))
-    for done in (0, 900, 939, 979):
-        bars(Progress("scoring", done, 1000, 0, 0.0))
-    assert bars.line() == "scoring: 979 of 1,000, 1.0/s, 21 s left"
+def test_a_line_on_the_progress_has_counts_and_the_rate_of_the_last_minute(times, done, total, said):
+    clock = iter(map(float, times))
+    bars = ProgressBars(clock=lambda: next(clock))
+    for count in done:
+        bars(Progress("scoring", count, total, 0, 0.0))
+    assert bars.line() == f"scoring: {said}"
 
 
 def test_where_there_is_no_terminal_lines_come_even_while_a_batch_is_running(monkeypatch, capsys):

@@ -83,15 +83,6 @@ def test_a_local_model_has_no_batch_api(goldless, study_file, script_file):
 
 
 def test_a_plan_with_batches_costs_half(goldless, study_file):
-    plan = (
-        "plan",
-        study_file(TEXTS),
-        "--metric",
-        "tvd-mi",
-        "--critic",
-        "anthropic:claude-sonnet-4-5",
-        "--format",
-        "json",
-    )
+    plan = ("plan", study_file(TEXTS), "--metric", "tvd-mi", "--critic", "anthropic:claude-sonnet-4-5", "--json")
     usual, batched = (json.loads(goldless(*plan, *more).out)["together"] for more in ((), ("--batch",)))
     assert [row["cost_usd"] for row in batched] == [row["cost_usd"] / 2 for row in usual]

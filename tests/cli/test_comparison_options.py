@@ -22,11 +22,18 @@ def contrasts(tmp_path):
         for other in worth
         if one != other
     ]
-    (folder / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    tasks = [{"task": f"t{t}", "prompt": "?"} for t in range(8)]
-    (folder / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tasks))
-    (folder / "agents.jsonl").write_text("".join(json.dumps({"agent": name}) + "\n" for name in worth))
+    write(folder, "critic_contrasts", rows)
+    write(folder, "tasks", [{"task": f"t{t}", "prompt": "?"} for t in range(8)])
+    write(folder, "agents", [{"agent": name} for name in worth])
     return folder
+
+
+def read(study) -> list[dict]:
+    return [json.loads(line) for line in (study / "critic_contrasts.jsonl").read_text().splitlines()]
+
+
+def write(study, name, rows) -> None:
+    (study / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def compared(goldless, study, *options):
@@ -61,12 +68,10 @@ def test_a_baseline_and_the_leader_have_their_own_comparisons(goldless, contrast
 
 
 def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, contrasts, tmp_path):
-    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    rows = read(contrasts)
     kept = [row for row in rows if row["task"] < "t5"]
-    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
-    (contrasts / "tasks.jsonl").write_text(
-        "".join(json.dumps({"task": f"t{t}", "prompt": "?"}) + "\n" for t in range(5))
-    )
+    write(contrasts, "critic_contrasts", kept)
+    write(contrasts, "tasks", [{"task": f"t{t}", "prompt": "?"} for t in range(5)])
     said = "5 common tasks no difference can be significant at 0.05 (the smallest p is 0.0625); 6 are needed"
     assert any(said in note for note in compared(goldless, contrasts)["notes"])
     assert said in " ".join(goldless("study", "check", contrasts).err.split())
@@ -76,7 +81,7 @@ def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, 
     few = compared(goldless, contrasts)
     assert all(row["new_peers_low"] is None for row in few["rows"])
     assert "Intervals are for these peers: for peers like these, 3 are too few." in few["notes"]
-    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    rows = read(contrasts)
     fifth = [{**row, "first": "e"} for row in rows if row["first"] == "d"]
     back = [{**row, "second": "e"} for row in rows if row["second"] == "d"]
     between = [
@@ -84,18 +89,17 @@ def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, 
         for t in range(8)
         for one, other in ("de", "ed")
     ]
-    every = [*rows, *fifth, *back, *between]
-    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in every))
-    (contrasts / "agents.jsonl").write_text("".join(json.dumps({"agent": name}) + "\n" for name in "abcde"))
+    write(contrasts, "critic_contrasts", [*rows, *fifth, *back, *between])
+    write(contrasts, "agents", [{"agent": name} for name in "abcde"])
     found = compared(goldless, contrasts)
     assert all(row["new_peers_low"] < row["low"] <= row["high"] < row["new_peers_high"] for row in found["rows"])
     assert any(note.startswith("With other peers the scores could differ by about ±") for note in found["notes"])
 
 
 def test_missing_scores_have_a_worst_case(goldless, contrasts):
-    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    rows = read(contrasts)
     kept = [row for row in rows if not (row["task"] in {"t0", "t1"} and "d" in {row["first"], row["second"]})]
-    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    write(contrasts, "critic_contrasts", kept)
     found = compared(goldless, contrasts)
     row = next(row for row in found["rows"] if row["agent"] == "d")
     assert row["n"] == 6

@@ -147,26 +147,6 @@ def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless,
     assert "drawn by hand" in mine.read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("collect",), "name a folder"),
-        (("collect", "e", "--venue", "V", "--from-folder", "f"), "set either from_folder, or"),
-        (("review", "nowhere", "--models", "embedded"), "not an edition"),
-        (("score", "nowhere"), "gre collect nowhere --venue VENUE, or --from-folder FOLDER"),
-        (("show", "published:9b"), "unknown board 'published:9b'"),
-        (("compare", "published:70b", "nowhere"), "no such file or folder"),
-        (("correlate", "published:70b", "--benchmarks", "nowhere.csv"), "no such file"),
-        (("figure", "published:70b", "--out", "figure.png"), "must end in .svg"),
-    ],
-)
-def test_wrong_input_is_told_in_one_message(goldless, tmp_path, monkeypatch, arguments, told):
-    monkeypatch.chdir(tmp_path)
-    ended = goldless("gre", *arguments)
-    assert ended.code == 2
-    assert told in " ".join(ended.err.split())
-
-
 def test_the_demonstration_refuses_an_edition_of_one_s_own(goldless, collected):
     ended = goldless("gre", "demo", "--out", collected)
     assert ended.code == 2

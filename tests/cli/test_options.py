@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 import goldless as package
 from goldless.api import function
 from goldless.cli.command import verb
-from goldless.cli.main import app
 from goldless.cli.output import Output
 from goldless.errors import UserError
 from goldless.judging.critic import CRITIC_PROMPTS
@@ -29,7 +27,6 @@ from goldless.templates import TEMPLATES
 from goldless.user_metrics import USER_METRICS
 
 OPTIONS = declared(Options)
-ROOT = typer.main.get_command(app)
 
 
 # --- declarations and what they name ---------------------------------------------------------------------------------
@@ -211,18 +208,6 @@ def test_what_one_metric_reads_is_in_its_name():
 
 
 # --- the command line ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["score", "plan", "review", "crashtest", "agree", "bias"])
-def test_the_options_that_matter_are_before_all_panels(name):
-    options = [
-        p
-        for p in ROOT.get_command(None, name).params
-        if p.param_type_name == "option" and p.name != "help" and not p.hidden
-    ]
-    panels = [p.rich_help_panel for p in options]
-    assert panels[:5] == [None] * 5
-    assert None not in panels[5:]
 
 
 SEEN: list[Any] = []

@@ -47,18 +47,9 @@ def test_nobody_passing_has_an_exit_code_of_its_own(goldless, study_file, script
 
 
 def test_limits_are_given_for_all_traits_or_for_one(goldless, study_file, scripted):
+    asked = ("review", study_file(TEXTS), "--reviewers", scripted("honest"), "--exam", "consistency")
     for given, code in (("0.9", 0), ("consistency=1.0", 4), ("consistency=none", 0)):
-        ended = goldless(
-            "review",
-            study_file(TEXTS),
-            "--reviewers",
-            scripted("honest"),
-            "--exam",
-            "consistency",
-            "--threshold",
-            given,
-        )
-        assert ended.code == code, given
+        assert goldless(*asked, "--threshold", given).code == code, given
 
 
 def test_a_licensed_jury_answers_the_official_client(goldless, study_file, scripted, tmp_path):
@@ -95,16 +86,8 @@ def _listening(server: subprocess.Popen) -> str:
 
 
 def test_a_licence_that_cannot_tell_how_to_reach_its_model_asks_for_that(goldless, study_file, scripted, tmp_path):
-    goldless(
-        "review",
-        study_file(TEXTS),
-        "--reviewers",
-        scripted("honest"),
-        "--exam",
-        "consistency",
-        "--issue",
-        tmp_path / "l",
-    )
+    asked = ("review", study_file(TEXTS), "--reviewers", scripted("honest"), "--exam", "consistency")
+    goldless(*asked, "--issue", tmp_path / "l")
     (licence,) = (tmp_path / "l").glob("*.json")
     ended = goldless("serve-jury", licence)
     assert ended.code == 2

@@ -13,11 +13,8 @@ from typer.testing import CliRunner
 import goldless as package
 from goldless import plugins as loader
 from goldless.cli.main import app
-from goldless.cli.output import tell_spending
 from goldless.models.cache import default_journal, models_folder
-from goldless.models.interface import Usage
 from goldless.plugins import GROUPS
-from goldless.runs.opening import Spending
 from tickets import EMPTY, TICKETS
 
 RESPONSES = [
@@ -225,12 +222,6 @@ def test_a_folder_whose_scores_cannot_be_read_is_an_error(goldless, suspicious, 
     ended = goldless("audit", run)
     assert ended.code == 2
     assert "leaderboard.json" in ended.err
-
-
-@pytest.mark.parametrize(("calls", "said"), [(0, "0 calls now"), (1, "1 call now"), (2, "2 calls now")])
-def test_one_call_is_a_call(calls, said, capsys):
-    tell_spending([Spending("http:toy", calls, 48, Usage(8, 1), None)])
-    assert capsys.readouterr().err == f"http:toy: {said} (9 tokens, price unknown), 48 from the journal\n"
 
 
 def test_a_review_without_a_single_verdict_does_not_end_with_0(tmp_path):

@@ -56,14 +56,21 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Raised by typer for a command line that does not fit."""
 
 
-class VerbGroup(TyperGroup):
-    """Verbs under one name; the help shows no type for ``--help``."""
+class Helped:
+    """A command whose help shows no type for ``--help``."""
 
     def get_help_option(self, ctx: Any) -> Any:
-        return _untyped(super().get_help_option(ctx))
+        found = super().get_help_option(ctx)  # type: ignore[misc]
+        if found is not None:
+            found.metavar = ""
+        return found
 
 
-class Command(TyperCommand):
+class VerbGroup(Helped, TyperGroup):
+    """Verbs under one name."""
+
+
+class Command(Helped, TyperCommand):
     """A verb: options that are not given are as the project's settings say; its help shows those that matter most."""
 
     shows_all = False
@@ -118,9 +125,6 @@ class Command(TyperCommand):
             found.use(ctx.params, self.params, used)
         return super().invoke(ctx)
 
-    def get_help_option(self, ctx: Any) -> Any:
-        return _untyped(super().get_help_option(ctx))
-
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, with the options that matter most unless all are asked for."""
         options = [one for one in self.params if isinstance(one, TyperOption) and not one.hidden]
@@ -136,12 +140,6 @@ class Command(TyperCommand):
                 if isinstance(one, TyperOption) and one.rich_help_panel != QUESTIONS:
                     one.rich_help_panel = None
         super(Command, shown).format_help(ctx, formatter)
-
-
-def _untyped(option: Any) -> Any:
-    if option is not None:
-        option.metavar = ""
-    return option
 
 
 def verbs_app(help: str, *verbs: Verb, **more: Any) -> typer.Typer:  # noqa: A002

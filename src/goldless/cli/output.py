@@ -151,14 +151,13 @@ class Output:
         *,
         csv: Callable[[], str] | None = None,
         markdown: Callable[[], str] | None = None,
-        rich: Callable[[], None] | None = None,
         signatures: Sequence[str] = (),
         below: Sequence[str] = (),
         findings: Iterable[Said] = (),
     ) -> None:
         """Print tables.
 
-        ``as_json``: the plain data behind them. ``csv``, ``markdown``, ``rich``: replace the tables in a format.
+        ``as_json``: the plain data behind them. ``csv``, ``markdown``: replace the tables in a format.
         ``signatures``: of the tables' evidence; without them each table's own is printed below it. On a terminal,
         ``findings`` are sentences above the tables, ``below`` notes under them.
         """
@@ -177,10 +176,7 @@ class Output:
             said = [in_text(one) for one in findings]
             for line in (*said, "") if said else ():
                 out().print(line, markup=False)
-            if rich is None:
-                self._print_rich(tables, below, signatures)
-            else:
-                rich()
+            self._print_rich(tables, below, signatures)
 
     def print_rows(self, title: str, rows: Iterable[Mapping[str, Any]], data: object, **headings: Any) -> None:
         """Print one table, as ``plain_table`` makes it, if it has rows; ``data``: what JSON has instead."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from goldless.cli.command import RESULT_FOLDER, same, verb
-from goldless.cli.console import BLOCKED, CHANGED, DIFFERENT, INCONCLUSIVE, echo, incomplete, out, say
+from goldless.cli.console import BLOCKED, CHANGED, DIFFERENT, INCONCLUSIVE, echo, incomplete, say
 from goldless.cli.output import OUTPUT, Output, plain_table
 from goldless.errors import UserError
 from goldless.runs.option_forms import (
@@ -337,9 +337,7 @@ def _tell_cost(found: CostReport, output: Output) -> None:
 # --- watch -----------------------------------------------------------------------------------------------------------
 
 
-def _alarm(found: WatchReport) -> tuple[int, str] | None:
-    who = "system and judge" if found.who == "both" else found.who
-    return (CHANGED, f"alarm: {who} changed") if found.changed else None
+WHO = {"both": "system and judge"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,7 +380,7 @@ class Watching:
         "reviewers": "Model that is watched as a judge.",
         "seed": "Seed for ties between equal values; fixed on the first occasion.",
     },
-    ends=_alarm,
+    ends=lambda found: found.changed and (CHANGED, f"alarm: {WHO.get(found.who, found.who)} changed"),
 )
 async def watch(own: Watching, options: Options) -> WatchReport:
     """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
@@ -439,16 +437,13 @@ def _tell_replay(found: Replay, output: Output, *, own: Replaying) -> None:
     from goldless.reports.formats import Colour, badge_svg
     from goldless.runs.replay import SHOWN
 
-    output.show(found)
     lines = []
     for part in found.parts:
         more, name = len(part.differences) - SHOWN, part.name
         shown = part.differences[:SHOWN]
         lines += [f"{name}: {one.place}: printed {one.printed}, now {one.recomputed}" for one in shown]
         lines += [f"{name}: and {more} more"] * (more > 0)
-    lines += [found.sentence] * (found.outcome != "different")
-    for line in lines if output.shown_as == "rich" else ():
-        out().print(line, markup=False)
+    output.show(found, below=[*lines, *[found.sentence] * (found.outcome != "different")])
     if own.badge is not None:
         said = f"{found.values} values met again" if found.outcome == "equal" else found.outcome
         colours: dict[str, Colour] = {"equal": "green", "different": "red"}

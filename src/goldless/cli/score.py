@@ -309,7 +309,10 @@ async def explain(study: Study, own: Explaining, options: Options) -> Informatio
 @explain.told
 def _tell_map(found: InformationMap, output: Output) -> None:
     table = sentence_table(found)
-    output.print_tables([table], lambda: asdict(found), rich=lambda: print_map(found, table, output))
+    if output.shown_as == "rich":
+        print_map(found, table, output)
+    else:
+        output.print_tables([table], lambda: asdict(found))
 
 
 def sentence_table(found: InformationMap) -> ReportTable:

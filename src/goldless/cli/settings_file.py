@@ -98,9 +98,7 @@ class Settings:
                 raise self.problem((first,), f"unknown setting {first!r}{hint}")
         _ = self.models
 
-    def for_verb(
-        self, verb: Keys, parameters: Sequence[Any], renamed: Mapping[str, str]
-    ) -> dict[str, tuple[Any, Keys]]:
+    def for_verb(self, verb: Keys, parameters: Sequence[Any], renamed: Mapping[str, str]) -> Set:
         """The value of each parameter that the file sets for a verb, and its keys in the file."""
         options = {_key(name): one for one in parameters for name in one.opts if name.startswith("--")}
         options |= {_key(old): options[_key(now)] for old, now in renamed.items()}
@@ -154,10 +152,10 @@ class Settings:
 
     def _full_names(self, given: Any, *, keep_names: bool) -> tuple[Any, list[str]]:
         """The value with short names of models replaced (``keep_names``: as NAME=MODEL), and these names."""
+        names, parts = list[str](), list[str]()
         if isinstance(given, list | tuple):
             each = [self._full_names(one, keep_names=keep_names) for one in given]
-            return [one for one, _ in each], list(dict.fromkeys(name for _, names in each for name in names))
-        names, parts = [], []
+            return [one for one, _ in each], list(dict.fromkeys(name for _, named in each for name in named))
         for part in str(given).split(","):
             name, equals, short = part.strip().rpartition("=")
             if short in self.models:
@@ -259,21 +257,16 @@ def settings() -> Settings:
     for folder in (here := Path.cwd(), *here.parents):
         for name in ("goldless.toml", "pyproject.toml"):
             if (folder / name).is_file() and (found := _read(folder / name)) is not None:
-                _check_owner(folder / name)
+                status = (folder / name).stat()
+                foreign = status.st_uid not in {os.getuid(), 0}
+                if foreign or status.st_mode & stat.S_IWOTH:
+                    wrong = "belongs to another user" if foreign else "can be written by everybody"
+                    advice = f"{VARIABLE}=none to run without it, or {VARIABLE}=FILE to use it"
+                    raise UserError(f"{folder / name} {wrong}, so its settings are not used. Set {advice}")
                 return found
         if (folder / ".git").exists() or folder == home:
             break
     return Settings()
-
-
-def _check_owner(path: Path) -> None:
-    """Refuse a file that is neither the user's own nor the administrator's, or that others can write to."""
-    status = path.stat()
-    foreign = status.st_uid not in {os.getuid(), 0}
-    if foreign or status.st_mode & stat.S_IWOTH:
-        wrong = "belongs to another user" if foreign else "can be written by everybody"
-        advice = f"{VARIABLE}=none to run without it, or {VARIABLE}=FILE to use it"
-        raise UserError(f"{path} {wrong}, so its settings are not used. Set {advice}")
 
 
 def _read(path: Path) -> Settings | None:

@@ -29,7 +29,6 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options
-from goldless.runs.progress import Progress
 from goldless.runs.store import try_writing
 from goldless.signature import Signature
 from goldless.studies import Study, read_study, write_study
@@ -408,19 +407,11 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
                 written[task, name] = await stage.review(study.task(task), settings)
                 failed = sum(review.is_open for review in written.values())
                 total = sum(len(todo[other]) for other in opened if other not in lost)
-                told = [model.progress("", 0, 0) for model in opened.values()]
-                costs, workers = zip(*[(one.cost_usd, one.workers) for one in told], strict=True)
-                options.progress(
-                    Progress(
-                        "writing reviews",
-                        len(written) - failed,
-                        total,
-                        sum(one.tokens for one in told),
-                        None if None in costs else sum(costs),
-                        max((count for count in workers if count is not None), default=None),
-                        failed,
-                    )
-                )
+                now = ("writing reviews", len(written) - failed, total, failed)
+                told = [model.progress(*now) for model in opened.values()]
+                costs = [one.cost_usd for one in told]
+                cost = None if None in costs else sum(filter(None, costs))
+                options.progress(replace(told[0], tokens=sum(one.tokens for one in told), cost_usd=cost))
 
             await side_by_side(one, todo[name], opened[name].at_once(CALLS_AT_ONCE))
 

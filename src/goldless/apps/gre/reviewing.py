@@ -346,6 +346,8 @@ class ReviewStage:
 
     async def _fitted(self, paper: str) -> str | CallFailure:
         """The paper, or as much of it as fits where it may be cut; else why the review is missing."""
+        if not paper:
+            return CallFailure("not_recorded", "the study has no text of the paper", attempts=0)
         limit, review, chat = self.limit, self.request.review, self.model.chat
         whole = await request_length(chat, _messages(paper)) if limit is not None else None
         if limit is None or whole is None or whole.tokens + review.max_tokens <= limit:

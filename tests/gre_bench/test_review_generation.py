@@ -77,6 +77,13 @@ async def test_a_paper_is_cut_only_where_that_is_asked_for_and_every_row_says_so
     assert all("|truncate:on|" in row["settings"] for row in rows)
 
 
+async def test_a_paper_without_text_or_of_which_nothing_fits_is_not_asked_about(folder, generate):
+    path, tiny = folder({"p1": "", "p2": "delta"}), scripted("tiny", context_length=PROMPT_WORDS + 10)
+    generated = await generate(path, {"tiny": tiny}, max_tokens=10, truncate=True)
+    assert causes(generated) == [("tiny", "p1", "not_recorded"), ("tiny", "p2", "too_long")]
+    assert (tiny.calls, generated.reviews[0].input_tokens) == ([], None)
+
+
 async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_asked_for(folder, generate):
     half = ChatReply("<summary>A.</summary><strengths>1. Fast, and", "length")
     model = scripted(answers=lambda _: half)

@@ -33,7 +33,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Estimate, draw_counts
+from goldless.statistics.bootstrap import ESTIMATE_KEYS, Estimate, draw_counts
 from goldless.statistics.rank_correlation import percentile_interval
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
@@ -188,18 +188,11 @@ def _signature(name: str, metric: str, **settings: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentCorrelation:
-    """One coefficient over agents."""
+class AgentCorrelation(Estimate):
+    """One coefficient over agents; ``n`` of them have both values."""
 
-    coefficient: Coefficient
-    value: float | None = None
-    """None: not defined, ``note`` says why."""
-    low: float | None = None
-    """None: no interval, ``note`` says why."""
-    high: float | None = None
-    n: int = 0
-    """Agents with both values."""
-    note: str | None = None
+    coefficient: Coefficient = "pearson"
+    KEYS = ("coefficient", *ESTIMATE_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +231,8 @@ def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) 
             spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[coefficient]
             reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (n - lost))
             low, high = (math.tanh(math.atanh(value) + side * reach) for side in (-1, 1))
-        found.append(AgentCorrelation(coefficient, None if math.isnan(value) else value, low, high, n, note))
+        known = None if math.isnan(value) else value
+        found.append(AgentCorrelation(known, low, high, n, LEVEL, note, coefficient=coefficient))
     return tuple(found)
 
 

@@ -188,17 +188,15 @@ def _paper_rows(source: PaperSource, name: str, agents: Sequence[str], seed: int
 def _too_few(found: str, asked: CollectConfig, left_out: Sequence[Row]) -> str:
     if asked.papers is not None:
         found += f", but {asked.papers:,} were requested"
+    reasons = Counter(paper["reason"] for paper in left_out).most_common()
+    counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons) or "none"
     advice = "request fewer papers or fewer reviews per paper, or accept fewer with --fewer-ok"
-    if not left_out:
-        return f"{found}. None was left out. Try to {advice}"
-    reasons = Counter(paper["reason"] for paper in left_out)
-    counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     named = [
         f"  {out['paper']}: {out['reason']}" + (f" ({out['detail']})" if out["detail"] else "")
         for out in left_out[:MOST_NAMED]
     ]
     more = len(left_out) - MOST_NAMED
-    named += [f"  … and {more:,} more"] if more > 0 else []
+    named += [f"  … and {more:,} more"] * (more > 0)
     return "\n".join([f"{found}. Left out: {counted}. Check these, or {advice}:", *named])
 
 

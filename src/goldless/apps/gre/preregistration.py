@@ -136,11 +136,9 @@ def check_registration(edition: Edition) -> Registered | None:
     noted, data = read_document(path, Registered), read_object(path)
     if noted is None:
         return None
-    if isinstance(noted, Unreadable) or not isinstance(data, dict):
-        raise UserError(f"{path}: not a pre-registration ({noted}). Restore the file that was published")
-    hashes, parts = data.get("hashes"), data.get("parts")
-    if not isinstance(hashes, dict) or not isinstance(parts, dict):
-        raise UserError(f"{path}: not a pre-registration (no hashes or parts). Restore the file that was published")
+    hashes, parts = (data.get(name) if isinstance(data, dict) else None for name in ("hashes", "parts"))
+    if isinstance(noted, Unreadable) or not isinstance(hashes, dict) or not isinstance(parts, dict):
+        raise UserError(f"{path}: not a pre-registration. Restore the file that was published")
     now = _hashes(registered_parts(edition))
     changed = [name for name in dict.fromkeys([*hashes, *now]) if hashes.get(name) != now.get(name)]
     if _hashes(parts) != hashes or content_hash(hashes) != noted.hash:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options
-from goldless.runs.progress import Progress
 from goldless.runs.store import try_writing
 from goldless.signature import Signature
 from goldless.studies import Study, read_study, write_study
@@ -214,24 +213,18 @@ async def review_edition(
     ``options``: budget, price, journal and so on.
     """
     known, options = edition.config.models, options or Options()
-    # the reviews and facts of two models of one name would be mixed up
-    taken = [
-        f"{name} is {known[name].model}, not {given['model']}"
-        for name, given in (models or {}).items()
-        if name in known and given.get("model", known[name].model) != known[name].model
-    ]
-    if taken:
-        raise UserError(
-            f"{edition.folder}: {'; '.join(taken)}. Give the new model another name, or change it in edition.toml "
-            "with its size, family and cutoff; its reviews then replace the old ones"
-        )
+    for name, given in (models or {}).items():
+        # the reviews and facts of two models of one name would be mixed up
+        if name in known and given.get("model", known[name].model) != known[name].model:
+            raise UserError(
+                f"{edition.folder}: {name} is {known[name].model}, not {given['model']}. Give the new model another "
+                "name, or change it in edition.toml with its size, family and cutoff; its reviews then replace the old"
+            )
     asked = {"review": settings, "models": models or {}}
     planned = edition.planned(asked)
     study, every = planned.whole_study(), planned.config.models
     if not every:
         raise UserError(f"{edition.folder}: no models. Add some with --models, or in edition.toml")
-    if unknown := [name for name in only or () if name not in every]:
-        raise UserError(f"unknown models: {', '.join(unknown)}. The edition has: {', '.join(every)}")
     chosen = {name: model for name, model in every.items() if only is None or name in only}
     mine = {pair: one for pair, one in noted_reviews(study).items() if pair[1] in chosen}
     if submitted := sorted({one.agent for one in mine.values() if str(one.model).startswith(SUBMITTED)}):
@@ -242,8 +235,7 @@ async def review_edition(
         try_writing(folder, "Reviews are added to the study there; make it writable")
     written = {pair: one.asked for pair, one in mine.items() if one.text}
     other = {pair for pair, hashed in written.items() if hashed != request.asked(pair[1], study.task(pair[0]).prompt)}
-    if wrong := list(_rests_on(study, other)):
-        raise UserError("\n".join(wrong))
+    _refuse_replacing(study, other)
     if (registered := check_registration(planned)) is not None:
         options.say(registered.sentence)
     generated = await generate_reviews(study, request)
@@ -356,6 +348,8 @@ class ReviewStage:
 
     async def _fitted(self, paper: str) -> str | CallFailure:
         """The paper, or as much of it as fits where it may be cut; else why the review is missing."""
+        if not paper:
+            return CallFailure("not_recorded", "the study has no text of the paper", attempts=0)
         limit, review, chat = self.limit, self.request.review, self.model.chat
         whole = await request_length(chat, _messages(paper)) if limit is not None else None
         if limit is None or whole is None or whole.tokens + review.max_tokens <= limit:
@@ -410,19 +404,11 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
                 written[task, name] = await stage.review(study.task(task), settings)
                 failed = sum(review.is_open for review in written.values())
                 total = sum(len(todo[other]) for other in opened if other not in lost)
-                told = [model.progress("", 0, 0) for model in opened.values()]
-                costs, workers = zip(*[(one.cost_usd, one.workers) for one in told], strict=True)
-                options.progress(
-                    Progress(
-                        "writing reviews",
-                        len(written) - failed,
-                        total,
-                        sum(one.tokens for one in told),
-                        None if None in costs else sum(costs),
-                        max((count for count in workers if count is not None), default=None),
-                        failed,
-                    )
-                )
+                now = ("writing reviews", len(written) - failed, total, failed)
+                told = [model.progress(*now) for model in opened.values()]
+                costs = [one.cost_usd for one in told]
+                cost = None if None in costs else sum(filter(None, costs))
+                options.progress(replace(told[0], tokens=sum(one.tokens for one in told), cost_usd=cost))
 
             await side_by_side(one, todo[name], opened[name].at_once(CALLS_AT_ONCE))
 
@@ -457,9 +443,7 @@ def add_reviews(study_folder: Path, generated: Generated) -> Path:
     study = read_study(study_folder)
     texts: dict[Pair, str | None] = {(r.task, r.agent): r.text for _, responses in study for r in responses}
     reviews = {(r.task, r.agent): r for r in generated.reviews if not r.is_open or (r.task, r.agent) not in texts}
-    changed = {pair for pair, review in reviews.items() if pair in texts and texts[pair] != review.text}
-    if wrong := list(_rests_on(study, changed)):
-        raise UserError("\n".join(wrong))
+    _refuse_replacing(study, {pair for pair, one in reviews.items() if pair in texts and texts[pair] != one.text})
     agents = {agent.agent: agent for agent in (*study.agents, *generated.models)}
     earlier = [row for row in table_rows(study, GENERATIONS) if (row.get("task"), row.get("agent")) not in reviews]
     texts = {pair: text for pair, text in texts.items() if pair not in reviews}
@@ -476,15 +460,15 @@ def add_reviews(study_folder: Path, generated: Generated) -> Path:
         return write_study(read_study(fresh), study_folder, overwrite=True)
 
 
-def _rests_on(study: Study, replaced: set[Pair]) -> Iterator[str]:
-    """Reasons why reviews cannot be replaced: labels or evidence are about them."""
-    agents = ", ".join(sorted({agent for _, agent in replaced}))
+def _refuse_replacing(study: Study, replaced: set[Pair]) -> None:
+    """Raise where labels or recorded evidence are about reviews that would be replaced."""
     columns = [(task, agent) for task in ("task", "second_task") for agent in ("first", "second", *AGENTS)]
-    for table in ("labels", *study.recorded) if replaced else ():
+    for table in sorted({"labels", *study.recorded} - {GENERATIONS, "exams"}) if replaced else ():
         rows = study.rows("labels") if table == "labels" else table_rows(study, table)
         count = sum(any((row.get(task), row.get(agent)) in replaced for task, agent in columns) for row in rows)
-        if count and table not in {GENERATIONS, "exams"}:
-            yield (
-                f"{count} rows of the table {table} are about reviews of {agents} that would be replaced. Remove them, "
-                "or add the new reviews under another name"
+        if count:
+            raise UserError(
+                f"{count} rows of the table {table} are about reviews of "
+                f"{', '.join(sorted({agent for _, agent in replaced}))} that would be replaced. Remove them, or add "
+                "the new reviews under another name"
             )

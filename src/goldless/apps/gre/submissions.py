@@ -12,7 +12,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -194,13 +194,11 @@ def estimate_columns(
     name: str, heading: str, level: float, *, signed: bool = False, absent: str | None = None
 ) -> tuple[Column, Column]:
     """The columns of an estimate's value and of its interval."""
-    interval, ends = f"{level * 100:g}%", f"{name}_low {name}_high"
+    value, interval = Column(name, heading, "number", absent or "missing", 2), f"{level * 100:g}%"
+    ends = Column(f"{name}_low {name}_high", interval, "interval", absent, 2)
     if signed:
-        return (
-            Column(name, heading, "signed", absent, 2),
-            Column(ends, interval, "signed interval", absent, 2),
-        )
-    return Column(name, heading, "number", absent or "missing", 2), Column(ends, interval, "interval", absent, 2)
+        return replace(value, kind="signed", absent=absent), replace(ends, kind="signed interval")
+    return value, ends
 
 
 @dataclass(frozen=True, slots=True)

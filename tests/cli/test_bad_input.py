@@ -312,7 +312,7 @@ REFUSED = {
     "journal forget --yes": "Give --model NAME, --older-than DAYS, or both",
     "journal merge none.sqlite": "none.sqlite: no such file",
     "gre collect": "name a folder",
-    "gre collect e --venue V --from-folder f": "exclude each other",
+    "gre collect e --venue V --from-folder f": "set either from_folder, or",
     "gre review nowhere --models embedded": "not an edition",
     "gre score nowhere": "gre collect nowhere --venue VENUE, or --from-folder FOLDER",
     "gre show published:9b": "unknown board 'published:9b'",

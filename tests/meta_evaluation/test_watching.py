@@ -230,7 +230,7 @@ def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
     assert "alarm: judge changed" in ended.err
     assert "CHANGED" in ended.out
     assert goldless("watch", folder).code == 2
-    for wrong in ("{", "[]", json.dumps({**lines[0], "anchors": {"0": ["high"]}})):
+    for wrong in ("{", "[]", "[" * 100_000, json.dumps({**lines[0], "anchors": {"0": ["high"]}})):
         (folder / "occasions.jsonl").write_text(wrong)
         ended = goldless("watch", folder, "--show")
         assert ended.code == 2

@@ -55,6 +55,7 @@ BAD = {
     10: json.dumps({"context": ["a"], "target": "b", "logprobs": [-1]}),
     11: json.dumps({"context": "a", "target": "b", "logprobs": [None]}),
     12: "",
+    13: "[" * 100_000,
 }
 
 

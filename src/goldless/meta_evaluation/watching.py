@@ -164,7 +164,7 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
         path = folder / OCCASIONS
         lines = path.read_bytes().splitlines() if path.is_file() else []
         return known, [read(Occasion, json.loads(line)) for line in lines if line.strip()]
-    except (OSError, ValueError, UserError) as error:
+    except (OSError, ValueError, RecursionError, UserError) as error:
         said = f"{folder}: the watch cannot be read ({error}). Restore it, or watch in another folder"
         raise UserError(said) from error
 

@@ -81,7 +81,7 @@ class ScriptedModel:
                         tokens[row["target"]] = row["tokens"]
             except KeyError as error:
                 problems.append(f"  {path}:{number}: missing {error}")
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 problems.append(f"  {path}:{number}: {error}")
         if len(problems) > 1:
             raise UserError("\n".join(problems))

@@ -213,7 +213,7 @@ def told_collection(edition: Edition, study: Study) -> Iterable[str]:
     if fields := [name for name in held if name not in REVIEW_COLUMNS]:
         table = edition.study_folder / f"{REVIEWS}.jsonl"
         yield f"fields with text that is not part of the reviews: {', '.join(fields)}; see {table}"
-    if left_out := Counter(row["reason"] for row in table_rows(study, LEFT_OUT)):
+    if left_out := Counter(str(row.get("reason")) for row in table_rows(study, LEFT_OUT)):
         reasons = ", ".join(f"{n} {reason}" for reason, n in left_out.most_common())
         where = edition.study_folder / f"{LEFT_OUT}.jsonl"
         yield f"left out: {left_out.total()} ({reasons}); which and why: {where}"

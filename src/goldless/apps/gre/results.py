@@ -580,7 +580,7 @@ def edition_result(
         source=edition.source if drawn is None else str(drawn["source"]),
         demonstration=DEMONSTRATION if config.demonstration else None,
         papers=len(study.tasks),
-        left_out=dict(Counter(row["reason"] for row in table_rows(study, "left_out")).most_common()),
+        left_out=dict(Counter(str(row.get("reason")) for row in table_rows(study, "left_out")).most_common()),
         signatures=signatures,
         written=tuple(written_reviews(agent, noted, len(study.tasks), written[agent.agent]) for agent in agents),
         contamination=contamination_clock(study.agents, dates, scores, signatures=signatures, **draws)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.config import METRICS
-from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition, table_rows
+from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
 from goldless.apps.gre.papers import REFERENCE, is_person
 from goldless.apps.gre.results import (
     Clock,
@@ -27,7 +27,7 @@ from goldless.apps.gre.results import (
     read_result,
     standing,
 )
-from goldless.apps.gre.reviewing import GENERATIONS
+from goldless.apps.gre.reviewing import noted_reviews
 from goldless.errors import UserError
 from goldless.meta_evaluation.judges import ScoredBy, response_scores
 from goldless.models.catalogue import open_model
@@ -109,7 +109,7 @@ async def score_edition(
 
 def _reviews_told(edition: Edition, study: Study) -> dict[str, str]:
     """Settings of the reviews for signatures: how they were written, and whether they are invented."""
-    lines = dict.fromkeys(row["settings"] for row in table_rows(study, GENERATIONS) if row.get("settings"))
+    lines = dict.fromkeys(one.settings for one in noted_reviews(study).values() if one.settings)
     ways = [Signature.parse(line).settings for line in lines]
     told = {name: "+".join(dict.fromkeys(way[name] for way in ways if name in way)) for name in REVIEW_SETTINGS}
     invented = {"demonstration": "invented"} if edition.config.demonstration else {}

@@ -100,7 +100,7 @@ def tables(evaluation) -> dict[str, bytes]:
     evidence = evaluation.evidence
     found = {"logprobs": evidence.logprobs, "verdicts": evidence.verdicts}
     return {name: table.write_ipc(None).getvalue() for name, table in found.items()} | {
-        name: repr(outcome.leaderboard).encode() for name, outcome in evaluation.outcomes.items()
+        name: repr(outcome.rows).encode() for name, outcome in evaluation.outcomes.items()
     }
 
 

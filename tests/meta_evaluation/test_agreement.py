@@ -280,7 +280,7 @@ def test_names_must_differ_and_something_must_be_named(tmp_path):
 
 def test_a_study_without_labels_is_refused(tmp_path):
     write(tmp_path, "responses", [{"task": "t", "agent": a, "text": a} for a in AGENTS])
-    with pytest.raises(MetricError, match=r"has no labels. Add a table labels"):
+    with pytest.raises(MetricError, match=r"has no labels. Put responses.csv and labels.csv into one folder"):
         held(goldless.read_study(tmp_path), SCORES)
 
 

@@ -194,6 +194,9 @@ def _plain_kind(words: str) -> str:
     return " ".join(words.split()).casefold()
 
 
+REFUSED = "these reviewers have no valid licence. Let them take the exams, or leave them out:"
+
+
 def refuse(
     held: Iterable[tuple[ModelIdentity, Licence | None]],
     *,
@@ -214,9 +217,7 @@ def refuse(
         for reason in (["no licence"] if licence is None else check(licence, identity=identity, **asked, today=day))
     ]
     if lines:
-        raise UserError(
-            "\n".join(["these reviewers have no valid licence. Let them take the exams, or leave them out:", *lines])
-        )
+        raise UserError("\n".join([REFUSED, *lines]))
 
 
 # --- on disk -------------------------------------------------------------------------------------------------------

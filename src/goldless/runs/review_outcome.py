@@ -174,8 +174,9 @@ def _level(row: Mapping[str, Any]) -> float | None:
 
 
 def licensed(collector: ReviewCollector) -> Qualification:
-    """The reviewers who may vote by licence. Raises if one has no valid licence."""
+    """The reviewers who may vote by licence. Raises if any has no valid licence."""
     options, held, candidates = collector.options, list[licensing.Licence](), []
+    refused: list[str] = []
     for path in options.licences:
         held += licensing.read_licences(path) if path.is_dir() else [licensing.read_licence(path)]
     asked: dict[str, Any] = {
@@ -190,10 +191,13 @@ def licensed(collector: ReviewCollector) -> Qualification:
         own = [one for one in held if one.reviewer == identity.short]
         good = next((one for one in own if not licensing.check(one, identity=identity, **asked)), None)
         if good is None:
-            licensing.refuse([(identity, one) for one in own or (None,)], **asked)
+            reasons = [reason for one in own for reason in licensing.check(one, identity=identity, **asked)]
+            refused += [f"  {name} ({identity.short}): {reason}" for reason in reasons or ["no licence"]]
         else:
             why = f"licence until {good.expires}"
             candidates.append(Candidate(name, {}, passed=True, why=why, weight=good.weight, shortfall=0.0))
+    if refused:
+        raise UserError("\n".join([licensing.REFUSED, *refused]))
     return Qualification(tuple(candidates), {}, "all", "trait")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import goldless as package
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.store import save_result
 from latex_reader import read_latex
 
 TASKS = [f"t{i}" for i in range(5)]
@@ -161,3 +162,14 @@ def test_a_result_goes_into_no_folder_that_holds_a_study(goldless, command, stud
     assert ended.code == 2
     assert "is a study" in ended.err
     assert not (study / "agreement.json").exists()
+
+
+def test_a_result_without_its_study_keeps_what_the_folder_knows(tmp_path, runs):
+    before = json.loads((runs[0] / "made_by.json").read_text())
+    data = {"rows": [], "level": 0.95, "signatures": {}, "notes": [], "complete": True}
+    for folder in (runs[0], tmp_path / "new"):
+        save_result(None, folder, verb="consistency", name="consistency", data=data, markdown="none\n")
+        assert json.loads((folder / "consistency.json").read_text()) == data
+        assert (folder / "report.html").is_file()
+    assert json.loads((runs[0] / "made_by.json").read_text())["fingerprint"] == before["fingerprint"]
+    assert "fingerprint" not in json.loads((tmp_path / "new" / "made_by.json").read_text())

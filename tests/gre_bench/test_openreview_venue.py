@@ -477,3 +477,36 @@ def test_no_name_of_a_paper_leads_out_of_the_folder(server, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["below"]
     assert [path.name for path in (tmp_path / "below").iterdir()] == ["edition"]
     assert {path.name for path in made.folder.rglob("*") if path.is_dir()} == {"collected", "study"}
+
+
+def test_a_kept_reply_that_cannot_be_read_is_asked_for_again(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    first = collect(open_venue())
+    with closing(sqlite3.connect(tmp_path / "cache" / "replies.sqlite")) as database:
+        database.execute("""UPDATE responses SET value = '{"half'""")
+        database.commit()
+    assert collect(open_venue()) == first
+
+
+def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/notes", (200, {"Content-Type": "text/html"}, b"<html>Please log in</html>"))] * ATTEMPTS
+    with pytest.raises(UnansweredError, match="not a reply of OpenReview's API v2; a proxy may have answered"):
+        open_venue().papers()
+    assert not any("/v2/notes" in reply for reply in kept(tmp_path / "cache"))
+    assert open_venue().papers() == ["a"]
+
+
+def test_half_an_account_is_a_clear_error(open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
+    with pytest.raises(UserError, match="OPENREVIEW_PASSWORD is set, but OPENREVIEW_USERNAME is not"):
+        open_venue().papers()
+
+
+def test_a_rejected_account_is_a_clear_error_without_the_password(server, open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
+    server.faults = [("/login", (400, {}, b'{"name": "Error", "message": "Invalid: secret-word"}'))]
+    with pytest.raises(UserError, match="rejected the account") as caught:
+        open_venue().papers()
+    assert "secret-word" not in str(caught.value)

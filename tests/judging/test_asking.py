@@ -8,7 +8,7 @@ import re
 import anyio
 import pytest
 
-from goldless.errors import CallError, UserError
+from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import verdicts_frame
 from goldless.judging.asking import VerdictQuestion, find_verdicts, reads_by_scoring
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL
@@ -425,3 +425,12 @@ async def test_other_servers_are_not_kept_waiting():
     model = Waiting(keeps_prefixes=False)
     await find_verdicts(model, "labels", beginning_with("a", "a", "b"), 256)
     assert list(model.answered_before.values()) == [set()] * 3
+
+
+async def test_an_error_no_retry_can_mend_comes_out_as_itself():
+    def broken(_):
+        raise CapabilityError("no such model")
+
+    questions = [MATCHED, CriticQuestion("t", "ann", "bob", "u")]
+    with pytest.raises(CapabilityError, match="no such model"):
+        await judged(ScriptedModel(answers=broken), questions=questions, at_once=2)

@@ -197,3 +197,8 @@ def test_all_wrong_fields_are_named_at_once(tmp_path):
     with pytest.raises(UserError) as caught:
         read_licence(path)
     assert len(str(caught.value).splitlines()) == 4
+
+
+def test_the_prompts_hash_changes_with_its_words_and_nothing_else():
+    assert prompt_hash(PAIRWISE, "a") == prompt_hash(PAIRWISE, "a")
+    assert len({prompt_hash(find_scale(n), d) for n in ("pairwise", "5-level") for d in ("a", "b")}) == 4

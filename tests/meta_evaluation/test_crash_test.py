@@ -313,3 +313,8 @@ def test_tasks_with_one_answer_and_agents_called_like_copies_are_refused():
         crashed(study_of([("t1", "ann", "one"), ("t2", "bob", "two")]))
     with pytest.raises(UserError, match="an agent 'ann~null'"):
         crashed(study_of([(f"t{i}", agent, "text") for i in range(2) for agent in ("ann", "ann~null")]))
+
+
+def test_an_agent_called_as_a_copy_would_be_is_refused():
+    with pytest.raises(UserError, match="an agent 'ann~null'"):
+        crashed(study_of([(f"t{i}", agent, "text") for i in range(2) for agent in ("ann", "ann~null")]))

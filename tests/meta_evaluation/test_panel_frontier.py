@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
+
+from goldless.metrics.judgement_table import pair_judgements
+from goldless.metrics.pair_labels import pair_labels
+from goldless.records import Rating
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "panel_frontier.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="installed without the benchmarks")
+
+
+DRAWS = {"seed": 0, "resamples": 200, "level": 0.95}
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +51,22 @@ def test_the_published_points_that_the_recorded_data_can_give(script, recorded):
     assert all(panel.held_out <= panel.accuracy + 1e-9 for panel in found.frontier)
     passed = {name: script.PAPER_PRICES[name] for name in ("fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4")}
     assert round(script.recorded_frontier(study, passed, **how).by_size[-1].accuracy, 4) == 0.7381
+
+
+def test_choosing_among_reviewers_that_toss_coins_looks_good_and_is_not_when_held_out(script):
+    """Of a fair coin the accuracy is one half, whichever of 127 panels of coins is chosen."""
+    luck, tasks, agents = np.random.default_rng(0), [f"t{i}" for i in range(40)], ("a", "b", "c")
+    rows = [
+        (f"r{reviewer}", "pairwise", task, first, second, None, float(luck.random() < 0.5))
+        for reviewer in range(7)
+        for task in tasks
+        for first, second in itertools.permutations(agents, 2)
+    ]
+    columns = ["reviewer", "format", "task", "first", "second", "agent", "value"]
+    judged = pair_judgements(pl.DataFrame(rows, schema=columns, orient="row"), tasks=tasks, agents=agents)
+    rated = [Rating(task, agent, "p", -place) for task in tasks for place, agent in enumerate(agents)]
+    labels = pair_labels(rated, tasks=tasks, agents=agents)
+    usd = dict.fromkeys(judged.reviewers, 1.0)
+    best = script.panel_frontier(judged, labels, usd, splits=100, draws=DRAWS).most_accurate
+    assert best.on_choosing_half > 0.55
+    assert abs(best.held_out - 0.5) < 0.05

@@ -360,3 +360,8 @@ def test_deletion_keeps_all_four_headings_of_every_recorded_review(reviews):
         for made in (delete_as_published(review), delete_every_second(review)):
             assert all(f"{name}:" in made for name in changes.SECTIONS)
             assert len(made) < len(review)
+
+
+@pytest.mark.recorded
+def test_the_papers_mode_on_recorded_reviews_is_the_authors_walk(reviews):
+    assert all(delete_as_published(review) == walked(review, changes.SECTIONS) for review in reviews)

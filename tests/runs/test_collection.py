@@ -168,3 +168,12 @@ def test_recorded_log_probabilities_of_another_precision_are_not_taken(tmp_path,
     )
     # beside the canaries, nothing or everything is asked again
     assert (again.sizes[-TASKS:] == [9] * TASKS) is not taken
+
+
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+def test_precision_and_way_of_computing_stand_in_the_signature(tmp_path):
+    scorer = Local(dtype="bfloat16", sharing="prefix tree; not packed: its attention is of another kind")
+    result = goldless.evaluate(study(), metrics="gem-raw", scorer=scorer, resamples=100, journal=tmp_path / "a.sqlite")
+    signature = result.leaderboard().signature
+    assert "|scorer:hf:owner/model@01234567/bf16|" in signature
+    assert "|dtype:bfloat16|sharing:cached|" in signature

@@ -418,3 +418,14 @@ def test_clinicians_tell_about_each_other_as_stated(recorded):
     assert 0.09 < found["correctness"].p < 0.15
     assert found["conciseness"].p < 0.025
     assert "|items:complete|" in raters.signature
+
+
+def test_evidence_of_part_of_the_pairs_does_not_claim_all_peers(study_file, toy_scorer, tmp_path):
+    live = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), peers=["ann"], resamples=200)
+    folder = goldless.save_run(live, tmp_path / "run")
+    assert (
+        "|peers:as-recorded|"
+        in goldless.evaluate(folder, metrics="gem-raw", recorded=True, resamples=200).leaderboard().signature
+    )
+    named = goldless.evaluate(folder, metrics="gem-raw", recorded=True, peers=["ann"], resamples=200)
+    assert numbers(named.leaderboard()) == numbers(live.leaderboard())

@@ -203,3 +203,12 @@ def test_influence_names_the_task_that_moves_a_score_most(toy_scorer):
     most = max((row for row in outcome.influence if row.agent == "ann"), key=lambda row: abs(row.change))
     assert most.task == "t3"
     assert abs(most.change) == pytest.approx(LN4 * (1 - 2.5 / 3))
+
+
+def test_rewriters_are_averaged_too(toy_scorer):
+    one, two = rewriter("zarn", "one"), rewriter("vond", "two")
+    both = evaluate("gem", toy_scorer(), rewriter=[one, two])
+    alone = [scores(evaluate("gem", toy_scorer(), rewriter=model), "gem") for model in (one, two)]
+    for row in both.leaderboard().rows:
+        assert row.score == pytest.approx(sum(by[row.agent] for by in alone) / 2)
+    assert set(both.outcomes["gem"].by_wording) == {"general/scripted:one", "general/scripted:two"}

@@ -172,3 +172,15 @@ def test_a_question_that_cannot_be_asked_costs_nothing(toy_scorer, tmp_path, opt
     with pytest.raises(UserError, match=message):
         evaluate(scorer, tmp_path, **options)
     assert scorer.calls == []
+
+
+@raw
+def test_only_the_questions_comparisons_are_tested_where_the_data_decided_when_to_stop(toy_scorer, tmp_path):
+    result = evaluate(toy_scorer(), tmp_path, "baseline=cy", metrics=["gem-raw", "length"])
+    for metric in ("gem-raw", "length"):
+        board = result.leaderboard(metric)
+        assert {(c.first, c.second) for c in board.comparisons} == {("ann", "cy"), ("bob", "cy"), ("bess", "cy")}
+        assert "confidence-sequence-less-skew(alpha=0.05,at-least=10)" in board.signature
+        assert any("do not allow for that" in note for note in board.notes)
+    data = write(result)["until"]
+    assert (data["decided"], data["by"], len(data["comparisons"])) == (True, "gem-raw", 3)

@@ -9,7 +9,9 @@ import pytest
 from viewer_runs import written_run
 
 from goldless.apps.studio.comparison import (
+    MOST_WORDS,
     compare_page,
+    marked_words,
     side_by_side_page,
 )
 from goldless.apps.studio.evidence import response_page
@@ -126,3 +128,11 @@ def test_a_score_that_one_run_lacks_is_in_no_difference_and_other_texts_are_told
     page, _ = compared(tmp_path, before, after, fingerprint={"one": "f1", "two": "f2"})
     assert "1 common tasks" in page
     assert "The runs use different studies" in page
+
+
+def test_words_are_not_marked_in_long_texts_and_no_letter_is_lost():
+    one, _, marked = marked_words("the old grey cat\n", "The grey dog")
+    assert marked
+    assert "".join(text for _, text in one) == "the old grey cat\n"
+    assert marked_words("w " * (MOST_WORDS + 1), "w")[2] is False
+    assert marked_words(None, "w")[:2] == (None, [(False, "w")])

@@ -10,7 +10,8 @@ from viewer_runs import listed, written_run
 
 from goldless.apps.studio.evidence import task_page
 from goldless.apps.studio.run_pages import run_list, run_page
-from goldless.apps.studio.site import Site
+from goldless.apps.studio.site import RunSummary, Site
+from goldless.reports.run_folder import RunFolder
 
 # --- folders of strangers --------------------------------------------------------------------------------------------
 
@@ -100,3 +101,15 @@ def test_half_a_sign_in_a_result_makes_a_page_that_can_be_sent(tmp_path):
     for page in (run_list(library, {}), run_page(library, {}, "half")):
         assert "⟦U+D803⟧".encode() in page.encode()
     assert "a⟦U+D800⟧" in page
+
+
+def test_a_run_whose_summary_cannot_be_made_is_listed_by_its_name(tmp_path, monkeypatch):
+    for name in ("good", "bad"):
+        written_run(tmp_path / name, [("m", "t1", "ann", 1.0)])
+    whole = RunSummary.of
+
+    def summary(run: RunFolder) -> RunSummary:
+        return whole(run) if run.name == "good" else 1 // 0
+
+    monkeypatch.setattr(RunSummary, "of", summary)
+    assert {run.name: run.state for run in listed(tmp_path)} == {"good": "complete", "bad": "unknown"}

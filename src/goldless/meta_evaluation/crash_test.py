@@ -440,7 +440,9 @@ def _result(
     n, level = len(set(tasks)), options.level
     paired = paired_d(after - before, clusters=tasks, level=level)
     if n < 2:
-        smd = Estimate(None, None, None, n, level, f"no effect size: n = {n}, needs at least 2 tasks")
+        few = f"no effect size: n = {n}, needs at least 2 tasks"
+        unmoved = not len(samples) and texts["unchanged"].all()
+        smd = Estimate(None, None, None, n, level, "it changed no response" if unmoved else few)
     elif (before == after).all():
         smd = Estimate(0.0, 0.0, 0.0, n, level, "every score is the same before and after")
     elif len(set(before)) == len(set(after)) == 1:

@@ -14,7 +14,7 @@ from evidence_frames import verdict as said
 from goldless.metrics import tvd_mi
 from goldless.metrics.tvd_mi import objective_critic, recorded_pairs
 from goldless.records import CallFailure
-from goldless.runs.recorded import CONTRAST_KIND, read_recorded
+from goldless.runs.recorded import read_recorded
 from goldless.studies import read_study
 
 TIMEOUT, UNPARSABLE = CallFailure("timeout", "late"), CallFailure("unparsable", "hm")
@@ -93,7 +93,7 @@ def scored(folder: Path) -> tuple[float, float]:
     The agent Reference is in neither group but is everybody's partner.
     """
     study = read_study(folder)
-    recorded = recorded_pairs(read_recorded(study, "critic_contrasts", CONTRAST_KIND))
+    recorded = recorded_pairs(read_recorded(study, "critic_contrasts"))
     rows = response_rows(tvd_mi.response_scores(recorded, over="own", direction="both", compared=lambda pairs: pairs))
     groups = {agent.agent: agent.group for agent in study.agents}
     by_task: dict[str, dict[str | None, list[float]]] = {}

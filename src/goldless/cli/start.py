@@ -35,8 +35,8 @@ comparisons. The constant answer (null) and the answers to another task (off-tas
 metric does not know which they are.
 
 Next:
-  goldless demo --study             # writes answers.csv, a small study to try everything on
-  goldless score answers.csv        # or your own file, one row per response: task, agent, text
+  goldless demo --study         # writes answers.csv, a small study to try
+  goldless score answers.csv    # or your own file: columns task, agent, text
   goldless score -h
 """
 FAILS = "It should fail: a model of 135M parameters follows the position of an answer, not its content."

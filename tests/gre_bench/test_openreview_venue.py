@@ -495,18 +495,3 @@ def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_
         open_venue().papers()
     assert not any("/v2/notes" in reply for reply in kept(tmp_path / "cache"))
     assert open_venue().papers() == ["a"]
-
-
-def test_half_an_account_is_a_clear_error(open_venue, monkeypatch):
-    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
-    with pytest.raises(UserError, match="OPENREVIEW_PASSWORD is set, but OPENREVIEW_USERNAME is not"):
-        open_venue().papers()
-
-
-def test_a_rejected_account_is_a_clear_error_without_the_password(server, open_venue, monkeypatch):
-    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
-    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
-    server.faults = [("/login", (400, {}, b'{"name": "Error", "message": "Invalid: secret-word"}'))]
-    with pytest.raises(UserError, match="rejected the account") as caught:
-        open_venue().papers()
-    assert "secret-word" not in str(caught.value)

@@ -312,28 +312,3 @@ def test_a_lone_surrogate_in_a_document_is_spelt_out(tmp_path):
     folder = write_folder(tmp_path, {"leaderboard": leaderboard()})
     (folder / "leaderboard.json").write_text(json.dumps(leaderboard() | {"study": "half \ud83d"}))
     assert "half ⟦U+D83D⟧" in page_of(folder).text
-
-
-def test_no_element_has_a_style_attribute_or_a_handler(whole):
-    page = page_of(whole)
-    assert not [key for _, key, _ in page.attributes if key == "style" or key.startswith("on")]
-
-
-def test_hostile_names_become_text_and_nothing_else(tmp_path):
-    folder = hostile_folder(tmp_path / "run")
-    page = page_of(folder)
-    text = (folder / "report.html").read_text(encoding="utf-8")
-    assert page.elements.count("script") == 1
-    assert not {"img", "b", "textarea"} & set(page.elements)
-    assert "<script>alert(1)</script>" in page.text
-    assert "{{ 7 * 7 }} {% raw %}" in page.text
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", text)
-    assert "nul\u2400bell\u2407\u241b[31mred" in page.text
-
-
-def test_no_hostile_text_reaches_an_attribute(tmp_path):
-    page = page_of(hostile_folder(tmp_path / "run"))
-    allowed = re.compile(r"[-\w #.,:;()%/'=\"*+]*")
-    words = ("alert", "onerror", "HYPERLINK", "xxxxx", "raw %", "right-to-left", "red")
-    assert all(allowed.fullmatch(value) for _, key, value in page.attributes if key != "content")
-    assert not [value for _, _, value in page.attributes for word in words if word in value]

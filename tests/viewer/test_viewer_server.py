@@ -222,34 +222,3 @@ async def test_an_older_or_broken_run_folder_is_a_page_and_no_error(viewer, runs
         await viewer.get(path)
     damaged = await viewer.get("runs/bare/tasks/0/agents/0", status=422)
     assert "files of the run bare cannot be read: logprobs" in damaged
-
-
-async def test_its_own_names_are_answered(viewer):
-    assert URL(viewer.url).host == "127.0.0.1"
-    port = URL(viewer.url).port
-    for host in (f"127.0.0.1:{port}", f"localhost:{port}", "LOCALHOST"):
-        await viewer.ask("", Host=host)
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-async def test_nothing_but_reading_is_answered(viewer, method):
-    _, headers = await viewer.ask("runs/words", method=method, status=405)
-    assert headers["Allow"] == "GET, HEAD"
-
-
-async def test_a_report_that_links_out_of_its_folder_is_not_served(viewer, runs):
-    (runs.parent / "secret.html").write_text("secret")
-    (runs / "words" / "report.html").unlink(missing_ok=True)
-    await viewer.get("runs/words/report", status=404)
-    (runs / "words" / "report.html").symlink_to(runs.parent / "secret.html")
-    await viewer.get("runs/words/report", status=404)
-
-
-async def test_a_report_is_served_in_a_box_of_its_own(viewer, runs):
-    (runs / "words" / "report.html").unlink(missing_ok=True)
-    (runs / "words" / "report.html").write_text("<!doctype html><title>r</title><script>1</script>")
-    _, headers = await viewer.ask("runs/words/report")
-    policy = headers["Content-Security-Policy"]
-    assert policy.startswith("sandbox allow-scripts")
-    assert "allow-same-origin" not in policy
-    assert "default-src 'none'" in policy

@@ -159,9 +159,7 @@ def batches(model: Any, pairs: Sequence[Pair], *, head_on_target: bool) -> list[
 
 def packed_sums(scorer: PackedScorer, pairs: Sequence[Pair]) -> list[float]:
     """Sums by packed prefix trees."""
-    results = [np.zeros(len(target), np.float32) for _, target in pairs]
-    scorer.score(pairs, results)
-    return [float(values.sum(dtype=np.float64)) for values in results]
+    return [float(values.sum(dtype=np.float64)) for values in scorer.score(pairs)]
 
 
 def spread(total: int, count: int) -> list[int]:

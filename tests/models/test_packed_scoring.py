@@ -21,7 +21,11 @@ from goldless.models.local_weights.packed import PackedScorer, UnsupportedAttent
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
 from tiny_base import CONFIGS, NOT_PACKED, WIDE, plain_logprobs, random_model  # noqa: E402
 
-pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
+pytestmark = [
+    pytest.mark.transformers,
+    pytest.mark.usefixtures("one_thread"),
+    pytest.mark.filterwarnings("default"),  # torch's compiler warns of itself, and takes an error for its own failure
+]
 needs_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 PACKED = [kind for kind in CONFIGS if kind not in NOT_PACKED]

@@ -2,9 +2,9 @@
 
 A Python function is called in this process, with the fields that its parameters name. One that takes ``items`` is
 called once with all responses and returns a list. One thread makes all calls of a metric, in order: functions are
-seldom safe to call from several threads at once, and scores must not depend on the number of cores. Calls that return
-an awaitable share an event loop in that thread, a few at a time. A thread cannot be stopped: one that is still busy at
-the time limit is left behind.
+seldom safe to call from several threads at once, and scores must not depend on the number of cores. Then it awaits what
+is awaitable among the returned values, a few at a time. A thread cannot be stopped: one that is still busy at the time
+limit is left behind.
 
 A command reads responses as JSON lines and writes one line per score: a number, ``null``, or an object with ``score``
 and optionally ``id`` and ``problem``. All problems of the lines are reported at once; a score is never guessed from a
@@ -173,17 +173,15 @@ class CallMetric:
     """True if it is called once with all responses and returns a list."""
     read: Callable[[Any], ItemScore] = number_score
     """Reads the score from what was returned for a response."""
-    asynchronous: bool = False
-    """True if the calls return awaitables that may run concurrently."""
     timeout_seconds: float | None = None
     unit: str = "score"
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
         """The score of each item, in order; one that the code cannot score is missing, with the reason."""
-        found: Sequence[Any] = []
-        if items:
-            found = await self._outcomes([items] if self.takes_all else items)
-        if items and self.takes_all:
+        if not items:
+            return []
+        found: Sequence[Any] = await self._outcomes([items] if self.takes_all else items)
+        if self.takes_all:
             found = self._listed(found[0], len(items))
         scores, failed = [], None
         for one in found:
@@ -212,26 +210,28 @@ class CallMetric:
     async def _outcomes(self, given: Sequence[Any]) -> list[Any]:
         """The value that each call returned or the error it raised, in order."""
         found: dict[int, Any] = {}
+        waiting: dict[int, Any] = {}
         late, done, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
 
         async def awaited(number: int) -> None:
             if late.is_set():
                 return
             try:
-                found[number] = await self.call(given[number])
+                found[number] = await waiting[number]
             except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
                 found[number] = error
 
         def in_thread() -> None:
-            if self.asynchronous:
-                anyio.run(side_by_side, awaited, range(len(given)), AT_ONCE)
-            for number, one in enumerate([] if self.asynchronous else given):
+            for number, one in enumerate(given):
                 if late.is_set():
                     return
                 try:
-                    found[number] = _finished(self.call(one))
+                    value = self.call(one)
+                    (waiting if inspect.isawaitable(value) else found)[number] = value
                 except BaseException as error:  # noqa: BLE001 - as above
                     found[number] = error
+            if waiting:
+                anyio.run(side_by_side, awaited, waiting, AT_ONCE)
             with contextlib.suppress(RuntimeError):  # nobody waits any more: the loop is closed
                 loop.call_soon_threadsafe(done.set)
 
@@ -251,21 +251,6 @@ class CallMetric:
                 "Raise --metric-timeout, or make it a command:, which can be stopped"
             )
         return [found[number] for number in range(len(given))]
-
-
-def _finished(value: Any) -> Any:
-    """The result of a call, awaited if it is an awaitable; for a thread without an event loop."""
-
-    async def awaited() -> Any:
-        return await value
-
-    return asyncio.run(awaited()) if inspect.isawaitable(value) else value
-
-
-def _is_asynchronous(function: Callable[..., Any]) -> bool:
-    """True if calling it returns an awaitable: an async function, or an object with an async ``__call__``."""
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - the call itself is looked at
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 _printing = threading.Lock()
@@ -379,16 +364,13 @@ def _missing_package(package: str, name: str) -> PrerequisiteError:
 
 def _version(found: object, module: ModuleType) -> dict[str, str]:
     """Hashes of the files that define and name the object, and the version of its package if installed."""
-    known: dict[str, str] = {}
-    bare = inspect.unwrap(found) if callable(found) else type(found)
-    # An object made by a class of a package is configured in the module that names it, so that file counts always.
-    homes = (bare, module) if inspect.isroutine(bare) or inspect.isclass(bare) else (module,)
+    bare = inspect.unwrap(found) if callable(found) else found
     hashes: dict[str, None] = {}
-    for home in homes:
+    # An object made by a class of a package is configured in the module that names it, so that file counts always.
+    for home in (bare, module):
         with contextlib.suppress(TypeError, OSError):
-            hashes[file_hash(Path(inspect.getsourcefile(home) or inspect.getfile(home)))] = None
-    if hashes:
-        known["source"] = "+".join(hashes)
+            hashes[file_hash(Path(inspect.getfile(home)))] = None
+    known = {"source": "+".join(hashes)} if hashes else {}
     package = (getattr(bare, "__module__", None) or module.__name__).partition(".")[0]
     with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
         known["version"] = importlib.metadata.version(package)
@@ -438,7 +420,6 @@ def _python_metric(found: Any, settings: Mapping[str, str], name: str, timeout_s
         if takes_all
         else call,
         takes_all=takes_all,
-        asynchronous=_is_asynchronous(found),
         timeout_seconds=timeout_seconds or FUNCTION_SECONDS,
     )
 
@@ -572,7 +553,6 @@ def _promptfoo_assertion(place: str, name: str, timeout_seconds: float | None) -
         settings={**settings, "shim": "promptfoo"},
         call=asserted,
         read=read_assertion,
-        asynchronous=_is_asynchronous(function),
         timeout_seconds=timeout_seconds,
     )
 
@@ -613,8 +593,8 @@ def _object(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> 
     return found, settings
 
 
-_QUIET = {"_show_indicator": False, "_log_metric_to_confident": False}
-"""Arguments of DeepEval's own metrics: no progress display, and no upload."""
+_SHOWN_OR_SENT = ("_show_indicator", "_log_metric_to_confident")
+"""Arguments of DeepEval's own metrics that are set to False: no progress display, and no upload."""
 _measuring = threading.Lock()  # two runs in one process share a metric, which stores its last score
 
 
@@ -625,12 +605,9 @@ def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Ca
     """
     os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
     shim, cases = _tool("deepeval", name, "test_case")
-    what = "a DeepEval metric with measure or a_measure"
-    metric, settings = _object(place, name, what, lambda found: bool({"measure", "a_measure"} & set(dir(found))))
-
-    def called(measure: Callable[..., Any], case: Any) -> Any:
-        taken = inspect.signature(measure).parameters
-        return _finished(measure(case, **{key: _QUIET[key] for key in _QUIET if key in taken}))
+    metric, settings = _object(place, name, "a DeepEval metric with measure", lambda found: hasattr(found, "measure"))
+    taken = inspect.signature(metric.measure).parameters
+    quiet = {name: False for name in _SHOWN_OR_SENT if name in taken}
 
     def measured(item: TextItem) -> Any:
         known = _fields(item)
@@ -646,11 +623,9 @@ def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Ca
             # what the last response left behind must not pass for this one's
             metric.score = metric.error = None
             try:
-                returned = called(getattr(metric, "measure", None) or metric.a_measure, case)
-            except NotImplementedError:
-                if not hasattr(metric, "a_measure"):
-                    raise
-                returned = called(metric.a_measure, case)  # it can only be awaited
+                returned = metric.measure(case, **quiet)
+            except NotImplementedError:  # it can only be awaited
+                returned = asyncio.run(metric.a_measure(case))
             if metric.error:
                 raise RuntimeError(str(metric.error))
             return returned if metric.score is None else metric.score
@@ -665,7 +640,7 @@ _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no"
 def _inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
     shim, models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
     what = "an Inspect scorer: async score(state, target) -> Score"
-    scorer, settings = _object(place, name, what, _is_asynchronous)
+    scorer, settings = _object(place, name, what, inspect.iscoroutinefunction)
 
     def scored(item: TextItem) -> Any:
         """The response is the state of a sample after the model's answer."""
@@ -690,7 +665,6 @@ def _inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> Cal
         settings={**settings, "shim": shim, "target": "reference, else peers"},
         call=scored,
         read=read_inspect_score,
-        asynchronous=True,
         timeout_seconds=timeout_seconds,
     )
 

@@ -94,15 +94,6 @@ def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
         # a quantised model was put on its device while it was loaded, and cannot be moved
         if getattr(model, "quantization_method", None) is None:
             model = model.to(device)
-    bfloat16_on_cpu = device.type == "cpu" and model.dtype == torch.bfloat16
-    if bfloat16_on_cpu and not torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001
-        # once, instead of torch's own warning at the first product
-        warnings.filterwarnings("ignore", message=".*bf16 path needs a cpu with bf16 support")
-        warnings.warn(
-            f"hf:{wanted.base}: this processor has no bfloat16 arithmetic, so dtype=bfloat16 is emulated and slow. "
-            "Leave out dtype for float32",
-            stacklevel=2,
-        )
     size, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
     if largest >= size:
         raise CapabilityError(

@@ -111,8 +111,13 @@ def plain_logprobs(folder: Path) -> dict[str, float]:
     rows = pl.read_parquet(folder / "logprobs", columns=["task", "target", "given", "sum_logprob_nats"])
     alone = rows.filter(pl.col("given").is_null()).select("task", "target", alone="sum_logprob_nats")
     pairs = rows.filter(pl.col("given").is_not_null()).join(alone, on=["task", "target"])
-    scores = pairs.group_by("task", "given").agg((pl.col("sum_logprob_nats") - pl.col("alone")).mean().alias("score"))
-    return dict(scores.group_by("given").agg(pl.col("score").mean()).iter_rows())
+    pairs = pairs.with_columns(information=pl.col("sum_logprob_nats") - pl.col("alone"))
+    said = pairs.group_by("task", agent="given").agg(pl.col("information").sum(), peers=pl.len())
+    # in an agent's own place among its peers stands what the others score with it
+    about = pairs.group_by("task", agent="target").agg(own=pl.col("information").mean())
+    score = (pl.col("information") + pl.col("own")) / (pl.col("peers") + 1)
+    scores = said.join(about, on=["task", "agent"]).select("agent", score=score)
+    return dict(scores.group_by("agent").agg(pl.col("score").mean()).iter_rows())
 
 
 def plain_verdicts(folder: Path) -> dict[str, float]:

@@ -279,11 +279,13 @@ def over_peers(pairs: pl.DataFrame, which: OverPeers) -> pl.DataFrame:
 
 def _over_common_peers(pairs: pl.DataFrame, sides: list[str]) -> pl.DataFrame:
     """The pairs with the score of their agent on the task, as if all agents had had the same peers."""
-    there = pairs.drop_nulls("score").with_columns(pl.col("task", "agent", "peer", *sides).cast(pl.String))
+    there = pairs.drop_nulls("score")
     if there.is_empty():
         return pairs
-    names = _numbered(pl.concat([there["agent"], there["peer"]]))
-    agent, peer = np.split(names, 2)
+    agents = there.select("agent", "peer")
+    if agents.schema["agent"] != agents.schema["peer"]:
+        agents = agents.cast(pl.String)
+    agent, peer = np.split(_numbered(pl.concat(agents.iter_columns())), 2)
     side = _numbered(there["side"]) if sides else np.zeros_like(agent)
     scores = np.full(len(pairs), np.nan)
     scores[pairs["score"].is_not_null().to_numpy()] = adjusted_for_peers(
@@ -293,7 +295,8 @@ def _over_common_peers(pairs: pl.DataFrame, sides: list[str]) -> pl.DataFrame:
 
 
 def _numbered(names: pl.Series) -> IntArray:
-    return names.rank("dense").to_numpy().astype(np.int64) - 1
+    numbers = names.to_physical() if isinstance(names.dtype, pl.Enum) else names.cast(pl.String).rank("dense")
+    return numbers.to_numpy().astype(np.int64)
 
 
 def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -35,8 +35,8 @@ def adjusted_for_peers(
     other: each keeps its own score. ``side``, 0 or 1: a peer gives two kinds of scores, each with a b of its own.
     """
     size = int(max(agent.max(initial=0), peer.max(initial=0))) + 1
-    rated, row = np.unique(task * size + agent, return_inverse=True)
-    given, column = np.unique(2 * (task * size + peer) + (0 if side is None else side), return_inverse=True)
+    rated, row = _distinct(task * size + agent)
+    given, column = _distinct(2 * (task * size + peer) + (0 if side is None else side))
     given //= 2
     tasks, task_of_row, agents = np.unique(rated // size, return_inverse=True, return_counts=True)
     task_of_column = np.searchsorted(tasks, given // size)
@@ -59,6 +59,15 @@ def adjusted_for_peers(
     found = fitted + own / peers[task_of_row] * (others - fitted)
     found += (np.bincount(task_of_column, effects) / peers)[task_of_row]
     return _rounded(found, largest[task_of_row])[row]
+
+
+def _distinct(numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct numbers in order, and the place of each number among them; counted where sorting takes longer."""
+    if numbers.max(initial=0) > 4 * len(numbers):
+        found, places = np.unique(numbers, return_inverse=True)
+        return found, places
+    there = np.bincount(numbers) > 0
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers]
 
 
 def _rounded(values: FloatArray, largest: FloatArray) -> FloatArray:

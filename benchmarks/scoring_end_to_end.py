@@ -34,7 +34,6 @@ import goldless
 from goldless import scoring
 from goldless.models import journalled
 from goldless.models.canaries import CanaryReport
-from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_engine import LocalEngine
@@ -42,7 +41,7 @@ from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.local_weights import packed
 from goldless.models.local_weights.engine import TorchEngine
 from goldless.models.local_weights.packing import Lengths, Pack
-from goldless.models.tokens import KeptIds
+from goldless.models.tokens import ChatLayout, KeptIds, fast_tokenizer
 from goldless.records import Response, Task
 from goldless.runs import pipeline
 from goldless.studies import Study, study_from_records

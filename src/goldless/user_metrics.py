@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
 import json
 import math
@@ -31,6 +29,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from reprlib import Repr
 from types import ModuleType
@@ -45,8 +44,8 @@ from goldless.records import ItemMetric, ItemScore, TextItem
 
 COMMAND_SECONDS, FUNCTION_SECONDS = 600.0, 3600.0
 """Default time limits for the whole batch."""
-AT_ONCE = 8
-"""Awaitable calls that run concurrently."""
+AT_ONCE, POLL_SECONDS = 8, 0.005
+"""Awaitable calls that run concurrently, and the time between two looks at whether all are done."""
 FIELDS = ("response", "prompt", "task", "agent", "references", "reference", "synopses")
 """Fields that a metric may take by name, besides the ``id`` of a row."""
 SHOWN, SHOWN_LINES = 5, 20
@@ -69,13 +68,13 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> Item
     none for other code. A file is loaded, and an object of it made, once while it is unchanged.
     """
     prefix, colon, rest = name.partition(":")
-    for pattern, _, find in _FORMS:
+    for pattern, _, seconds, make in _FORMS:
         if colon and prefix == pattern.partition(":")[0]:
             if timeout_seconds is not None and not 0 < timeout_seconds < math.inf:
                 raise MetricError(f"the timeout must be a number of seconds above 0, got {timeout_seconds}")
             if not rest.strip():
                 raise MetricError(f"{name!r} is incomplete. Write {pattern}")
-            return find(rest.strip(), name, timeout_seconds)
+            return _limited(make(rest.strip(), name), timeout_seconds or seconds)
     return None
 
 
@@ -86,7 +85,12 @@ def function_metric(function: Callable[..., Any], *, timeout_seconds: float | No
         source = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
     except (OSError, TypeError):
         source = "unknown"
-    return _python_metric(function, {"object": place, "source": source}, f"python:{place}", timeout_seconds)
+    found = _python_metric(function, {"object": place, "source": source}, f"python:{place}")
+    return _limited(found, timeout_seconds or FUNCTION_SECONDS)
+
+
+def _limited(found: ItemMetric, seconds: float | None) -> ItemMetric:
+    return replace(found, timeout_seconds=seconds) if isinstance(found, CallMetric | CommandMetric) else found
 
 
 # --- scores and messages --------------------------------------------------------------------------------------------
@@ -159,7 +163,7 @@ def _refuse_if_all_failed(
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallMetric:
     """A metric that calls custom code once per response, or once with all responses."""
 
@@ -211,13 +215,11 @@ class CallMetric:
         """The value that each call returned or the error it raised, in order."""
         found: dict[int, Any] = {}
         waiting: dict[int, Any] = {}
-        late, done, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
+        late = threading.Event()
 
         async def awaited(number: int) -> None:
-            if late.is_set():
-                return
             try:
-                found[number] = await waiting[number]
+                found[number] = None if late.is_set() else await waiting[number]
             except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
                 found[number] = error
 
@@ -231,24 +233,23 @@ class CallMetric:
                 except BaseException as error:  # noqa: BLE001 - as above
                     found[number] = error
             if waiting:
-                anyio.run(side_by_side, awaited, waiting, AT_ONCE)
-            with contextlib.suppress(RuntimeError):  # nobody waits any more: the loop is closed
-                loop.call_soon_threadsafe(done.set)
+                anyio.run(side_by_side, awaited, list(waiting), AT_ONCE)
 
+        thread = threading.Thread(target=in_thread, name=f"metric {self.name}", daemon=True)
         with _prints_to_standard_error():
-            threading.Thread(target=in_thread, name=f"metric {self.name}", daemon=True).start()
+            thread.start()
             try:
-                with anyio.move_on_after(self.timeout_seconds):
-                    await done.wait()
+                with anyio.move_on_after(self.timeout_seconds) as limit:
+                    while thread.is_alive():  # noqa: ASYNC110 - another thread ends
+                        await anyio.sleep(POLL_SECONDS)
             finally:  # also where this task is cancelled
                 late.set()
-        if not done.is_set():
+        if limit.cancelled_caught:
             busy = given[next((number for number in range(len(given)) if number not in found), -1)]
-            one = isinstance(busy, TextItem)
+            which = f"task {busy.task.task!r}, agent {busy.agent!r}" if isinstance(busy, TextItem) else "all responses"
             raise MetricError(
                 f"{self.name}: timed out after {self.timeout_seconds:g} s with {len(found)} of {len(given)} calls "
-                f"done; busy with {f'task {busy.task.task!r}, agent {busy.agent!r}' if one else 'all responses'}. "
-                "Raise --metric-timeout, or make it a command:, which can be stopped"
+                f"done; busy with {which}. Raise --metric-timeout, or make it a command:, which can be stopped"
             )
         return [found[number] for number in range(len(given))]
 
@@ -279,12 +280,15 @@ def _prints_to_standard_error() -> Iterator[None]:
 
 
 @functools.cache
-def _made(found: Callable[[], Any], name: str, advice: str) -> Any:
+def _made(found: Callable[[], Any], name: str) -> Any:
     """The result of calling the class or function without arguments; once, for it may load a model."""
     try:
         return found()
     except Exception as error:
-        raise MetricError(f"{name!r} cannot be called without arguments. {advice}:\n{_last_lines(error)}") from error
+        raise MetricError(
+            f"{name!r} cannot be called without arguments. Name an object, or write a function that returns one:\n"
+            f"{_last_lines(error)}"
+        ) from error
 
 
 def _load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
@@ -302,7 +306,7 @@ def _load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
             near = nearest(file.name, [other.name for other in file.parent.glob("*.py")])
             raise MetricError(f"{name!r}: no such file, or its name does not end in .py: {source!r}{near}")
         with _loading(source, name, file.parent, Path.cwd()):
-            module = _module_of(file)
+            module = _file_module(file, file_hash(file))
     else:
         with _loading(source, name, Path.cwd()):
             module = importlib.import_module(source)
@@ -315,20 +319,16 @@ def _load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
     return found, {"object": place, **_version(found, module)}
 
 
-def _module_of(path: Path) -> ModuleType:
-    # A name of its own, so that it hides no other module; with its hash, so that an edited file is loaded anew.
-    unique = f"goldless_user_metric_{file_hash(path)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    if unique not in sys.modules:
-        spec = importlib.util.spec_from_file_location(unique, path)
-        assert spec is not None
-        module = sys.modules[unique] = importlib.util.module_from_spec(spec)
-        try:
-            # not the bytecode kept beside it: that of a file edited within the same second is the old one's
-            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))  # noqa: S102
-        except BaseException:
-            del sys.modules[unique]
-            raise
-    return sys.modules[unique]
+@functools.cache
+def _file_module(path: Path, version: str) -> ModuleType:
+    """The module in a file, under a name of this version: it hides no other, and an edited file is loaded anew."""
+    place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    module = ModuleType(f"goldless_user_metric_{version}_{place}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    # not the bytecode kept beside it: that of a file edited within the same second is the old one's
+    exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))  # noqa: S102
+    return module
 
 
 @contextlib.contextmanager
@@ -350,21 +350,19 @@ def _loading(source: str, name: str, *folders: Path) -> Iterator[None]:
                 f"{name!r}: no module {missing!r} in {Path.cwd()} or among the installed packages. For a file, "
                 "write its path: FILE.py:OBJECT"
             ) from error
-        raise _missing_package(missing, name) from error
+        top = missing.partition(".")[0].replace("_", "-")
+        raise PrerequisiteError(
+            f"{name!r} needs the package {missing!r}, which is not installed. Run: pip install {top}"
+        ) from error
     except (Exception, SystemExit) as error:
         raise MetricError(f"{name!r}: {source} cannot be loaded:\n{_last_lines(error)}") from error
     finally:
         sys.path[:] = [*(folder for folder in sys.path if folder not in added), *added]
 
 
-def _missing_package(package: str, name: str) -> PrerequisiteError:
-    top = package.partition(".")[0].replace("_", "-")
-    return PrerequisiteError(f"{name!r} needs the package {package!r}, which is not installed. Run: pip install {top}")
-
-
 def _version(found: object, module: ModuleType) -> dict[str, str]:
     """Hashes of the files that define and name the object, and the version of its package if installed."""
-    bare = inspect.unwrap(found) if callable(found) else found
+    bare: Any = inspect.unwrap(found) if callable(found) else found
     hashes: dict[str, None] = {}
     # An object made by a class of a package is configured in the module that names it, so that file counts always.
     for home in (bare, module):
@@ -380,28 +378,25 @@ def _version(found: object, module: ModuleType) -> dict[str, str]:
 # --- Python functions -----------------------------------------------------------------------------------------------
 
 
-def _python_metric(found: Any, settings: Mapping[str, str], name: str, timeout_seconds: float | None) -> ItemMetric:
+def _python_metric(found: Any, settings: Mapping[str, str], name: str) -> ItemMetric:
     """The function as a metric; its parameter names decide what it is given.
 
     An object with ``needs`` is already a metric, and is given that evidence instead of texts.
     """
     if hasattr(found, "needs") and hasattr(found, "scores"):
         factory: Any = found
-        return cast("ItemMetric", _made(factory, name, "Name an object") if inspect.isclass(found) else found)
+        return cast("ItemMetric", _made(factory, name) if inspect.isclass(found) else found)
     if not callable(found) or inspect.isclass(found):
         raise MetricError(f"{name!r} must be a function, got {shown(found)} ({type(found).__name__})")
     try:
         signature = inspect.signature(found)
-    except (TypeError, ValueError) as error:
-        raise MetricError(f"{name!r} does not show its parameters. Wrap it in a function") from error
-    takes_all = "items" in signature.parameters
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
-    known = ("items",) if takes_all else FIELDS
-    taken = [field for field in known if takes_any or field in signature.parameters]
-    try:
+        takes_all = "items" in signature.parameters
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+        known = ("items",) if takes_all else FIELDS
+        taken = [field for field in known if takes_any or field in signature.parameters]
         signature.bind(**dict.fromkeys(taken))
         wrong = "" if known[0] in taken else f"no parameter {known[0]!r}"
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         wrong = str(error)
     if wrong:
         raise MetricError(
@@ -409,36 +404,27 @@ def _python_metric(found: Any, settings: Mapping[str, str], name: str, timeout_s
             f"{', '.join(FIELDS[1:])} by these names, or only 'items' for all at once; other parameters need a default"
         )
 
-    def call(item: TextItem) -> Any:
-        given = _fields(item)
-        return found(**{field: given[field] for field in taken})
+    def call(given: Any) -> Any:
+        if takes_all:
+            return found(items=[{"id": i, **_fields(item)} for i, item in enumerate(given)])
+        fields = _fields(given)
+        return found(**{field: fields[field] for field in taken})
 
-    return CallMetric(
-        name=name,
-        settings=settings,
-        call=(lambda items: found(items=[{"id": i, **_fields(item)} for i, item in enumerate(items)]))
-        if takes_all
-        else call,
-        takes_all=takes_all,
-        timeout_seconds=timeout_seconds or FUNCTION_SECONDS,
-    )
+    return CallMetric(name=name, settings=settings, call=call, takes_all=takes_all)
 
 
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
 class CommandMetric:
     """A command as a metric: one process for all responses."""
 
-    unit = "score"
-
-    def __init__(self, command: str, name: str, timeout_seconds: float | None) -> None:
-        self._words = program_words(command, MetricError)
-        self._timeout_seconds = timeout_seconds or COMMAND_SECONDS
-        self.name = name
-        self.settings = {"command": shlex.join(self._words).replace("\n", "\\n")}  # a signature is one line
-        if files := dict.fromkeys(program_files(self._words)):
-            self.settings["files"] = ",".join(f"{path.name}={file_hash(path)}" for path in files)
+    words: Sequence[str]
+    name: str
+    settings: Mapping[str, str]
+    timeout_seconds: float | None = None
+    unit: str = "score"
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
         """The score of each item, in order; raises if the output is not one score per response."""
@@ -448,7 +434,8 @@ class CommandMetric:
         lines = (json.dumps({"id": i, **_fields(item)}).encode("ascii") + b"\n" for i, item in enumerate(items))
         most = min(OUTPUT_PER_ITEM * max(len(items), 16), MOST_OUTPUT)
         try:
-            ended = await run_program(self._words, lines, timeout_seconds=self._timeout_seconds, most_output=most)
+            seconds = self.timeout_seconds or COMMAND_SECONDS
+            ended = await run_program(self.words, lines, timeout_seconds=seconds, most_output=most)
         except OSError as error:
             raise MetricError(f"{self.name}: cannot start the command ({error})") from error
         found, problems = read_score_lines(ended.output, len(items))
@@ -464,6 +451,14 @@ class CommandMetric:
         scores = [found[number] for number in range(len(items))]
         _refuse_if_all_failed(self.name, items, scores)
         return scores
+
+
+def _command_metric(command: str, name: str) -> CommandMetric:
+    words = program_words(command, MetricError)
+    settings = {"command": shlex.join(words).replace("\n", "\\n")}  # a signature is one line
+    if files := dict.fromkeys(program_files(words)):
+        settings["files"] = ",".join(f"{path.name}={file_hash(path)}" for path in files)
+    return CommandMetric(words, name, settings)
 
 
 def read_score_lines(output: bytes, count: int) -> tuple[dict[int, ItemScore], list[str]]:
@@ -493,25 +488,23 @@ def read_score_lines(output: bytes, count: int) -> tuple[dict[int, ItemScore], l
 
 def _read_line(text: str, place: int, count: int) -> tuple[int, ItemScore]:
     """The id, by default that of its place, and the score of a line; ValueError: they are not valid."""
-    identity = place
-    value: Any = None if text == "null" else _parsed_number(text)
-    if value is None and text != "null":
-        try:
+    number = _parsed_number(text)
+    row: Any = {"score": number} if number is not None or text == "null" else None
+    if row is None:
+        with contextlib.suppress(ValueError, RecursionError):
             row = json.loads(text)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            form = "a number, null, or an object with 'score' (and 'id')"
-            raise ValueError(f"{shown(text)} is not {form}" if text else "empty line")
-        if "score" not in row:
-            raise ValueError(f"{shown(text)} has no 'score'")
-        identity, value = row.get("id", place), row["score"]
-        if isinstance(identity, str) and identity.isdecimal():
-            identity = int(identity)
-        if not isinstance(identity, int) or isinstance(identity, bool) or not 0 <= identity < count:
-            raise ValueError(f"unknown id {shown(identity)}; the items have ids 0 to {count - 1}")
-        if value is None and isinstance(row.get("problem"), str):
-            return identity, ItemScore(None, row["problem"][:300])
+    if type(row) is not dict:
+        form = "a number, null, or an object with 'score' (and 'id')"
+        raise ValueError(f"{shown(text)} is not {form}" if text else "empty line")
+    if "score" not in row:
+        raise ValueError(f"{shown(text)} has no 'score'")
+    identity, value = row.get("id", place), row["score"]
+    if isinstance(identity, str) and identity.isdecimal():
+        identity = int(identity)
+    if not isinstance(identity, int) or isinstance(identity, bool) or not 0 <= identity < count:
+        raise ValueError(f"unknown id {shown(identity)}; the items have ids 0 to {count - 1}")
+    if value is None and isinstance(row.get("problem"), str):
+        return identity, ItemScore(None, row["problem"][:300])
     score = number_score(value, verb="wrote", absent="null")
     if score.problem is not None:
         raise ValueError(score.problem)
@@ -521,7 +514,7 @@ def _read_line(text: str, place: int, count: int) -> tuple[int, ItemScore]:
 # --- other tools ----------------------------------------------------------------------------------------------------
 
 
-def _promptfoo_assertion(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
+def _promptfoo_assertion(place: str, name: str) -> CallMetric:
     place = place.removeprefix("file://")
     function, settings = _load_object(f"{place}:get_assert" if place.endswith(".py") else place, name)
     if not callable(function):
@@ -548,13 +541,7 @@ def _promptfoo_assertion(place: str, name: str, timeout_seconds: float | None) -
         }
         return function(item.text, context)
 
-    return CallMetric(
-        name=name,
-        settings={**settings, "shim": "promptfoo"},
-        call=asserted,
-        read=read_assertion,
-        timeout_seconds=timeout_seconds,
-    )
+    return CallMetric(name=name, settings={**settings, "shim": "promptfoo"}, call=asserted, read=read_assertion)
 
 
 def read_assertion(value: Any) -> ItemScore:
@@ -562,8 +549,8 @@ def read_assertion(value: Any) -> ItemScore:
 
     A threshold in promptfoo's configuration is not applied: it would turn the score into a verdict.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = dataclasses.asdict(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, Mapping):
         if isinstance(value.get("score"), bool) or "score" not in value:
             return ItemScore(None, f"returned {shown(dict(value))}, in which 'score' is not a number")
@@ -574,22 +561,20 @@ def read_assertion(value: Any) -> ItemScore:
 
 
 def _tool(package: str, name: str, *modules: str) -> tuple[str, *tuple[Any, ...]]:
-    try:
+    with _loading("", name):
         found = [importlib.import_module(f"{package}.{module}") for module in modules]
-    except ModuleNotFoundError as error:
-        raise _missing_package(error.name or package, name) from error
-    return f"{package} {getattr(importlib.import_module(package), '__version__', 'unknown')}", *found
+    return f"{package} {getattr(sys.modules[package], '__version__', 'unknown')}", *found
 
 
 def _object(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> tuple[Any, dict[str, str]]:
     """The tool's object at a place, or what the class or function there returns, and its settings."""
-    found, settings = _load_object(place, name)
-    if not callable(found) and not is_one(found):
-        raise MetricError(f"{name!r} is {shown(found)}. Name {what}, or a class or function that returns one")
-    if inspect.isclass(found) or not is_one(found):
-        found = _made(found, name, "Name an object, or write a function that returns one")
-        if not is_one(found):
-            raise MetricError(f"{name!r} returns {shown(found)}, which is not {what}")
+    (found, settings), said = _load_object(place, name), "is"
+    if callable(found) and (inspect.isclass(found) or not is_one(found)):
+        found, said = _made(found, name), "returns"
+    if not is_one(found):
+        raise MetricError(
+            f"{name!r} {said} {shown(found)}, which is not {what}. Name one, or a class or function that returns one"
+        )
     return found, settings
 
 
@@ -598,7 +583,7 @@ _SHOWN_OR_SENT = ("_show_indicator", "_log_metric_to_confident")
 _measuring = threading.Lock()  # two runs in one process share a metric, which stores its last score
 
 
-def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
+def _deepeval_metric(place: str, name: str) -> CallMetric:
     """The DeepEval metric named, or what the class or function named returns, as a metric.
 
     It stores its last score, so responses are measured one after the other.
@@ -630,14 +615,14 @@ def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Ca
                 raise RuntimeError(str(metric.error))
             return returned if metric.score is None else metric.score
 
-    return CallMetric(name=name, settings={**settings, "shim": shim}, call=measured, timeout_seconds=timeout_seconds)
+    return CallMetric(name=name, settings={**settings, "shim": shim}, call=measured)
 
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Words that Inspect reads as numbers."""
 
 
-def _inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
+def _inspect_scorer(place: str, name: str) -> CallMetric:
     shim, models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
     what = "an Inspect scorer: async score(state, target) -> Score"
     scorer, settings = _object(place, name, what, inspect.iscoroutinefunction)
@@ -660,13 +645,8 @@ def _inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> Cal
         )
         return scorer(state, target)
 
-    return CallMetric(
-        name=name,
-        settings={**settings, "shim": shim, "target": "reference, else peers"},
-        call=scored,
-        read=read_inspect_score,
-        timeout_seconds=timeout_seconds,
-    )
+    settings |= {"shim": shim, "target": "reference, else peers"}
+    return CallMetric(name=name, settings=settings, call=scored, read=read_inspect_score)
 
 
 def read_inspect_score(value: Any) -> ItemScore:
@@ -685,21 +665,19 @@ def read_inspect_score(value: Any) -> ItemScore:
     return _value_score(found, _GRADES)
 
 
-_FORMS: tuple[tuple[str, str, Callable[[str, str, float | None], ItemMetric]], ...] = (
-    (
-        "python:MODULE:FUNCTION",
-        "a Python function of a response, or python:FILE.py:FUNCTION",
-        lambda place, name, seconds: _python_metric(*_load_object(place, name), name, seconds),
-    ),
-    ("command:WORDS", "a program that reads responses as JSON lines and writes one score per line", CommandMetric),
-    (
-        "promptfoo:FILE.py[:FUNCTION]",
-        "a Python assertion for promptfoo (default function: get_assert)",
-        _promptfoo_assertion,
-    ),
-    ("deepeval:MODULE:OBJECT", "a DeepEval metric, or a class or function that returns one", _deepeval_metric),
-    ("inspect:MODULE:SCORER", "an Inspect scorer, or a function that returns one", _inspect_scorer),
+# a table, laid out by hand
+# fmt: off
+_FORMS: tuple[tuple[str, str, float | None, Callable[[str, str], ItemMetric]], ...] = (
+    ("python:MODULE:FUNCTION", "a Python function of a response, or python:FILE.py:FUNCTION", FUNCTION_SECONDS,
+     lambda place, name: _python_metric(*_load_object(place, name), name)),
+    ("command:WORDS", "a program that reads responses as JSON lines and writes one score per line", None,
+     _command_metric),
+    ("promptfoo:FILE.py[:FUNCTION]", "a Python assertion for promptfoo (default function: get_assert)", None,
+     _promptfoo_assertion),
+    ("deepeval:MODULE:OBJECT", "a DeepEval metric, or a class or function that returns one", None, _deepeval_metric),
+    ("inspect:MODULE:SCORER", "an Inspect scorer, or a function that returns one", None, _inspect_scorer),
 )
-"""Forms of names, descriptions, and what makes a metric from the part after the colon, its name and its time limit."""
-USER_METRICS: Mapping[str, str] = {pattern: description for pattern, description, _ in _FORMS}
+# fmt: on
+"""Forms of names, descriptions, default time limits, and the metric from what follows the prefix and its name."""
+USER_METRICS: Mapping[str, str] = {pattern: description for pattern, description, *_ in _FORMS}
 """Name forms of custom metrics, with descriptions; the part before the first colon identifies the form."""

@@ -23,7 +23,7 @@ IMPORTED = (
     *("goldless.cli.production", "goldless.cli.score", "goldless.cli.study"),
     *("goldless.comparison.gating", "goldless.meta_evaluation.agreement", "goldless.meta_evaluation.cost"),
     *("goldless.meta_evaluation.crash_test", "goldless.metrics.catalogue", "goldless.models.gguf"),
-    *("goldless.models.chat_layout", "goldless.models.http_api.model", "goldless.reports.html.page"),
+    *("goldless.models.tokens", "goldless.models.http_api.model", "goldless.reports.html.page"),
     *("goldless.runs.estimate", "goldless.runs.pipeline", "goldless.runs.store", "goldless.user_metrics"),
     *("evalica", "genai_prices", "pandas", "rich.console", "rich.table"),
 )

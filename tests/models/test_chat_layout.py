@@ -8,8 +8,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from goldless.errors import CapabilityError
-from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import Message
+from goldless.models.tokens import ChatLayout, fast_tokenizer
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"

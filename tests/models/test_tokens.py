@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from goldless.models.chat_layout import fast_tokenizer
 from goldless.models.interface import Message
-from goldless.models.tokens import TextTokenizer, token_texts
+from goldless.models.tokens import TextTokenizer, fast_tokenizer, token_texts
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 

@@ -106,7 +106,7 @@ def test_deepeval_is_told_to_send_no_usage_data(deepeval):
     ("name", "said"),
     [
         ("Named", "cannot be called without arguments"),
-        ("nothing", "Name a DeepEval metric"),
+        ("nothing", "which is not a DeepEval metric"),
         ("broken", "returns 3, which is not a DeepEval metric with measure"),
     ],
 )

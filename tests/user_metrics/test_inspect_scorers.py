@@ -127,7 +127,7 @@ def test_values_that_are_no_one_number_are_problems(value):
         ("failing", r"(?s)none of the 2 responses could be scored.*TimeoutError: no grader"),
         ("needs", "cannot be called without arguments"),
         ("none", "which is not an Inspect scorer"),
-        ("nothing", "Name an Inspect scorer"),
+        ("nothing", "which is not an Inspect scorer"),
     ],
 )
 def test_what_is_no_scorer_or_fails_on_all_is_refused(scorer, name, said):

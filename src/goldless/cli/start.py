@@ -137,7 +137,7 @@ class Diagnosis:
     scored_tokens_per_second: float | None
     written_tokens_per_second: float | None
     seconds_per_call: dict[str, float]
-    """Of one call at a time to a server, by its kind; goldless plan takes these until the journal has some."""
+    """Of one call at a time to a server, by its kind; goldless plan takes these."""
     price_usd_per_million: tuple[float, float] | None
     """Input and output; None: unknown."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from goldless.meta_evaluation.judges import draws_of
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
-from goldless.models.journal import CallPace, call_paces
+from goldless.models.journal import Journal, ModelTotal, model_totals
 from goldless.models.usage import MILLION, Price, parse_price, price_of
 from goldless.reports.document import write
 from goldless.reports.findings import Said
@@ -292,8 +293,8 @@ class _Costs:
                 f"{folder} is a run of another study ({run.study_name}), or of this one before it was changed. Give "
                 f"runs of {self.study.name}, or leave it out to plan the cost"
             )
-        known = call_paces(self.options.journal or default_journal())
-        paces = {identity.short: pace for identity, pace in known}
+        with closing(Journal(self.options.journal or default_journal())) as journal:
+            totals = {total.model: total for total in model_totals(journal)}
         for spending, metrics, models in sources:
             if not spending:
                 yield self._free(metrics, str(folder))
@@ -302,24 +303,22 @@ class _Costs:
                 growth = "; ".join(dict.fromkeys(self._growth(part, metrics[0]) for part in played))
                 row = Cost(metrics=metrics, part=", ".join(played) or "model", model=one.model, source="spent")
                 row = replace(row, run=str(folder), growth=growth)
-                yield self._spent_row(row, one, paces.get(one.model))
+                yield self._spent_row(row, one, totals.get(one.model))
 
-    def _spent_row(self, row: Cost, spent: Spending, pace: CallPace | None) -> Cost:
+    def _spent_row(self, row: Cost, spent: Spending, total: ModelTotal | None) -> Cost:
         """The row with what was spent; on more tasks, replies from the journal are asked for anew.
 
         Such a reply costs what this run's calls cost or, where it made none, the model's others.
         """
-        timed = None if pace is None or pace.seconds is None else pace.seconds / pace.calls
-        seconds = None if timed is None else timed * spent.calls
-        row = replace(row, calls=spent.calls, reused=spent.reused, usd=spent.cost_usd, seconds=seconds)
+        row = replace(row, calls=spent.calls, reused=spent.reused, usd=spent.cost_usd)
         row = replace(row, tokens=spent.usage.input_tokens + spent.usage.output_tokens)
         kept, usage = spent.calls if spent.kept is None else spent.kept, spent.kept_usage or spent.usage
         if kept:  # without probes and failed attempts, which do not grow with the tasks
             tokens = usage.input_tokens + usage.output_tokens
             usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
-            base = replace(row, calls=kept, tokens=tokens, usd=usd, seconds=None if timed is None else timed * kept)
-        elif pace is not None:
-            base = replace(row, calls=pace.calls, tokens=pace.tokens, usd=pace.usd, seconds=pace.seconds)
+            base = replace(row, calls=kept, tokens=tokens, usd=usd)
+        elif total is not None:
+            base = replace(row, calls=total.calls, tokens=total.tokens, usd=total.cost_usd)
         else:
             return row
         return replace(row, scaled=self._scaled(base, times=(kept + row.reused) / max(1, base.calls)))

@@ -26,11 +26,10 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from goldless.errors import CapabilityError, PrerequisiteError, UserError
 from goldless.models.cache import file_sha256, models_folder
-from goldless.models.chat_layout import ChatLayout
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.models.local_engine import HEAD_ELEMENTS, FloatArray, LocalEngine
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.tokens import TextTokenizer
+from goldless.models.tokens import ChatLayout, TextTokenizer
 from goldless.models.turn_signs import is_control
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from goldless.models.tokens import KeptIds
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
-    from goldless.models.chat_layout import ChatLayout
     from goldless.models.local_engine import LocalEngine, Pair, Stop
+    from goldless.models.tokens import ChatLayout
 
 Result = TypeVar("Result")
 DECIMALS = 6

@@ -1,7 +1,7 @@
 r"""The signs by which chat templates mark turns, and how a text is kept from writing one.
 
 A model on this machine reads texts with its tokenizer's special tokens switched off, so no text can end its turn
-(``chat_layout``). Most servers tokenise the whole conversation as one text and honour special tokens in it, and what
+(``tokens``). Most servers tokenise the whole conversation as one text and honour special tokens in it, and what
 their tokenizer knows is not visible. So every message has its signs escaped when it is made, whatever stage makes it:
 ``<|im_end|>`` becomes ``<\|im_end|>``, which no tokenizer takes for a token of its own. A text without a sign stays as
 it is.

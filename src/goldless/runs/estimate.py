@@ -30,7 +30,7 @@ from goldless.models.interface import (
     ScoreRequest,
     Usage,
 )
-from goldless.models.journal import Journal, Kind, measured, model_hash, seconds_per_call
+from goldless.models.journal import Journal, Kind, measured, model_hash
 from goldless.models.journalled import score_key
 from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of
@@ -317,20 +317,13 @@ async def _known_model(part: Part, options: Options, journal: Journal, stack: As
             identity, can = model.identity, model.capabilities
             speed = await _speed(model) if can.scoring else None
             return Counter(part, identity, can, price_of(identity), journal, model, tokens_a_second=speed)
-    paces: dict[Kind, float] = {"text": SECONDS_A_TEXT, "score": SECONDS_A_CALL, "verdict": SECONDS_A_CALL}
-    before = {kind: seconds_per_call(options.journal or default_journal(), identity, kind) for kind in paces}
-    timed = {kind: seconds for kind, seconds in before.items() if seconds is not None}
-    alone = {kind: seconds for kind, seconds in measured(default_journal(), identity).items() if kind not in timed}
-    paces = {kind: seconds / SERVER_CALLS_AT_ONCE for kind, seconds in {**paces, **alone}.items()} | timed
-    sources = (
-        ("in the journal", timed, "with as many calls at once as there were"),
-        ("by goldless doctor", alone, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
-    )
-    notes = [
-        f"{identity.short}: {where}, {', '.join(f'a {kind} {took:.2g} s' for kind, took in found.items())}, {how}"
-        for where, found, how in sources
-        if found
-    ]
+    alone, notes = measured(default_journal(), identity), []
+    usual: dict[Kind, float] = {"text": SECONDS_A_TEXT, "score": SECONDS_A_CALL, "verdict": SECONDS_A_CALL}
+    paces = {kind: seconds / SERVER_CALLS_AT_ONCE for kind, seconds in {**usual, **alone}.items()}
+    if alone:
+        took = ", ".join(f"a {kind} {seconds:.2g} s" for kind, seconds in alone.items())
+        how = f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"
+        notes = [f"{identity.short}: by goldless doctor, {took}, {how}"]
     provider = PROVIDERS.get(identity.provider)
     can = Capabilities(scoring=True, chat=True, choice=provider is None or provider.choice, one_call_choice=True)
     price = price_of(identity) or options.price

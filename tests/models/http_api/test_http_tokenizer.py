@@ -90,7 +90,7 @@ async def test_a_file_alone_has_no_template_and_the_plain_layout(serve, connect,
 async def test_what_is_no_tokenizer_is_refused_with_what_is_allowed(serve, connect, tmp_path):
     (tmp_path / "tokenizer.json").write_text("{}")
     model = connect(serve(speaks={"echo"}), f"toy?tokenizer={tmp_path}", use="scoring")
-    with pytest.raises(ModelSpecError, match=r"tokenizer must be embedded, a tokenizer\.json, a folder with one"):
+    with pytest.raises(ModelSpecError, match=r"tokenizer must be a tokenizer\.json, a folder with one"):
         await model.prepare()
 
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
-from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, unusable
+from goldless.models.interface import ChatRequest, Message, Writer, usable
 from goldless.records import CallFailure, Response
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -135,10 +135,7 @@ async def written(
     room = most_tokens or min(MOST_TOKENS, max(LEAST_TOKENS, len(material) // 2))
     messages = (Message("system", instruction), Message("user", material))
     reply = await writer.chat(ChatRequest(messages, max_tokens=room))
-    failure = unusable(reply, what, room)
-    if failure is not None or not isinstance(reply, ChatReply):
-        return failure or CallFailure("bad_reply", f"the {what} is not a chat reply")
-    return reply.text.strip()
+    return usable(reply, what, room)
 
 
 def absent(message: str, kind: Literal["not_recorded", "no_synopsis"] = "not_recorded") -> CallFailure:

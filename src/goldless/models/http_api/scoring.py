@@ -14,19 +14,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.http_api.client import AttemptError, Client, bad_reply, part_of
 from goldless.models.http_api.formats import FORMATS, check_logprobs
 from goldless.models.interface import ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage, content_hash
-from goldless.models.tokens import UNFINISHED, KeptIds, token_texts
+from goldless.models.tokens import UNFINISHED, ChatLayout, KeptIds, fast_tokenizer, token_texts
 from goldless.models.turn_signs import is_control
 from goldless.models.usage import most_usage
-
-if TYPE_CHECKING:
-    from goldless.models.chat_layout import ChatLayout
 
 Ids = tuple[int, ...]
 ASKED = (Message("user", "Which words follow?"),)
@@ -194,18 +191,10 @@ def _checked_ids(ids: Any) -> Ids:
 
 
 def open_tokenizer(given: str) -> LocalTokenizer:
-    """The tokenizer that ``tokenizer=`` names: the embedded model's, a file or folder, or one from the hub."""
+    """The tokenizer that ``tokenizer=`` names: a file or folder, or one from the hub."""
     import huggingface_hub  # noqa: PLC0415 - seldom needed, like the others here
     from tokenizers import Tokenizer  # noqa: PLC0415
 
-    from goldless.models.chat_layout import ChatLayout, fast_tokenizer  # noqa: PLC0415
-
-    if given == "embedded":
-        from goldless.models.embedded import locate_embedded  # noqa: PLC0415
-        from goldless.models.gguf import build_model  # noqa: PLC0415
-
-        built = build_model(locate_embedded())
-        return LocalTokenizer(built.layout, built.identity.tokenizer)
     path = Path(given).expanduser()
     if not path.exists():
         try:
@@ -223,8 +212,7 @@ def open_tokenizer(given: str) -> LocalTokenizer:
         settings = json.loads(settings_file.read_bytes()) if settings_file.is_file() else {}
     except Exception as error:  # noqa: BLE001 - the library raises plain exceptions
         raise ModelSpecError(
-            f"tokenizer must be embedded, a tokenizer.json, a folder with one, or a model of the hub, got {given!r} "
-            f"({error})"
+            f"tokenizer must be a tokenizer.json, a folder with one, or a model of the hub, got {given!r} ({error})"
         ) from None
     template = template_file.read_text(encoding="utf-8") if template_file.is_file() else settings.get("chat_template")
     if isinstance(template, list):  # several, by name

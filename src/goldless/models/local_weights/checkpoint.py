@@ -24,7 +24,6 @@ import transformers
 from tokenizers import Tokenizer
 
 from goldless.errors import CapabilityError, GoldlessError, PrerequisiteError
-from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.local_weights.engine import short_of_memory
 from goldless.models.local_weights.specification import (
@@ -37,6 +36,7 @@ from goldless.models.local_weights.specification import (
     adapter_record,
     is_folder,
 )
+from goldless.models.tokens import ChatLayout, fast_tokenizer
 from goldless.models.turn_signs import is_control
 
 WEIGHT_FILES = ("*.safetensors", "*.bin", "*.pt", "*.pth", "config.json")

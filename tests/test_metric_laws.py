@@ -16,8 +16,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 import goldless
 from goldless.metrics.catalogue import BASELINES, EMBEDDED, OURS, find_metric
 from goldless.metrics.embedding_similarity import SentenceSimilarity
+from goldless.metrics.sentence_embedding import SentenceEmbedder
 from goldless.models.scripted import ScriptedModel
-from goldless.models.sentence_embedding import SentenceEmbedder
 from goldless.records import CallFailure
 from goldless.runs.evaluation import Evaluation
 from goldless.statistics.additive import scores_over_tasks

@@ -10,10 +10,10 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from goldless.errors import PrerequisiteError
+from goldless.metrics import sentence_embedding
 from goldless.metrics.catalogue import baseline
 from goldless.metrics.embedding_similarity import SentenceSimilarity
-from goldless.models import sentence_embedding
-from goldless.models.sentence_embedding import SentenceEmbedder
+from goldless.metrics.sentence_embedding import SentenceEmbedder
 
 EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)
 NORTH_EAST = (math.sqrt(0.5), math.sqrt(0.5))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 HEAVY = {"aiohttp", "genai_prices", "gguf", "onnx", "onnxruntime", "ray", "tokenizers", "torch", "transformers"}
 BEFORE = """
 import goldless.runs.pipeline, goldless.api
-import goldless.models.canaries, goldless.models.embedded, goldless.models.sentence_embedding
+import goldless.models.canaries, goldless.models.embedded, goldless.metrics.sentence_embedding
 import goldless.models.journalled, goldless.models.usage, goldless.models.local_weights
 from goldless.models.catalogue import forms, is_server, open_model
 forms(), is_server("openai:m")

@@ -18,9 +18,9 @@ from goldless.metrics.lexical import Bleu, Length, Rouge
 from goldless.metrics.likelihood import BOTH, CONTROL, GEM, GEM_BOTH, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Metric, Needs
 from goldless.metrics.peer_prediction import PeerPrediction
+from goldless.metrics.sentence_embedding import named_embedder
 from goldless.metrics.text_metrics import BaselineMetric, TextPairMetric
 from goldless.metrics.tvd_mi import CriticMetric
-from goldless.models.sentence_embedding import named_embedder
 from goldless.plugins import Catalogue
 
 Factory = Callable[[], TextPairMetric]

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from goldless.models.sentence_embedding import PACKAGED, SentenceEmbedder, packaged_embedder
+from goldless.metrics.sentence_embedding import PACKAGED, SentenceEmbedder, packaged_embedder
 from goldless.sentences import split_sentences
 
 Measure = Literal["f1", "precision", "recall"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goldless.errors import PrerequisiteError
-from goldless.models.sentence_embedding import (
+from goldless.metrics.sentence_embedding import (
     PACKAGED,
     BertEncoder,
     SentenceEmbedder,

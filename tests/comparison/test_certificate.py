@@ -207,7 +207,7 @@ def test_the_noise_of_a_scorer_moves_the_bounds_before_they_decide(tmp_path):
     board = {"canaries": {"tokens_counted": True, "copied_nats": -1.0, "shuffled_nats": -9.0, "noise_nats": 0.02}}
     scores = noisy(40, 0.0, seed=3)
     calm = written_run(tmp_path / "calm", scores, metric="gem-raw", unit="nats", signature=signature)
-    low = gate(calm, margin=1).low
+    low = gate(calm, margin=1).bounds.low
     margin = -low + 0.04  # shipped by 0.04 nats, but four log-probabilities may each be off by 0.02
     assert gate(calm, margin=margin).verdict == "SHIP"
     loud = written_run(tmp_path / "loud", scores, metric="gem-raw", unit="nats", signature=signature, board=board)

@@ -25,10 +25,12 @@ def test_with_few_tasks_without_skew_the_numbers_are_scipys_of_the_paired_tests(
     exact = stats.permutation_test(
         (scores["new"], scores["old"]), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples"
     )
-    assert (found.low, found.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
+    assert (found.difference.low, found.difference.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
     assert (found.first, found.second) == pytest.approx((np.mean(scores["old"]), np.mean(scores["new"])))
-    assert found.difference == pytest.approx(found.second - found.first)
-    assert found.d == pytest.approx(test.statistic / np.sqrt(8))  # Cohen's d of paired samples is t / sqrt(n)
+    assert found.difference.value == pytest.approx(found.second - found.first)
+    assert found.effect.value == pytest.approx(
+        test.statistic / np.sqrt(8)
+    )  # Cohen's d of paired samples is t / sqrt(n)
     assert found.p == pytest.approx(exact.pvalue)
 
 
@@ -66,8 +68,8 @@ def test_two_agents_of_a_score_run_differ_as_on_its_leaderboard(tmp_path):
     (found,) = goldless.compare(run, agents=["old", "new"], resamples=200).metrics
     shown = next(c for c in result.leaderboard().comparisons if {c.first, c.second} == {"old", "new"})
     sign = 1 if shown.first == "new" else -1
-    assert found.difference == pytest.approx(sign * shown.difference)
-    assert (found.p, found.n, found.peers) == (shown.p, shown.n, "common")
+    assert found.difference.value == pytest.approx(sign * shown.difference)
+    assert (found.p, found.difference.n, found.peers) == (shown.p, shown.n, "common")
     assert found.peer_names == ("other",)
 
 
@@ -79,8 +81,8 @@ def test_tvd_mi_over_both_directions_differs_as_on_its_leaderboard(recorded, tmp
     run = goldless.save_run(result, tmp_path / "run")
     for shown in result.leaderboard().comparisons[:4]:
         (found,) = goldless.compare(run, agents=[shown.second, shown.first], resamples=200).metrics
-        assert found.difference == pytest.approx(shown.difference)
-        assert (found.n, found.peers) == (shown.n, "common")
+        assert found.difference.value == pytest.approx(shown.difference)
+        assert (found.difference.n, found.peers) == (shown.n, "common")
         assert len(found.peer_names) == 3
 
 
@@ -89,7 +91,7 @@ def test_a_review_compares_the_shares_of_comparisons_that_two_agents_won(tmp_pat
     (found,) = goldless.compare(run, agents=["old", "new"]).metrics
     assert found.metric == "review[pairwise]"
     # new (4) beats old (2) and other (3); old beats neither
-    assert (found.first, found.second, found.difference, found.n) == (0.0, 1.0, 1.0, 12)
+    assert (found.first, found.second, found.difference.value, found.difference.n) == (0.0, 1.0, 1.0, 12)
 
 
 def test_an_agent_with_several_samples_is_compared_by_their_mean(tmp_path):
@@ -103,7 +105,7 @@ def test_an_agent_with_several_samples_is_compared_by_their_mean(tmp_path):
         for study, name in ((once, "single"), (twice, "several"))
     )
     (one,), (two,) = (goldless.compare(run, agents=["old", "new"]).metrics for run in (single, several))
-    assert (two.first, two.second, two.n) == (one.first, one.second, 12)
+    assert (two.first, two.second, two.difference.n) == (one.first, one.second, 12)
 
 
 # --- two runs --------------------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ def test_the_agent_whose_responses_changed_is_found_and_scored_over_the_same_pee
     assert one.peer_names == ("peer0", "peer1")
     # by hand: a word that the context holds gains 2 nats; "mipo" is the one word that the new responses add, and each
     # peer says it once
-    assert one.difference == pytest.approx(2.0)
+    assert one.difference.value == pytest.approx(2.0)
     assert found.warnings == ()
 
 
@@ -152,7 +154,7 @@ def test_a_peer_with_another_response_on_some_tasks_is_left_out_on_those_alone(t
     elsewhere = (pl.col("agent") == "peer1") & pl.col("task").is_in(["t0", "t1"])
     after = after.with_columns(text=pl.when(elsewhere).then(pl.lit("quex")).otherwise("text"))
     found = goldless.compare(scored(tmp_path, "a", before), scored(tmp_path, "b", after), agents="bot")
-    assert found.metrics[0].difference == pytest.approx((2 * 2 + 4 * 1) / 6)
+    assert found.metrics[0].difference.value == pytest.approx((2 * 2 + 4 * 1) / 6)
 
 
 def test_other_settings_are_refused_or_warned_of_by_name(tmp_path):

@@ -74,4 +74,4 @@ def test_runs_of_the_first_version_are_still_compared():
     for folder in runs.iterdir():
         agents = sorted(a.agent for a in package.read_study(folder).agents)[:2]
         found = package.compare(folder, agents=agents, resamples=200)
-        assert all(one.n > 0 for one in found.metrics), folder
+        assert all(one.difference.n > 0 for one in found.metrics), folder

@@ -35,7 +35,7 @@ def test_the_verdict_is_that_of_two_one_sided_t_tests(tmp_path, shift, alpha):
     block = stats.ttest_1samp(gaps, -0.5, alternative="less").pvalue < alpha
     assert found.verdict == VERDICTS[bool(ship), bool(block)]
     low, high = stats.ttest_1samp(gaps, 0).confidence_interval(1 - 2 * alpha)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=0.04)
+    assert (found.bounds.low, found.bounds.high) == pytest.approx((low, high), abs=0.04)
 
 
 def test_rare_large_losses_keep_a_gate_shut(tmp_path):
@@ -77,8 +77,8 @@ def test_equal_differences_of_limited_scores_leave_room_for_tasks_not_seen(tmp_p
     """20 ties of win rates: with p = 1 - 0.05^(1/20) = 0.139 of all tasks lost, 20 ties have a chance of 0.05."""
     run = reviewed(tmp_path / "run", judge(), worths(20, old=3, new=3))
     found = gate(run, margin=0.1, uncertified=True)
-    assert found.difference.difference == 0
-    assert (found.low, found.high) == pytest.approx((-(1 - 0.05 ** (1 / 20)), 1 - 0.05 ** (1 / 20)))
+    assert found.difference.difference.value == 0
+    assert (found.bounds.low, found.bounds.high) == pytest.approx((-(1 - 0.05 ** (1 / 20)), 1 - 0.05 ** (1 / 20)))
     assert found.verdict == "INCONCLUSIVE"
     assert gate(run, margin=0.2, uncertified=True).verdict == "SHIP"
 

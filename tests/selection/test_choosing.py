@@ -43,8 +43,8 @@ def test_the_best_score_is_chosen_and_the_margin_is_the_difference_of_scores():
     margin = means[best] - means[second]
     differences = np.delete(scores[best] - scores[second], [best, second])
     low, high = stats.t.interval(1 - 0.05 / 13, 11, margin, stats.sem(differences))
-    assert (found.margin, found.low, found.high) == pytest.approx((margin, low, high))
-    assert found.peers == 12
+    assert (found.margin.value, found.margin.low, found.margin.high) == pytest.approx((margin, low, high))
+    assert found.margin.n == 12
 
 
 def test_a_clear_lead_is_decided_and_a_small_one_is_not():

@@ -18,7 +18,7 @@ from goldless.models.embedded import TokenTexts
 from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.sentences import split_sentences
-from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 from goldless.statistics.comparisons import Pairs, compare_pairs, too_few_tasks
 from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
 from goldless.statistics.effects import paired_d
@@ -114,23 +114,16 @@ class MetricDifference:
     first: float | None
     second: float | None
     """Scores: in one run those of its leaderboard, in two means on the common tasks over common peers."""
-    difference: float | None
-    """None: no common task has both scores."""
-    low: float | None
-    high: float | None
-    d: float | None
-    """Difference in standard deviations of the task differences."""
-    d_low: float | None
-    d_high: float | None
+    difference: Estimate
+    """Over the common tasks with both scores."""
+    effect: Estimate
+    """The difference in standard deviations of the task differences."""
     p: float | None
     """Two-sided sign-flip test of no difference."""
-    n: int
-    """Common tasks with both scores."""
     left_out: int
-    """Common tasks without."""
+    """Common tasks without both scores."""
     peers: OverPeers | None
     peer_names: tuple[str, ...]
-    level: float
     more_tasks: int | None
     """The fewest more tasks that are likely to decide; 0: decided; None: too far to say."""
     more_tasks_high: int | None
@@ -140,18 +133,24 @@ class MetricDifference:
     signature: str
     pulls: tuple[TaskPull, ...] = ()
     notes: tuple[str, ...] = ()
-    KEYS = ("*", "decided", "outcome:outlook")
+    KEYS = (
+        *("metric", "unit", "first", "second"),
+        *("difference:difference.value", "low:difference.low", "high:difference.high"),
+        *("d:effect.value", "d_low:effect.low", "d_high:effect.high"),
+        *("p", "n:difference.n", "left_out", "peers", "peer_names", "level:difference.level"),
+        *("*", "decided", "outcome:outlook"),
+    )
 
     @property
     def decided(self) -> bool:
-        return self.p is not None and self.p < 1 - self.level and not self.skewed
+        return self.p is not None and self.p < 1 - self.difference.level and not self.skewed
 
     @property
     def outlook(self) -> str:
         """Decided, or what it would take."""
         if self.decided:
             return "decided"
-        return f"undecided: {outlook(self.n, self.more_tasks, self.more_tasks_high, skewed=self.skewed)}"
+        return f"undecided: {outlook(self.difference.n, self.more_tasks, self.more_tasks_high, skewed=self.skewed)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +173,19 @@ class PairedComparison:
 
     def _decimals(self) -> int:
         """Two, or three if all scores are small."""
-        ends = [abs(x) for one in self.metrics for x in (one.first, one.second, one.low, one.high) if x is not None]
+        ends = [
+            abs(x)
+            for one in self.metrics
+            for x in (one.first, one.second, one.difference.low, one.difference.high)
+            if x is not None
+        ]
         return 3 if max(ends, default=0.0) < 2 else 2
 
     def tables(self) -> list[ReportTable]:
         return [self.table(), *([self.pulls_table()] if self.metrics[0].pulls else [])]
 
     def table(self) -> ReportTable:
-        interval = f"{self.metrics[0].level * 100:g}% interval"
+        interval = f"{self.metrics[0].difference.level * 100:g}% interval"
         digits = self._decimals()
         columns = (
             Column("metric", "metric"),
@@ -205,11 +209,12 @@ class PairedComparison:
         return ReportTable(f"{self.second} minus {self.first}", columns, rows, " || ".join(signatures), notes)
 
     def _sentence(self, one: MetricDifference) -> str:
-        if one.difference is None:
+        difference = one.difference
+        if difference.value is None:
             return "no common task has both scores"
         if not one.decided:
-            return too_few_tasks(one.n) or one.outlook
-        better, worse = (self.second, self.first) if one.difference > 0 else (self.first, self.second)
+            return too_few_tasks(difference.n) or one.outlook
+        better, worse = (self.second, self.first) if difference.value > 0 else (self.first, self.second)
         return f"{better} scores higher than {worse}"
 
     def pulls_table(self) -> ReportTable:
@@ -282,18 +287,12 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
         unit=paired.unit,
         first=float(paired.first.mean()) if n else None,
         second=float(paired.second.mean()) if n else None,
-        difference=interval.value,
-        low=interval.low,
-        high=interval.high,
-        d=effect.value,
-        d_low=effect.low,
-        d_high=effect.high,
+        difference=interval,
+        effect=effect,
         p=test.p,
-        n=n,
         left_out=paired.left_out,
         peers=paired.peers,
         peer_names=paired.peer_names,
-        level=level,
         more_tasks=more[0],
         more_tasks_high=more[1],
         skewed=skewed,

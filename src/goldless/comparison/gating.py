@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree as ET
@@ -30,7 +30,7 @@ from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
-from goldless.statistics.bootstrap import Draws, Limits, task_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, Limits, task_intervals
 from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Tolerance, least_tasks, more_tasks, outlook
 from goldless.statistics.skewness import further, skewness
 
@@ -54,9 +54,8 @@ class Gate:
     """In the metric's unit."""
     margin_given: str
     alpha: float
-    low: float | None
-    high: float | None
-    """One-sided bounds of candidate - baseline, each at alpha."""
+    bounds: Estimate
+    """Candidate - baseline with one-sided bounds, each at alpha."""
     more_tasks: int | None
     """The fewest more tasks that are likely to decide; 0: decided; None: too far to say, or tasks do not help."""
     more_tasks_high: int | None
@@ -66,6 +65,10 @@ class Gate:
     comparison: PairedComparison
     """The difference with its two-sided interval, and the tasks that pull most."""
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    KEYS = (
+        *("verdict", "reason", "baseline", "candidate", "metric", "unit", "margin", "margin_given", "alpha"),
+        *("low:bounds.low", "high:bounds.high", "*"),
+    )
 
     @property
     def difference(self) -> MetricDifference:
@@ -84,7 +87,8 @@ class Gate:
             Column("verdict", "verdict", wide=True),
         )
         found = self.difference
-        row = {**write(found), "low": self.low, "high": self.high, "limit": -self.margin, "verdict": self.verdict}
+        low, high = self.bounds.low, self.bounds.high
+        row = {**write(found), "low": low, "high": high, "limit": -self.margin, "verdict": self.verdict}
         notes = (self.reason, f"A/A certificate {self.certificate.state}: {self.certificate.words}")
         return ReportTable(
             f"{self.verdict}: {self.candidate} in place of {self.baseline}", columns, (row,), found.signature, notes
@@ -187,8 +191,7 @@ def _sides(folders: Sequence[Path | str], baseline: str | None, candidate: str |
 class _Decided(NamedTuple):
     verdict: Verdict
     reason: str
-    low: float | None
-    high: float | None
+    bounds: Estimate
     more_tasks: int | None
     more_tasks_high: int | None = None
 
@@ -198,46 +201,47 @@ def _decide(
 ) -> _Decided:
     values = paired.differences
     n, fewest = len(values), least_tasks(2 * alpha, AT_LEAST)
-    low, high = one_sided_bounds(values, paired.limits, draws)
+    bounds = one_sided_bounds(values, paired.limits, draws)
+    low, high = bounds.low, bounds.high
     if low is None or high is None or n < fewest:
         reason = f"{n} common task{'s' * (n != 1)} with both scores are too few: a gate needs {fewest}"
-        return _Decided("INCONCLUSIVE", reason, low, high, fewest - n, fewest - n)
+        return _Decided("INCONCLUSIVE", reason, bounds, fewest - n, fewest - n)
     if not certificate.allows and not (uncertified and certificate.state == "missing"):
-        return _Decided("INCONCLUSIVE", "no decision, because the judge is not certified", low, high, None)
+        return _Decided("INCONCLUSIVE", "no decision, because the judge is not certified", bounds, None)
     loss = f"a loss beyond the margin of {margin:.2f} ({paired.unit})"
     ships, blocks = low - certificate.shift > -margin, high + certificate.shift < -margin
     if not ships and not blocks:
         spread = float(values.std(ddof=1))
         more = more_tasks(n, float(values.mean()) + margin, spread, alpha=2 * alpha, bound=FIXED_SAMPLE)
-        return _Decided("INCONCLUSIVE", f"{loss} is neither shown nor excluded: {outlook(n, *more)}", low, high, *more)
+        return _Decided("INCONCLUSIVE", f"{loss} is neither shown nor excluded: {outlook(n, *more)}", bounds, *more)
     if blocks:
-        return _Decided("BLOCK", f"{loss} is shown: at best {high:+.2f}", low, high, 0, 0)
+        return _Decided("BLOCK", f"{loss} is shown: at best {high:+.2f}", bounds, 0, 0)
     lost = len(paired.unanswered)
     if lost:
         # the lowest score seen, on each task where the candidate has none
         lowest = min(paired.first.min(), paired.second.min(), paired.unanswered.min())
         filled = np.concatenate([values, lowest - paired.unanswered])
-        worst, _ = one_sided_bounds(filled, paired.limits, draws)
+        worst = one_sided_bounds(filled, paired.limits, draws).low
         if worst is None or worst - certificate.shift <= -margin:
             reason = (
                 f"the candidate has no score on {lost} of {n + lost} tasks; with the lowest there, {loss} is possible"
             )
-            return _Decided("INCONCLUSIVE", reason, low, high, None)
-    return _Decided("SHIP", f"{loss} is excluded: at worst {low:+.2f}", low, high, 0, 0)
+            return _Decided("INCONCLUSIVE", reason, bounds, None)
+    return _Decided("SHIP", f"{loss} is excluded: at worst {low:+.2f}", bounds, 0, 0)
 
 
-def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) -> tuple[float | None, float | None]:
-    """The one-sided bounds of the mean difference, each further out where the differences have a tail on its side."""
+def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) -> Estimate:
+    """The mean difference with one-sided bounds, each further out where the differences have a tail on its side."""
     (found,) = task_intervals(values[:, None], limits=limits, **draws)
     mean = found.value
     if found.low is None or found.high is None or mean is None or found.method == "exact":
-        return found.low, found.high
+        return found
     n = np.array([float(len(values))])
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     t, skew = stdtrit(n - 1, (1 + draws["level"]) / 2), skewness(values[:, None])
     times = TAIL + TAIL_OF_FEW / len(values)
     below, above = (error * float(further(t, side * skew, n, times)[0]) for side in (1, -1))
-    return min(found.low, mean - below), max(found.high, mean + above)
+    return replace(found, low=min(found.low, mean - below), high=max(found.high, mean + above))
 
 
 MARKS = {"SHIP": "✅", "BLOCK": "⛔", "INCONCLUSIVE": "❔"}
@@ -257,7 +261,7 @@ def as_markdown(gate: Gate) -> str:
         "",
         f"- Rule: at alpha {gate.alpha:g}, no loss of more than {gate.margin_given}"
         + (f" = {gate.margin:.4g}" if gate.margin_given.endswith("sd") else "")
-        + f" ({markdown_cell(gate.unit)}); {found.n} common tasks"
+        + f" ({markdown_cell(gate.unit)}); {found.difference.n} common tasks"
         + (f", {found.left_out} left out" if found.left_out else ""),
         f"- A/A certificate **{certificate.state}**: {markdown_cell(certificate.words)}",
         *(f"- Warning: {markdown_cell(line)}" for line in gate.warnings),

@@ -3,7 +3,8 @@
 A result is a frozen dataclass. Its keys are its fields, except those with ``metadata={"json": False}``, which are only
 there in the process that made the result; ``"if any"``: a field that is left out where it is empty; ``"inline"``: one
 whose own fields are written in its place. A class whose keys are others lists them in ``KEYS``, where "*" stands for
-the fields, and ``key:name`` for one of another name: properties are written too, and ignored when read.
+the fields, and ``key:name`` for one of another name: properties are written too, and ignored when read. A name with a
+dot is a part of a field, such as ``low:difference.low``; such a field is written by its parts alone.
 """
 
 from __future__ import annotations
@@ -39,13 +40,20 @@ def write(result: Any) -> dict[str, Any]:
     kind: Any = type(result)
     found: dict[str, Any] = {}
     for name, key in _keys(kind).items():
-        value, mark = getattr(result, name), _marks(kind).get(name)
+        value, mark = _part(result, name), _marks(kind).get(name)
         if mark == "inline":
             for inner, plain in ({} if value is None else write(value)).items():
                 found.setdefault(inner, plain)
         elif mark != "if any" or value:
             found[key] = _plain(value)
     return found
+
+
+def _part(result: Any, name: str) -> Any:
+    """A field or property, or a part of one; None if that is None."""
+    field, _, part = name.partition(".")
+    value = getattr(result, field)
+    return getattr(value, part) if part and value is not None else value
 
 
 def _plain(value: Any) -> Any:
@@ -75,14 +83,27 @@ def cells(result: Any, **more: Any) -> dict[str, Any]:
 
 @functools.cache
 def _keys(kind: Hashable) -> dict[str, str]:
-    """The keys that fields and properties are written under, by name."""
-    own = [one.name for one in _fields(kind)]
+    """The keys that fields and properties, or their parts, are written under, by name."""
+    listed = getattr(kind, "KEYS", ("*",))
+    parted = {name.partition(".")[0] for said in listed if "." in (name := said.partition(":")[2])}
+    own = [one.name for one in _fields(kind) if one.name not in parted]
     found: dict[str, str] = {}
-    for said in getattr(kind, "KEYS", ("*",)):
+    for said in listed:
         for one in own if said == "*" else [said]:
             key, _, name = one.partition(":")
             found.setdefault(name or key, key)
     return found
+
+
+@functools.cache
+def _parts(kind: Hashable, name: str) -> dict[str, str]:
+    """The keys of a field that is written by its parts, by part."""
+    return {
+        part: key
+        for one, key in _keys(kind).items()
+        for field, _, part in [one.partition(".")]
+        if part and field == name
+    }
 
 
 @functools.cache
@@ -144,8 +165,12 @@ def _read_fields(kind: Any, data: dict[str, Any], place: str) -> Any:
         key, hint = _keys(kind).get(one.name, one.name), _types(kind)[one.name]
         optional = type(None) in get_args(hint)
         required = one.default is MISSING and one.default_factory is MISSING
-        if one.metadata.get("json") == "inline":  # its keys are among the data; None: none of its own is there
-            inner = next(each for each in get_args(hint) or (hint,) if each is not type(None))
+        parts, inner = _parts(kind, one.name), _but_none(hint)
+        if parts:
+            said = {part: data.get(key) for part, key in parts.items()}
+            there = not optional or any(value is not None for value in said.values())
+            given[one.name] = _read_fields(inner, said, place) if there else None
+        elif one.metadata.get("json") == "inline":  # its keys are among the data; None: none of its own is there
             own = set(_keys(inner).values()).difference(_keys(kind).values())
             there = not optional or any(data.get(name) is not None for name in own)
             given[one.name] = _read_fields(inner, data, place) if there else None
@@ -159,6 +184,11 @@ def _read_fields(kind: Any, data: dict[str, Any], place: str) -> Any:
         return kind(**given)
     except ValueError as error:
         raise _unexpected(place, str(error)) from error
+
+
+def _but_none(hint: Any) -> Any:
+    """The first type of a hint that is not None."""
+    return next(one for one in get_args(hint) or (hint,) if one is not type(None))
 
 
 def _is_absent(value: Any) -> bool:
@@ -179,12 +209,12 @@ def schema(kind: Any) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required = []
     for name, key in _keys(kind).items():
-        hint = _types(kind).get(name) or get_type_hints(getattr(kind, name).fget)["return"]
+        field, _, part = name.partition(".")
+        hint = _types(kind).get(field) or get_type_hints(getattr(kind, field).fget)["return"]
         if _marks(kind).get(name) == "inline":
-            inner = next(one for one in get_args(hint) or (hint,) if one is not type(None))
-            properties = {**schema(inner)["properties"], **properties}
+            properties = {**schema(_but_none(hint))["properties"], **properties}
             continue
-        properties[key] = _schema_of(hint)
+        properties[key] = schema(_but_none(hint))["properties"][part] if part else _schema_of(hint)
         required += [key] * (_marks(kind).get(name) != "if any")
     return {"title": kind.__name__, "type": "object", "properties": properties, "required": required}
 

@@ -33,6 +33,7 @@ from goldless.runs.pipeline import score_study
 from goldless.runs.plan import GROWTH
 from goldless.signature import Signature
 from goldless.statistics.additive import adjusted_for_peers
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, Bound, Tolerance, least_tasks, radius
 from goldless.studies import Study, study_from_records
 
@@ -64,6 +65,10 @@ class Rule:
         return self.alpha / max(1, (self.most or candidates) - 1)
 
 
+NO_MARGIN = Estimate(None, None, None, 0)
+"""Of a response without a rival, or without a common peer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The chosen response to a task."""
@@ -75,18 +80,17 @@ class Choice:
     score: float | None
     runner_up: str | None
     """The best rival with another text; None: there is none."""
-    margin: float | None
-    """By how much the chosen one is better than the runner-up, with the same peers."""
-    low: float | None
-    """The interval of the margin, corrected for all rivals; None: too few common peers."""
-    high: float | None
-    peers: int
-    """Peers that both were compared with."""
+    margin: Estimate
+    """By how much the chosen one is better than the runner-up, over their common peers; corrected for all rivals."""
     decided: bool
     samples: int
     """Responses that there are."""
     missing: int = 0
     """Of these, the ones without a score, and samples that a model failed to give."""
+    KEYS = (
+        *("task", "chosen", "text", "score", "runner_up"),
+        *("margin:margin.value", "low:margin.low", "high:margin.high", "peers:margin.n", "*"),
+    )
 
 
 def choose(
@@ -108,7 +112,7 @@ def choose(
         same = len(set(texts.values())) == 1 and None not in texts.values()
         chosen = names[0] if same else None
         text = None if chosen is None else texts[chosen]
-        return Choice(task, chosen, text, None, None, None, None, None, 0, same, len(names), missing)
+        return Choice(task, chosen, text, None, None, NO_MARGIN, same, len(names), missing)
     means = np.full(len(names), -np.inf)
     rows, columns = np.nonzero(~np.isnan(table))
     means[rows] = adjusted_for_peers(np.zeros_like(rows), rows, columns, table[rows, columns])
@@ -117,12 +121,10 @@ def choose(
     rivals = [i for i, name in enumerate(names) if i != best and (mine is None or texts[name] != mine)]
     found = {i: _compared(table, means, best, i, rule) for i in rivals}
     tolerance = rule.tolerance.of(means[scored])
-    decided = all(low is not None and low > -tolerance for _, low, _, _ in found.values())
-    margin, low, high, peers = None, None, None, 0
+    decided = all(one.low is not None and one.low > -tolerance for one in found.values())
     second = max((i for i in rivals if scored[i]), key=lambda i: means[i], default=None)
-    if second is not None:
-        margin, low, high, peers = found[second]
-    enough = peers >= least_tasks(rule.for_each(len(names)), rule.at_least) or not rivals
+    margin = NO_MARGIN if second is None else found[second]
+    enough = margin.n >= least_tasks(rule.for_each(len(names)), rule.at_least) or not rivals
     return Choice(
         task=task,
         chosen=names[best],
@@ -130,30 +132,25 @@ def choose(
         score=float(means[best]),
         runner_up=None if second is None else names[second],
         margin=margin,
-        low=low,
-        high=high,
-        peers=peers,
         decided=decided and enough,
         samples=len(names),
         missing=missing,
     )
 
 
-def _compared(
-    table: FloatArray, means: FloatArray, first: int, second: int, rule: Rule
-) -> tuple[float | None, float | None, float | None, int]:
-    """The difference of two scores, its interval by the differences with common peers, and their number."""
+def _compared(table: FloatArray, means: FloatArray, first: int, second: int, rule: Rule) -> Estimate:
+    """The difference of two scores, its interval by the differences with common peers."""
     differences = table[first] - table[second]
     differences = differences[~np.isnan(differences)]
     n = len(differences)
     if not n:
-        return None, None, None, 0
+        return NO_MARGIN
     mean = float(means[first] - means[second])
     if n < 2:
-        return mean, None, None, n
+        return Estimate(mean, None, None, n)
     alpha = rule.for_each(len(table))
     around = float(radius(float(n), float(differences.std(ddof=1)), alpha=alpha, bound=rule.bound))
-    return mean, max(mean - around, -rule.widest), min(mean + around, rule.widest), n
+    return Estimate(mean, max(mean - around, -rule.widest), min(mean + around, rule.widest), n, level=1 - alpha)
 
 
 # --- samples ---------------------------------------------------------------------------------------------------------
@@ -301,7 +298,7 @@ class Selection:
         )
         notes = ["margin: the chosen response's score minus the runner-up's, with the same other responses as peers."]
         notes.append(f"{self.decided} of {len(rows)} choices are decided; the others are the best so far.")
-        few = sum(not choice.decided and choice.peers < self.least_peers for choice in self.choices)
+        few = sum(not choice.decided and choice.margin.n < self.least_peers for choice in self.choices)
         if few:
             notes.append(
                 f"{few} could not be: that takes {self.least_peers} peers in common, so {self.least_peers + 2} "

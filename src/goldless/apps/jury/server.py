@@ -16,7 +16,7 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +264,7 @@ class _Server:
         except (MetricError, TextTooLongError) as error:
             raise RequestError(str(error)) from error
         choices = []
-        for choice in map(asdict, found.choices):
+        for choice in found.rows():
             del choice["task"]
             # answers by their index, counted from 0
             names = {"winner": choice.pop("chosen"), "runner_up": choice.pop("runner_up")}

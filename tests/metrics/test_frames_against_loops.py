@@ -53,27 +53,25 @@ logprobs = st.lists(st.sampled_from(keys), unique=True).flatmap(
 
 
 def looped_pairs(rows, metric) -> list[PairScore]:
-    """The metric on each pair that its first term names, one lookup after the other."""
+    """The metric on each pair that its first direction names, one lookup after the other."""
     known = {(row.task, row.target, row.given): row for row in rows}
-    turned = metric.terms[0] == "agent given peer"
     found = []
     for task, target, other in known:
         if other is None:
             continue
-        agent, peer = (target, other) if turned else (other, target)
-        places = {
-            "peer given agent": (peer, agent),
-            "peer": (peer, None),
-            "agent given peer": (agent, peer),
-            "agent": (agent, None),
-        }
-        terms = [known.get((task, *places[term])) for term in metric.terms]
+        agent, peer = (target, other) if metric.predicted[0] == "agent" else (other, target)
+        terms = []
+        for predicted in metric.predicted:
+            y, x = (peer, agent) if predicted == "peer" else (agent, peer)
+            terms += [known.get((task, y, given)) for given in ((x, None) if metric.marginals else (x,))]
         causes = [row.values.kind for row in terms if row is not None and isinstance(row.values, CallFailure)]
         if None in terms or causes:
             found.append(PairScore(task, agent, peer, None, causes[0] if causes else None))
             continue
         values = [sum(row.values) / (len(row.values) if metric.per_token else 1) for row in terms]
-        found.append(PairScore(task, agent, peer, metric.of(*values)))
+        signs = (1, -1) if metric.marginals else (1,)
+        total = sum(value * sign for value, sign in zip(values, signs * len(metric.predicted), strict=True))
+        found.append(PairScore(task, agent, peer, total / len(metric.predicted)))
     return found
 
 

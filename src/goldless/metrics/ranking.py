@@ -16,7 +16,6 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError
 from goldless.metrics.chair import TIED, PanelScores, PanelVerdicts
 from goldless.statistics.bootstrap import Draws, Estimate, check_level, draw_counts, score_intervals
 from goldless.statistics.standings import LeaderboardRow, score_table
@@ -91,7 +90,7 @@ def why_not_finite(wins: FloatArray, agents: Sequence[str]) -> str | None:
     never = [agent for agent, won in zip(agents, wins.sum(axis=1), strict=True) if won == 0]
     who = [f"{', '.join(always)} never lost"] * bool(always) + [f"{', '.join(never)} never won"] * bool(never)
     said = " and ".join(who) or "some agents never lost to the others"
-    return f"no finite strengths: {said}. Rank by win rate, or add virtual ties"
+    return f"no finite strengths: {said}. See the win rates"
 
 
 HALF_TIE = 0.5
@@ -155,7 +154,6 @@ def _notes(panel: PanelScores | PanelVerdicts, found: Sequence[Estimate]) -> tup
 def rank_by_bradley_terry(
     verdicts: PanelVerdicts,
     *,
-    virtual_ties: float = 0.0,
     seed: int = 0,
     resamples: int = 1_000,
     level: float = 0.95,
@@ -163,23 +161,19 @@ def rank_by_bradley_terry(
     """Rank by Bradley-Terry strength, with percentile intervals over resampled tasks.
 
     Strengths are not finite where an agent, or a group of agents, always wins or always loses against the rest; the
-    notes then say which. ``virtual_ties`` of, say, 0.5 between every two agents that met make them finite.
+    notes then say which.
     """
-    if not (virtual_ties >= 0 and np.isfinite(virtual_ties)):
-        raise MetricError(f"virtual_ties must be a finite number of at least 0, got {virtual_ties}")
     check_level(level)
     by_task, agents = _wins_by_task(verdicts), len(verdicts.agents)
     wins = by_task.sum(axis=0).reshape(agents, agents)
     met = ((wins + wins.T) > 0).astype(np.float64)
-    wins = wins + virtual_ties / 2 * met
     numbers, note = np.full((3, agents), np.nan), why_not_finite(wins, verdicts.agents)
     if note is None:
         numbers[0] = bradley_terry(wins)
         if len(by_task) < 2:
             note = f"no interval: n = {len(by_task)}"
         else:
-            how = {"seed": seed, "resamples": resamples}
-            drawn, irregular = _refitted(by_task, met, numbers[0], virtual_ties=virtual_ties, **how)
+            drawn, irregular = _refitted(by_task, met, numbers[0], seed=seed, resamples=resamples)
             numbers[1:] = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
             if irregular:
                 said = "resamples had no finite solution; in these, half a tie was added to every pair"
@@ -190,7 +184,7 @@ def rank_by_bradley_terry(
 
 
 def _refitted(
-    by_task: FloatArray, met: FloatArray, strength: FloatArray, *, virtual_ties: float, seed: int, resamples: int
+    by_task: FloatArray, met: FloatArray, strength: FloatArray, *, seed: int, resamples: int
 ) -> tuple[FloatArray, int]:
     """Strengths [resamples, agents] of resampled tasks, and how many resamples had no finite ones of their own."""
     agents = len(strength)
@@ -198,7 +192,7 @@ def _refitted(
     step = max(1, ELEMENTS_AT_ONCE // agents**2)
     for counts in draw_counts(len(by_task), seed=seed, resamples=resamples):
         for begin in range(0, len(counts), step):
-            wins = (counts[begin : begin + step] @ by_task).reshape(-1, agents, agents) + virtual_ties / 2 * met
+            wins = (counts[begin : begin + step] @ by_task).reshape(-1, agents, agents)
             bad = ~has_finite_strengths(wins)
             wins[bad] += HALF_TIE / 2 * met
             irregular += int(bad.sum())

@@ -346,9 +346,7 @@ def left_out_intervals(
 
     Ends are clipped to ``lowest`` and ``highest``. A value of NaN is not defined and has no interval.
     """
-    given, without = np.asarray(values, dtype=np.float64), np.asarray(without, dtype=np.float64)
-    if without.ndim != 2 or without.shape[1:] != given.shape:
-        raise UserError(f"without must be a table [groups, {len(given)} values], got shape {without.shape}")
+    given = np.asarray(values, dtype=np.float64)
     bad = np.isnan(given) | np.isnan(without).any(axis=0)
     pulled = np.where(bad, 0.0, given + (len(without) - 1) * (without.mean(axis=0) - without))
     found = []

@@ -221,23 +221,22 @@ def tasks_to_detect(
     return high
 
 
+Range = tuple[int | None, int | None]
+"""The fewest and the most tasks; None: too far, of the most: as far as can be said."""
+
+
 def more_tasks(
     n: int, mean: float, sd: float, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> tuple[int | None, int | None]:
+) -> Range:
     """From how many to how many tasks more an undecided difference needs; see ``tasks_missing``."""
     given = (np.array([float(value)]) for value in (n, mean, sd))
-    return missing_range(*tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[:, 0])
-
-
-def missing_range(low: float, high: float) -> tuple[int | None, int | None]:
-    """The ends as whole numbers; None: too far, for the second: as far as can be said."""
-    return (None if np.isnan(low) else int(low)), (None if np.isnan(high) else int(high))
+    return tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[0]
 
 
 def tasks_missing(
     n: FloatArray, mean: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> FloatArray:
-    """[2, differences]: the fewest and the most tasks more that would decide, at least one; NaN: too far to say.
+) -> list[Range]:
+    """The fewest and the most tasks more that would decide each difference, at least one.
 
     They are those of the ends of the mean's interval. In ``IN_RANGE`` of cases the number at which the odds of deciding
     are even is between the two.
@@ -250,4 +249,6 @@ def tasks_missing(
         _needed(np.maximum(np.abs(mean) + side * unsure, 0.0), sd, n * FAR, alpha=alpha, bound=bound, least=least)
         for side in (1, -1)
     ]
-    return np.where(n > 1, np.maximum(1.0, np.stack(ends) - n), np.nan)
+    more = np.where(n > 1, np.maximum(1.0, np.stack(ends) - n), np.nan)
+    low, high = ([None if np.isnan(end) else int(end) for end in row] for row in more)
+    return list(zip(low, high, strict=True))

@@ -80,26 +80,6 @@ def test_pair_scores_are_those_of_a_loop(rows, metric):
     close(pair_rows(likelihood.pair_scores(logprobs_frame(rows), metric)), looped_pairs(rows, metric))
 
 
-def test_a_pair_scores_log_p_of_the_peer_given_the_agent_less_log_p_of_the_peer_alone():
-    """a's response: -3 alone, -1 after b's, so b tells 2 nats about a. b's: -4 alone, -5 after a's: a tells -1."""
-    evidence = [
-        Logprob("a", None, [-1.0, -2.0]),
-        Logprob("a", "b", [-0.5, -0.5]),
-        Logprob("b", None, [-4.0]),
-        Logprob("b", "a", [-5.0]),
-    ]
-    assert pair_rows(likelihood.pair_scores(logprobs_frame(evidence))) == [
-        PairScore("t", "b", "a", 2.0),
-        PairScore("t", "a", "b", -1.0),
-    ]
-
-
-def test_nats_are_summed_over_the_tokens_and_not_divided_by_their_number():
-    """Each of 100 tokens becomes a quarter nat likelier: 25 nats, not 0.25."""
-    evidence = [Logprob("a", None, [-1.0] * 100), Logprob("a", "b", [-0.75] * 100)]
-    assert [row.score for row in pair_rows(likelihood.pair_scores(logprobs_frame(evidence)))] == [25.0]
-
-
 # --- means -------------------------------------------------------------------------------------------------------
 
 pair_keys = [(t, x, y) for t in TASKS for x in AGENTS for y in AGENTS if x != y]

@@ -42,16 +42,15 @@ class Anytime:
     and b = 1 / (1 + n rho²): when the martingale of the t test exceeds what it reaches with probability alpha, if ever.
     """
 
-    tuned_at: int = TUNED_AT
     name: str = "confidence sequence"
 
     def rho_squared(self, alpha: float) -> float:
-        """X / tuned_at, with x = L + ln(1 + x) and L = -2 ln(alpha): for known spread none is tighter at that task."""
+        """X / TUNED_AT, with x = L + ln(1 + x) and L = -2 ln(alpha): for known spread none is tighter at that task."""
         least = -2 * math.log(alpha)
         x = least
         for _ in range(100):
             x = least + math.log1p(x)
-        return x / self.tuned_at
+        return x / TUNED_AT
 
     def width(self, n: FloatArray, alpha: float) -> FloatArray:
         """Half the width of the two-sided interval for n tasks, in standard deviations (n - 1) of the differences.

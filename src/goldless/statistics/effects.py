@@ -16,7 +16,6 @@ from goldless.statistics.bootstrap import (
     Estimate,
     Method,
     check_level,
-    check_score_table,
     task_intervals,
 )
 
@@ -119,7 +118,6 @@ def compare_groups(
     A group is a list of column numbers; an agent in neither is left out. A group's mean on a task is over the scores
     present; a task on which one group has none is left out altogether.
     """
-    check_score_table(values)
     sides = list(first), list(second)
     means = np.full((len(values), 2), np.nan)
     for column, group in enumerate(sides):

@@ -6,30 +6,44 @@ import itertools
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats.contingency import crosstab, expected_freq
 
 from goldless.errors import MetricError
-from goldless.metrics.label_information import (
-    CategoryLabel,
-    label_information,
-    preference_labels,
-    rating_labels,
-)
-from goldless.records import Preference, Rating
+from goldless.metrics.label_information import category_labels, label_information
 from goldless.studies import read_study
+from goldless.studies.frames import NO_LABELS
 
 
-def labelled(**by_rater) -> list[CategoryLabel]:
+def labels_frame(*labels) -> pl.DataFrame:
+    """Rater, task, agent and category of each label."""
+    rows = [(rater, task, f"{task}\n{agent}", float(category)) for rater, task, agent, category in labels]
+    names = dict.fromkeys(("rater", "task", "item"), pl.String)
+    return pl.DataFrame(rows, {**names, "category": pl.Float64}, orient="row")
+
+
+def labelled(**by_rater) -> pl.DataFrame:
     """Labels of each rater, item after item; None: not labelled."""
-    return [
-        CategoryLabel(rater, (f"t{i}", "x"), float(category))
-        for rater, row in by_rater.items()
-        for i, category in enumerate(row)
-        if category is not None
-    ]
+    return labels_frame(
+        *(
+            (rater, f"t{i}", "x", category)
+            for rater, row in by_rater.items()
+            for i, category in enumerate(row)
+            if category is not None
+        )
+    )
+
+
+def label_table(*rows) -> pl.DataFrame:
+    """A study's labels."""
+    return pl.DataFrame(rows, NO_LABELS.schema)
+
+
+def of_criterion(study, criterion) -> pl.DataFrame:
+    return category_labels(study.label_table).filter(criterion=criterion)
 
 
 def overall(permutations=200, **by_rater):
@@ -61,8 +75,8 @@ def test_a_group_is_the_mean_over_its_raters_of_their_mean_with_all_others():
 @pytest.mark.recorded
 def test_all_clinicians_as_one_group_have_the_mean_over_their_pairs(recorded):
     """With all raters alike in partners, the mean over raters is the mean over pairs: completeness .143."""
-    labels = preference_labels(read_study(recorded / "chq_readers").preferences())["completeness"]
-    groups = {label.rater: "Human" for label in labels}
+    labels = of_criterion(read_study(recorded / "chq_readers"), "completeness")
+    groups = dict.fromkeys(labels["rater"], "Human")
     whole, human = label_information(labels, items="complete", permutations=200, groups=groups).groups
     assert round(whole.information.value, 3) == 0.143
     assert (whole.information, whole.raters) == (human.information, human.raters)
@@ -174,26 +188,23 @@ def test_complete_items_are_those_that_every_rater_labelled():
 
 
 def test_preferences_become_their_sign_and_a_swapped_pair_is_the_same_item():
-    preferences = [
-        Preference("t", "human", "model", "ann", 2),
-        Preference("t", "model", "human", "bob", -1),
-        Preference("u", "model", "human", "bob", 0, "style"),
+    found = category_labels(
+        label_table(
+            {"task": "t", "first": "human", "second": "model", "rater": "ann", "preference": 2},
+            {"task": "t", "first": "model", "second": "human", "rater": "bob", "preference": -1},
+            {"task": "u", "first": "model", "second": "human", "rater": "bob", "preference": 0, "criterion": "style"},
+        )
+    )
+    assert found.rows() == [
+        (None, "ann", "t", "t\nhuman\nmodel", 1.0),
+        (None, "bob", "t", "t\nhuman\nmodel", 1.0),
+        ("style", "bob", "u", "u\nhuman\nmodel", 0.0),
     ]
-    assert preference_labels(preferences) == {
-        None: [
-            CategoryLabel("ann", ("t", "human", "model"), 1.0),
-            CategoryLabel("bob", ("t", "human", "model"), 1.0),
-        ],
-        "style": [CategoryLabel("bob", ("u", "human", "model"), 0.0)],
-    }
 
 
-def test_ratings_are_categories_by_criterion():
-    ratings = [Rating("t", "x", "ann", 4, "style"), Rating("t", "x", "ann", 2.5)]
-    assert rating_labels(ratings) == {
-        "style": [CategoryLabel("ann", ("t", "x"), 4.0)],
-        None: [CategoryLabel("ann", ("t", "x"), 2.5)],
-    }
+def test_ratings_are_categories():
+    found = category_labels(label_table({"task": "t", "agent": "x", "rater": "ann", "score": 2.5}))
+    assert found.rows() == [(None, "ann", "t", "t\nx", 2.5)]
 
 
 # --- what cannot be computed ----------------------------------------------------------------------------
@@ -208,7 +219,7 @@ def test_more_than_twelve_values_are_refused_by_name():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([], "at least two raters, got no labels"),
+        (labels_frame(), "at least two raters, got no labels"),
         (labelled(a=[1, 2]), "at least two raters, got only a"),
         (labelled(a=[1, None], b=[None, 1]), "no item was labelled by two raters"),
         (labelled(a=[math.nan, 1], b=[1, 1]), "a's label of t0, x is NaN"),
@@ -220,20 +231,19 @@ def test_labels_that_cannot_be_compared_are_refused(labels, message):
 
 
 def test_two_different_labels_of_one_rater_for_one_item_are_refused_and_a_repeated_one_is_not():
-    one, other = CategoryLabel("a", ("t", "x"), 1.0), CategoryLabel("a", ("t", "x"), 2.0)
-    partner = CategoryLabel("b", ("t", "x"), 1.0)
+    one, other, partner = ("a", "t", "x", 1), ("a", "t", "x", 2), ("b", "t", "x", 1)
     with pytest.raises(MetricError, match="a labelled t, x as 1 and as 2"):
-        label_information([one, other, partner])
-    assert label_information([one, one, partner], permutations=1).pairs[0].items == 1
+        label_information(labels_frame(one, other, partner))
+    assert label_information(labels_frame(one, one, partner), permutations=1).pairs[0].items == 1
 
 
 # --- recorded clinicians --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def clinicians(recorded) -> dict[str | None, list[CategoryLabel]]:
-    """The preferences of five clinicians, by criterion."""
-    return preference_labels(read_study(recorded / "chq_readers").preferences())
+def clinicians(recorded):
+    """The study with the preferences of five clinicians."""
+    return read_study(recorded / "chq_readers")
 
 
 @pytest.mark.recorded
@@ -252,13 +262,13 @@ def test_recorded_clinicians_tell_about_each_other_as_stated(clinicians, criteri
     in about 300 gives (1/301), so the null may be off by its rounding and two standard errors of 300 (sd .006 to .009,
     so .0005 + .001), and p by 2 standard errors of a share of 300.
     """
-    found = label_information(clinicians[criterion], items="complete")
+    found = label_information(of_criterion(clinicians, criterion), items="complete")
     assert [pair.items for pair in found.pairs] == [98 if criterion == "completeness" else 99] * 10
     assert found.overall.value == pytest.approx(value, abs=5e-4)
     assert found.overall.null == pytest.approx(null, abs=0.0015)
     if criterion == "completeness":
         assert found.overall.p < p
-        fewer = label_information(clinicians[criterion], items="complete", permutations=300)
+        fewer = label_information(of_criterion(clinicians, criterion), items="complete", permutations=300)
         assert round(fewer.overall.p, 3) == p
     else:
         assert found.overall.p == pytest.approx(p, abs=2 * math.sqrt(p * (1 - p) / 300))

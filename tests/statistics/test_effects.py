@@ -8,7 +8,6 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.errors import UserError
 from goldless.statistics.effects import auc, compare_groups, paired_d, pooled_smd
 
 
@@ -105,8 +104,3 @@ def test_two_groups_by_hand():
     assert found.method == "t"
     reference = scipy.stats.ttest_1samp([3, 2, 1], 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
-
-
-def test_groups_that_overlap_are_refused():
-    with pytest.raises(UserError, match=r"groups must not overlap, got columns \[1\] in both"):
-        compare_groups(np.zeros((3, 3)), [0, 1], [1, 2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldless.statistics.bootstrap import GROUPS, group_sums, task_groups, task_intervals
+from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.comparisons import compare_all
 
 TASKS = 2000
@@ -28,14 +28,6 @@ def scores(agents=3, seed=0):
     found = random.exponential(size=(TASKS, agents)) + np.linspace(0, 0.3, agents)
     found[random.random(found.shape) < 0.1] = np.nan
     return found
-
-
-def test_groups_are_of_equal_size_and_keep_every_sum():
-    groups = task_groups(25_003, seed=1)
-    assert set(np.bincount(groups)) == {2, 3}
-    rows = np.random.default_rng(0).integers(-9, 9, size=(2, 25_003)).astype(float)
-    assert group_sums(rows, groups).shape == (2, GROUPS)
-    assert group_sums(rows, groups).sum(axis=1).tolist() == rows.sum(axis=1).tolist()
 
 
 def test_intervals_of_groups_are_like_those_of_single_tasks(few):

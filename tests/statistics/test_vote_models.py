@@ -69,11 +69,6 @@ def pairs():
     return said, first, second
 
 
-def test_plain_strengths_meet_the_first_order_condition():
-    """At the maximum, wins less expected wins are the strength itself, by the N(0, 1) prior."""
-    said, first, second = pairs()
-    found = judge_aware_bradley_terry(said, first, second, aware=False)
-    expected = 1 / (1 + np.exp(found.strength[second] - found.strength[first]))
-    surplus = (said - expected[:, None]).sum(axis=1)
-    slope = np.bincount(first, surplus, 150) - np.bincount(second, surplus, 150)
-    assert slope == pytest.approx(found.strength, abs=0.02)
+def test_a_sharp_judge_tells_responses_apart_better_than_a_blunt_one_and_a_coin_least():
+    sharp, blunt, coin = judge_aware_bradley_terry(*pairs()).discrimination
+    assert sharp > blunt > coin

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from goldless.arrays import FloatArray, IntArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings, reviewer_numbers
+from goldless.metrics.judgement_table import Convention, PairJudgements, Pairs, ResponseRatings, reviewer_numbers
 
 TIED = 1e-9
 """Margins and scores that differ by no more than this, on the scale of their largest, are equal."""
@@ -30,15 +29,10 @@ Normalisation = Literal["z", "raw"]
 """``z``: each reviewer's ratings less their mean, in standard deviations. ``raw``: as they are."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PanelVerdicts:
-    """The panel's verdict on each pair; ``low`` is the agent with the lower number."""
+@dataclass(frozen=True, eq=False)
+class PanelVerdicts(Pairs):
+    """The panel's verdict on each pair."""
 
-    tasks: tuple[str, ...]
-    agents: tuple[str, ...]
-    task: IntArray
-    low: IntArray
-    high: IntArray
     margin: FloatArray
     """[pairs], from -1 to 1; positive: low is better; exactly 0: a tie; NaN: no reviewer voted."""
     asked: IntArray
@@ -84,15 +78,12 @@ def panel_verdicts(
     """
     chosen = voting_weights(judgements.reviewers, weights)
     judgements = judgements.of(list(chosen))
-    lean = 2 * judgements.filled(convention) - 1
-    asked = judgements.asked
-    voting: npt.NDArray[np.bool_] = np.asarray(asked.any(axis=2) & ~(asked & np.isnan(lean)).any(axis=2))
-    orders = asked.sum(axis=2)
-    mean = np.where(asked & voting[:, :, None], lean, 0.0).sum(axis=2) / np.maximum(orders, 1)
+    votes = judgements.votes(judgements.leans(convention))
+    voting = ~np.isnan(votes)
     weight = np.array(list(chosen.values()))[:, None]
     total = (np.abs(weight) * voting).sum(axis=0)
-    margin = np.full(mean.shape[1], np.nan)
-    np.divide((weight * mean).sum(axis=0), total, out=margin, where=total > 0)
+    margin = np.full(votes.shape[1], np.nan)
+    np.divide((weight * np.nan_to_num(votes)).sum(axis=0), total, out=margin, where=total > 0)
     margin[np.abs(margin) <= TIED] = 0.0
     return PanelVerdicts(
         judgements.tasks,
@@ -101,8 +92,8 @@ def panel_verdicts(
         judgements.low,
         judgements.high,
         margin=margin,
-        asked=asked.sum(axis=(0, 2)),
-        used=(asked & voting[:, :, None] & ~np.isnan(judgements.value)).sum(axis=(0, 2)),
+        asked=judgements.asked.sum(axis=(0, 2)),
+        used=(judgements.asked & voting[:, :, None] & ~np.isnan(judgements.value)).sum(axis=(0, 2)),
         weights=chosen,
         convention=convention,
     )
@@ -152,12 +143,9 @@ def usual_fusion(convention: Convention) -> Normalisation:
 
 def reviewer_scores(ratings: ResponseRatings, reviewer: str, *, convention: Convention = "default") -> PanelScores:
     """One reviewer's raw ratings, as the scores of a panel of one."""
-    row = reviewer_numbers(ratings.reviewers, [reviewer])[0]
-    value, asked = ratings.filled(convention)[row], ratings.asked[row]
-    used = (~np.isnan(ratings.value[row])).astype(np.int64)
-    return PanelScores(
-        ratings.tasks, ratings.agents, value, asked.astype(np.int64), used, {reviewer: 1.0}, normalisation="raw"
-    )
+    own = ratings.of([reviewer])
+    asked, used = own.asked[0].astype(np.int64), (~np.isnan(own.value[0])).astype(np.int64)
+    return PanelScores(own.tasks, own.agents, own.filled(convention)[0], asked, used, {reviewer: 1.0}, "raw")
 
 
 def voting_weights(reviewers: tuple[str, ...], weights: Mapping[str, float] | None) -> dict[str, float]:
@@ -176,7 +164,7 @@ def voting_weights(reviewers: tuple[str, ...], weights: Mapping[str, float] | No
     return chosen
 
 
-def _levels(values: FloatArray, present: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+def _levels(values: FloatArray, present: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation (n) of each reviewer's ratings; a reviewer that says one thing only has spread 1."""
     counts = np.maximum(present.sum(axis=(1, 2), keepdims=True), 1)
     means = np.where(present, values, 0.0).sum(axis=(1, 2), keepdims=True) / counts

@@ -9,19 +9,18 @@ labelled (PRE). Peers is accuracy as estimated from the votes of the other candi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from goldless.arrays import FloatArray, IntArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.metrics.panel_worth import FEWEST_PEERS, panel_votes, peer_estimates, shared_votes
-from goldless.statistics.bootstrap import LEVEL, Draws, Method, task_intervals, task_shares
+from goldless.statistics.bootstrap import LEVEL, Draws, Estimate, Method, task_intervals, task_shares
 
 TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam", "peers"]
 ConfidenceItem = tuple[str, float | None]
@@ -87,8 +86,8 @@ def consistency(
     By default two ties agree, a tie and a preference do not, and pairs with a missing order are left out.
     With the papers' convention a pair with a tie or a missing order counts 0.5.
     """
-    asked: npt.NDArray[np.bool_] = np.asarray(judgements.asked.all(axis=2))
-    lean = np.sign(2 * judgements.filled(convention) - 1)
+    asked = np.asarray(judgements.asked.all(axis=2))
+    lean = np.sign(judgements.leans(convention))
     same = np.where(lean[:, :, 0] == lean[:, :, 1], 1.0, 0.0)
     if convention != "default":
         same = np.where((lean == 0).any(axis=2), NEITHER, same)
@@ -107,8 +106,7 @@ def pertinence(
         raise MetricError(f"answers of pertinence must be relevant and irrelevant, got {', '.join(judgements.agents)}")
     good, bad = judgements.agents.index("relevant"), judgements.agents.index("irrelevant")
     ours = (judgements.low == min(good, bad)) & (judgements.high == max(good, bad))
-    values = judgements.filled(convention)[:, ours]
-    credit = (1 + np.sign(2 * values - 1) * (1 if good < bad else -1)) / 2
+    credit = (1 + np.sign(judgements.leans(convention)[:, ours]) * (1 if good < bad else -1)) / 2
     task = np.repeat(judgements.task[ours], 2)
     asked = judgements.asked[:, ours]
     flat = len(judgements.reviewers), len(task)
@@ -157,14 +155,11 @@ def peers(
         )
     found = peer_estimates(votes, **draws)[0]
     heard = dict(zip(votes.reviewers, (~np.isnan(votes.vote)).sum(axis=1).tolist(), strict=True))
+    unmet = Estimate(None, None, None, 0, draws.get("level", LEVEL), "too few pairs that another reviewer judged too")
     asked = judgements.asked.any(axis=2).sum(axis=1).tolist()
-    level = draws.get("level", LEVEL)
-    unmet = "too few pairs that another reviewer judged too"
     return {
-        name: Trait("peers", None, asked=pairs, level=level, note=unmet)
-        if (one := found.get(name)) is None
-        else Trait(
-            "peers", one.value, one.low, one.high, pairs, heard[name], one.n, one.level, one.method, note=one.note
+        name: _trait(
+            "peers", found.get(name, unmet), asked=pairs, n=heard.get(name, 0), n_tasks=found.get(name, unmet).n
         )
         for name, pairs in zip(judgements.reviewers, asked, strict=True)
     }
@@ -199,18 +194,10 @@ def self_confidence(
         return Trait("self-confidence", None, asked=asked, n=used, level=level, note=f"no {which} item has a reply")
     gaps = _gaps(kept[0], kept[1]) * (1.0 if higher_is == "surer" else -1.0)
     difference = float(gaps.mean())
-    found = task_intervals(gaps[:, None], **draws)[0]
-    return Trait(
-        "self-confidence",
-        1.0 if difference > ROUNDING else 0.0,
-        found.low,
-        found.high,
-        asked=asked,
-        n=used,
-        n_tasks=len(gaps),
-        level=found.level,
-        method=found.method,
-        note=found.note,
+    trait = _trait("self-confidence", task_intervals(gaps[:, None], **draws)[0], asked=asked, n=used, n_tasks=len(gaps))
+    return replace(
+        trait,
+        value=1.0 if difference > ROUNDING else 0.0,
         difference=difference,
         easy=_sureness(kept[0], higher_is),
         hard=_sureness(kept[1], higher_is),
@@ -243,24 +230,23 @@ def _traits(
     reviewers: Sequence[str],
     values: FloatArray,
     task: IntArray,
-    asked: npt.NDArray[np.bool_],
+    asked: BoolArray,
     **draws: Unpack[Draws],
 ) -> dict[str, Trait]:
     """The mean of each reviewer's row of values [reviewers, items] as a trait."""
-    shares = task_shares(values, task, **draws)
     unasked = "no pair was compared in both orders" if name == "consistency" else "no comparison was requested"
     return {
-        reviewer: Trait(
+        reviewer: _trait(
             name,
-            share.value,
-            share.low,
-            share.high,
+            share if own.any() else replace(share, note=unasked),
             asked=int(own.sum()),
             n=share.n,
             n_tasks=share.n_tasks,
-            level=share.level,
-            method=share.method,
-            note=share.note if own.any() else unasked,
         )
-        for reviewer, share, own in zip(reviewers, shares, asked, strict=True)
+        for reviewer, share, own in zip(reviewers, task_shares(values, task, **draws), asked, strict=True)
     }
+
+
+def _trait(name: TraitName, found: Estimate, *, asked: int, n: int, n_tasks: int) -> Trait:
+    ends = found.value, found.low, found.high
+    return Trait(name, *ends, asked, n, n_tasks, found.level, found.method, found.note)

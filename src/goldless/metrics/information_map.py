@@ -7,6 +7,8 @@ log p(y | x) - log p(y | x without i), the nats of y that are lost when the sent
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -114,14 +116,15 @@ def make_information_map(
             f"without_nats must have one entry per sentence ({len(agent_sentences)}), got {len(without_nats)}"
         )
     for values in (conditional_nats, marginal_nats, *without_nats):
-        _check_length(values, pieces)
-    peer_text = "".join(pieces)
-    spans = _spans(pieces)
-    homes = [_home(peer_text, start, peer_sentences) for start, _ in spans]
-    gains = _differences(conditional_nats, marginal_nats)
-    *by_sentence, end_gain = _sums(gains, homes, len(peer_sentences))
+        if len(values) != len(pieces):
+            raise MetricError(f"a scorer must return one log-probability per token ({len(pieces)}), got {len(values)}")
+    peer_text, ends = "".join(pieces), list(itertools.accumulate(map(len, pieces)))
+    starts = [0, *ends][: len(pieces)]
+    homes = _homes(pieces, peer_sentences)
+    gains = [value - base for value, base in zip(conditional_nats, marginal_nats, strict=True)]
+    *by_sentence, end_gain = _sums(conditional_nats, marginal_nats, homes, len(peer_sentences))
     has_end = len(peer_sentences) in homes
-    rows = [_sums(_differences(conditional_nats, values), homes, len(peer_sentences)) for values in without_nats]
+    rows = [_sums(conditional_nats, values, homes, len(peer_sentences)) for values in without_nats]
     return InformationMap(
         task=task,
         agent=agent,
@@ -129,7 +132,8 @@ def make_information_map(
         total_nats=math.fsum(gains),
         end_gain_nats=end_gain if has_end else None,
         tokens=tuple(
-            TokenGain(piece, start, end, gain) for piece, (start, end), gain in zip(pieces, spans, gains, strict=True)
+            TokenGain(piece, start, end, gain)
+            for piece, start, end, gain in zip(pieces, starts, ends, gains, strict=True)
         ),
         peer_sentences=tuple(
             PeerSentence(s.text, s.start, s.end, gain) for s, gain in zip(peer_sentences, by_sentence, strict=True)
@@ -149,44 +153,26 @@ def sentence_gains(
     pieces: Sequence[str], sentences: Sequence[Sentence], nats: Sequence[float], baseline_nats: Sequence[float]
 ) -> list[float]:
     """The gain in nats of each sentence of the pieces joined, from two log-probabilities of each piece."""
-    text = "".join(pieces)
-    homes = [_home(text, start, sentences) for start, _ in _spans(pieces)]
-    return _sums(_differences(nats, baseline_nats), homes, len(sentences))[:-1]
+    return _sums(nats, baseline_nats, _homes(pieces, sentences), len(sentences))[:-1]
 
 
-def _check_length(values: Sequence[float], pieces: Sequence[str]) -> None:
-    if len(values) != len(pieces):
-        raise MetricError(f"a scorer must return one log-probability per token ({len(pieces)}), got {len(values)}")
-
-
-def _spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """First and end index of each piece in the pieces joined."""
-    spans, start = [], 0
-    for piece in pieces:
-        spans.append((start, start + len(piece)))
-        start += len(piece)
-    return spans
-
-
-def _home(text: str, start: int, sentences: Sequence[Sentence]) -> int:
-    """The sentence a token belongs to, by where it starts; ``len(sentences)`` for one after the end of the text.
+def _homes(pieces: Sequence[str], sentences: Sequence[Sentence]) -> list[int]:
+    """The sentence each token belongs to, by where it starts; ``len(sentences)`` for one after the end of the text.
 
     It is the sentence of the token's first character, or the next one where that is white space between two; behind
     the last sentence it is the last.
     """
-    if start == len(text):
-        return len(sentences)
-    after = (number for number, sentence in enumerate(sentences) if start < sentence.end)
-    return next(after, len(sentences) - 1)
+    ends, length, start, homes = [sentence.end for sentence in sentences], sum(map(len, pieces)), 0, []
+    for piece in pieces:
+        inside = min(bisect.bisect_right(ends, start), len(sentences) - 1)
+        homes.append(len(sentences) if start == length else inside)
+        start += len(piece)
+    return homes
 
 
-def _differences(values: Sequence[float], baseline: Sequence[float]) -> list[float]:
-    return [value - base for value, base in zip(values, baseline, strict=True)]
-
-
-def _sums(gains: Sequence[float], homes: Sequence[int], sentences: int) -> list[float]:
-    """Sums by sentence, and last that of the tokens after the end of the text."""
-    return [
-        math.fsum(gain for gain, home in zip(gains, homes, strict=True) if home == number)
-        for number in range(sentences + 1)
-    ]
+def _sums(nats: Sequence[float], baseline: Sequence[float], homes: Sequence[int], sentences: int) -> list[float]:
+    """Sums of the differences by sentence, and last that of the tokens after the end of the text."""
+    gains: list[list[float]] = [[] for _ in range(sentences + 1)]
+    for value, base, home in zip(nats, baseline, homes, strict=True):
+        gains[home].append(value - base)
+    return list(map(math.fsum, gains))

@@ -58,17 +58,55 @@ class JudgementTable:
 
 
 @dataclass(frozen=True, eq=False)
-class PairJudgements(JudgementTable):
-    """All comparisons; ``low`` is the agent of a pair with the lower number.
+class Pairs:
+    """Pairs of responses to one task, sorted by task, low and high; ``low`` is the agent with the lower number."""
+
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    task: IntArray
+    low: IntArray
+    high: IntArray
+
+    def places(self, pairs: Pairs) -> IntArray:
+        """The index here of each pair of a table of the same tasks and agents; -1: it is not here."""
+        if (self.tasks, self.agents) != (pairs.tasks, pairs.agents):
+            raise MetricError("labels and judgements must have the same tasks and agents in the same order")
+        key, own = ((one.task * len(self.agents) + one.low) * len(self.agents) + one.high for one in (pairs, self))
+        if not len(own):
+            return np.full(len(key), -1)
+        place = np.searchsorted(own, key).clip(max=len(own) - 1)
+        found: IntArray = np.where(own[place] == key, place, -1)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class PairJudgements(Pairs, JudgementTable):
+    """All comparisons.
 
     Values [reviewers, pairs, 2]: how far low is better, from 0 to 1, with low shown first and with low shown second.
     """
 
-    task: IntArray
-    """[pairs]"""
-    low: IntArray
-    high: IntArray
     missing = NEITHER
+
+    def leans(self, convention: Convention) -> FloatArray:
+        """The values from -1, high is better, to 1, low is; with missing ones filled by the convention."""
+        return 2 * self.filled(convention) - 1
+
+    def votes(self, leans: FloatArray) -> FloatArray:
+        """[reviewers, pairs]: the mean over the orders asked; NaN where one of them is missing, or none was asked.
+
+        Reviewers prefer one position to the other, so only both orders together are fair.
+        """
+        orders = self.asked.sum(axis=2)
+        whole = (orders > 0) & ~(self.asked & np.isnan(leans)).any(axis=2)
+        mean = np.where(self.asked, leans, 0.0).sum(axis=2) / np.maximum(orders, 1)
+        found: FloatArray = np.where(whole, mean, np.nan)
+        return found
+
+    def in_order(self, order: Literal[0, 1]) -> PairJudgements:
+        """The judgements of one order alone: 0 with low shown first, 1 with low shown second."""
+        asked = self.asked & (np.arange(2) == order)
+        return replace(self, asked=asked, value=np.where(asked, self.value, np.nan))
 
 
 @dataclass(frozen=True, eq=False)

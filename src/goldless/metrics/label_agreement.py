@@ -132,21 +132,13 @@ def reviewer_credits(
             for name in judgements.reviewers
         }
     labels = labels.decided()
-    place = labels.places(judgements)
-    kept = place >= 0
-    values = judgements.filled(convention)[:, kept]
-    asked = judgements.asked[:, kept]
-    earned = _credit(values, labels.sign[place[kept]][None, :, None])
-    orders = asked.sum(axis=2)
-    whole = (orders > 0) & ~(asked & np.isnan(earned)).any(axis=2)
-    mean = np.where(asked, np.nan_to_num(earned), 0.0).sum(axis=2) / np.maximum(orders, 1)
-    found = {}
-    for row, name in enumerate(judgements.reviewers):
-        credit, was_asked = np.full(labels.n_pairs, np.nan), np.zeros(labels.n_pairs, dtype=np.bool_)
-        credit[place[kept]] = np.where(whole[row], mean[row], np.nan)
-        was_asked[place[kept]] = orders[row] > 0
-        tied = int(np.sum((earned[row] == NEITHER) & whole[row][:, None]))
-        found[name] = PairCredits(name, labels, credit, was_asked, tied, convention)
+    place = judgements.places(labels)
+    leans = np.sign(judgements.leans(convention))
+    votes, found = judgements.votes(leans), {}
+    for name, own, voted, asked in zip(judgements.reviewers, leans, votes, judgements.asked, strict=True):
+        earned = _credits(name, labels, place, voted, asked.any(axis=1), convention=convention)
+        tied = int((own[place[~np.isnan(earned.credit)]] == 0).sum())
+        found[name] = replace(earned, tied=tied)
     return found
 
 
@@ -154,11 +146,9 @@ def panel_credits(
     verdicts: PanelVerdicts, labels: PairLabels, *, name: str = "panel", convention: Convention | None = None
 ) -> PairCredits:
     """The credits of a panel's vote; the default convention is that of its verdicts."""
-    convention = verdicts.convention if convention is None else convention
     labels = labels.decided()
-    place = labels.places(verdicts)
-    kept = (place >= 0) & (verdicts.asked > 0)
-    return _credits_at(name, labels, place[kept], verdicts.verdict[kept], convention)
+    how = verdicts.convention if convention is None else convention
+    return _credits(name, labels, verdicts.places(labels), np.sign(verdicts.margin), verdicts.asked > 0, convention=how)
 
 
 def with_each_order(
@@ -166,10 +156,8 @@ def with_each_order(
 ) -> PairCredits:
     """The credits of a panel with those of its votes in each order on its own."""
     orders = []
-    for shown in ([True, False], [False, True]):
-        asked = judgements.asked & np.array(shown)
-        one = replace(judgements, asked=asked, value=np.where(asked, judgements.value, np.nan))
-        verdicts = panel_verdicts(one, weights=weights, convention=earned.convention)
+    for order in (0, 1):
+        verdicts = panel_verdicts(judgements.in_order(order), weights=weights, convention=earned.convention)
         orders.append(panel_credits(verdicts, earned.labels).credit)
     known = ~np.isnan(orders)
     total, count = np.where(known, orders, 0.0).sum(axis=0), known.sum(axis=0)
@@ -183,9 +171,20 @@ def score_credits(
     labels = labels.decided()
     _check_names(labels, scores)
     task, low, high = labels.task, labels.low, labels.high
-    place = np.flatnonzero((scores.asked[task, low] > 0) & (scores.asked[task, high] > 0))
-    difference = scores.score[task, low] - scores.score[task, high]
-    return _credits_at(name, labels, place, (np.sign(difference[place]) + 1) / 2, convention)
+    votes = np.sign(scores.score[task, low] - scores.score[task, high])
+    asked = (scores.asked[task, low] > 0) & (scores.asked[task, high] > 0)
+    return _credits(name, labels, np.arange(len(task)), votes, asked, convention=convention)
+
+
+def _credits(
+    name: str, labels: PairLabels, place: IntArray, votes: FloatArray, asked: BoolArray, *, convention: Convention
+) -> PairCredits:
+    """The credits of votes from -1 to 1, positive for low; ``place``: which is on each label's pair, -1: none."""
+    votes, asked = np.append(votes, np.nan)[place], np.append(asked, False)[place]
+    if convention != "default":
+        votes = np.nan_to_num(votes)
+    credit: FloatArray = np.where(asked, (1 + votes * labels.sign) / 2, np.nan)
+    return PairCredits(name, labels, credit, asked, int((credit == NEITHER).sum()), convention)
 
 
 def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Accuracy]:
@@ -291,23 +290,6 @@ def rank_agreement(
 def _check_names(labels: PairLabels | RatingTable, scores: PanelScores) -> None:
     if (labels.tasks, labels.agents) != (scores.tasks, scores.agents):
         raise MetricError("labels and scores must have the same tasks and agents in the same order")
-
-
-def _credits_at(
-    name: str, labels: PairLabels, place: IntArray, value: FloatArray, convention: Convention
-) -> PairCredits:
-    if convention != "default":
-        value = np.where(np.isnan(value), NEITHER, value)
-    credit, asked = np.full(labels.n_pairs, np.nan), np.zeros(labels.n_pairs, dtype=np.bool_)
-    credit[place] = _credit(value, labels.sign[place])
-    asked[place] = True
-    return PairCredits(name, labels, credit, asked, int(np.sum(credit == NEITHER)), convention)
-
-
-def _credit(value: FloatArray, sign: IntArray) -> FloatArray:
-    """1 where the value leans as the label does, 0 where it leans the other way, 0.5 where it does not."""
-    result: FloatArray = (1 + np.sign(2 * value - 1) * sign) / 2
-    return result
 
 
 def _check_same_labels(first: PairCredits, second: PairCredits) -> None:

@@ -13,8 +13,7 @@ items would add the same bias once more; intervals of groups of raters come from
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,9 +22,7 @@ import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError, nearest
-from goldless.evidence import rows_frame
 from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
-from goldless.records import Preference, Rating
 from goldless.signature import table_hash
 from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
 from goldless.studies import Study
@@ -37,17 +34,6 @@ _ROUNDING = 1e-12
 Items = Literal["pairwise", "complete"]
 """``pairwise``: each pair of raters on all items both labelled. ``complete``: all on the items that every rater
 labelled."""
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryLabel:
-    """One rater's label of one item."""
-
-    rater: str
-    item: tuple[str, ...]
-    """The response, or the pair of responses, that was labelled: task and agent, or task and both agents."""
-    category: float
-    """The rating, or the sign of the preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +121,9 @@ class RaterMetric:
         """The results by criterion; agents get no scores."""
         study = given.study
         check_labels(study)
-        labels = preference_labels(study.preferences()) if study.n_preferences else rating_labels(study.ratings())
-        items = {criterion: _items(rows) for criterion, rows in labels.items()}
+        labels = category_labels(study.label_table)
+        parts = labels.partition_by("criterion", as_dict=True, maintain_order=True, include_key=False)
+        items = {criterion: _items(rows) for (criterion,), rows in parts.items()}
         found = {
             criterion: label_information(
                 rows,
@@ -146,13 +133,13 @@ class RaterMetric:
                 groups=given.rater_groups,
                 level=given.level,
             )
-            for criterion, rows in labels.items()
+            for (criterion,), rows in parts.items()
         }
         groups = ",".join(f"{rater}={group}" for rater, group in sorted(given.rater_groups.items()))
         settings = {
             "categories": "sign" if study.n_preferences else "values",
             "items": "+".join(sorted(set(items.values()))),
-            "labels": _labels_hash(labels),
+            "labels": table_hash(labels.select("criterion", "rater", "item", "category")),
             "null": "permutation",
             "permutations": str(given.resamples),
             **({"groups": groups} if groups else {}),
@@ -166,52 +153,30 @@ def check_labels(study: Study) -> None:
         raise MetricError(f"{study.name} has no labels table, which tvd-mi[labels] needs")
 
 
-def _labels_hash(labels: dict[str | None, list[CategoryLabel]]) -> str:
-    rows = [
-        (criterion, label.rater, "\n".join(label.item), label.category)
-        for criterion, found in labels.items()
-        for label in found
-    ]
-    names = dict.fromkeys(("criterion", "rater", "item"), pl.String)
-    return table_hash(rows_frame(rows, {**names, "category": pl.Float64}))
+def category_labels(table: pl.DataFrame) -> pl.DataFrame:
+    """A study's labels as criterion, rater, task, item and category: a preference's sign, else a rating as it is.
 
-
-def _items(labels: Sequence[CategoryLabel]) -> Items:
-    """On which items raters are compared: those all of them labelled, where that is most; else pair by pair."""
-    raters = {label.rater for label in labels}
-    by_item: dict[tuple[str, ...], set[str]] = {}
-    for label in labels:
-        by_item.setdefault(label.item, set()).add(label.rater)
-    shared = [found for found in by_item.values() if len(found) > 1]
-    return "complete" if 2 * sum(found == raters for found in shared) >= len(shared) > 0 else "pairwise"
-
-
-def preference_labels(preferences: Iterable[Preference]) -> dict[str | None, list[CategoryLabel]]:
-    """By criterion, the sign of each preference: 1 the first is better, -1 the second, 0 neither.
-
-    Two raters who saw the same pair in different orders labelled the same item.
+    The item is the response, or the pair of responses: two raters who saw a pair in different orders labelled the same.
     """
-    found: dict[str | None, list[CategoryLabel]] = {}
-    for label in preferences:
-        sign = math.copysign(1.0, label.preference) if label.preference else 0.0
-        first, second = sorted((label.first, label.second))
-        category = sign if first == label.first else -sign + 0.0  # no minus zero
-        row = CategoryLabel(label.rater, (label.task, first, second), category)
-        found.setdefault(label.criterion, []).append(row)
-    return found
+    item, category = ["task", "agent"], pl.col("score")
+    if table["second"].count():
+        table = table.drop_nulls("second").with_columns(
+            low=pl.min_horizontal("first", "second"), high=pl.max_horizontal("first", "second")
+        )
+        turned = pl.when(pl.col("first") == pl.col("low")).then("preference").otherwise(-pl.col("preference"))
+        item, category = ["task", "low", "high"], turned.sign() + 0.0  # no minus zero
+    return table.select("criterion", "rater", "task", item=pl.concat_str(item, separator="\n"), category=category)
 
 
-def rating_labels(ratings: Iterable[Rating]) -> dict[str | None, list[CategoryLabel]]:
-    """By criterion, each distinct rating as a category."""
-    found: dict[str | None, list[CategoryLabel]] = {}
-    for label in ratings:
-        row = CategoryLabel(label.rater, (label.task, label.agent), float(label.score))
-        found.setdefault(label.criterion, []).append(row)
-    return found
+def _items(labels: pl.DataFrame) -> Items:
+    """On which items raters are compared: those all of them labelled, where that is most; else pair by pair."""
+    raters = labels.group_by("item").agg(pl.col("rater").n_unique())["rater"]
+    shared, by_all = (raters > 1).sum(), (raters == max(2, labels["rater"].n_unique())).sum()
+    return "complete" if 2 * by_all >= shared > 0 else "pairwise"
 
 
 def label_information(
-    labels: Iterable[CategoryLabel],
+    labels: pl.DataFrame,
     *,
     items: Items = "pairwise",
     permutations: int = 10_000,
@@ -221,9 +186,10 @@ def label_information(
 ) -> LabelInformation:
     """TVD-MI of every pair of raters, of every rater with the others, and overall, for the labels of one criterion.
 
-    ``groups``: the group of each rater by name; raters without one count among all raters only.
+    ``labels``: rater, task, item and category, as ``category_labels`` has them. ``groups``: the group of each rater by
+    name; raters without one count among all raters only.
     """
-    raters, categories, table, task = _table(list(labels), items)
+    raters, categories, table, task = _table(labels, items)
     for name in groups or {}:
         if name not in raters:
             raise MetricError(f"no label by rater {name!r}{nearest(name, raters) or '.'} Raters: {', '.join(raters)}")
@@ -286,39 +252,35 @@ def _groups(
     )
 
 
-def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tuple[float, ...], IntArray, IntArray]:
+def _table(labels: pl.DataFrame, items: Items) -> tuple[list[str], tuple[float, ...], IntArray, IntArray]:
     """Raters, categories, the category number of each rater's label [raters, items] (-1: none), each item's task."""
-    found: dict[tuple[str, tuple[str, ...]], float] = {}
-    for label in labels:
-        if math.isnan(label.category):
-            raise MetricError(
-                f"{label.rater}'s label of {', '.join(label.item)} is NaN. Leave out labels that were not given"
-            )
-        before = found.setdefault((label.rater, label.item), label.category)
-        if before != label.category:
-            raise MetricError(
-                f"{label.rater} labelled {', '.join(label.item)} as {before:g} and as {label.category:g}. "
-                "Keep one label per rater and item"
-            )
-    raters = list(dict.fromkeys(label.rater for label in labels))
+    shown = pl.col("item").str.replace_all("\n", ", ", literal=True)
+    for rater, item in labels.filter(pl.col("category").is_nan()).select("rater", shown).head(1).iter_rows():
+        raise MetricError(f"{rater}'s label of {item} is NaN. Leave out labels that were not given")
+    known = labels.unique(["rater", "item", "category"], maintain_order=True)
+    again = known.filter(pl.struct("rater", "item").is_duplicated())
+    for rater, item, (one, other, *_) in (
+        again.group_by("rater", shown, maintain_order=True).agg("category").head(1).iter_rows()
+    ):
+        raise MetricError(f"{rater} labelled {item} as {one:g} and as {other:g}. Keep one label per rater and item")
+    raters = known["rater"].unique(maintain_order=True).to_list()
     if len(raters) < 2:
         found_raters = f"only {raters[0]}" if raters else "no labels"
         raise MetricError(f"tvd-mi[labels] needs at least two raters, got {found_raters}")
-    categories = tuple(sorted(set(found.values())))
+    categories = tuple(known["category"].unique().sort().to_list())
     if len(categories) > MOST_CATEGORIES:
         named = ", ".join(f"{category:g}" for category in categories)
         raise MetricError(
             f"labels must have at most {MOST_CATEGORIES} different values, got {len(categories)} ({named}). "
             "Bin them first, for example into low, middle and high"
         )
-    number = {category: i for i, category in enumerate(categories)}
-    column = {item: i for i, item in enumerate(dict.fromkeys(label.item for label in labels))}
-    row = {rater: i for i, rater in enumerate(raters)}
+    column = known.unique("item", maintain_order=True)
+    row, place, task = (
+        frame[name].cast(pl.Enum(frame[name].unique(maintain_order=True))).to_physical().to_numpy().astype(np.int64)
+        for frame, name in ((known, "rater"), (known, "item"), (column, "task"))
+    )
     table = np.full((len(raters), len(column)), -1, dtype=np.int64)
-    for (rater, item), category in found.items():
-        table[row[rater], column[item]] = number[category]
-    tasks = {name: i for i, name in enumerate(dict.fromkeys(item[0] for item in column))}
-    task = np.array([tasks[item[0]] for item in column], dtype=np.int64)
+    table[row, place] = np.searchsorted(categories, known["category"].to_numpy())
     kept = (table >= 0).all(axis=0) if items == "complete" else np.ones(len(task), dtype=np.bool_)
     return raters, categories, table[:, kept], task[kept]
 

@@ -24,12 +24,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from goldless.sentences import split_sentences
 
 Tokenisation = Literal["13a", "nltk", "rouge", "rouge-stems"]
 Tokenizer = Callable[[str], Sequence[str]]
+Pairs = Sequence[tuple[str, str]]
+NGrams = Counter[tuple[str, ...]]
 
 MADE_BY: dict[str, str] = {"13a": "sacrebleu", "nltk": "nltk", "rouge": "rouge-score", "rouge-stems": "rouge-score"}
 STEMS_KEPT = 1 << 17
@@ -39,44 +41,22 @@ STEMS_KEPT = 1 << 17
 @cache
 def word_tokenizer(tokenisation: Tokenisation) -> Tokenizer:
     """The tokenizer with this name. Its package is imported here, since that takes a second."""
-    makers = {"13a": _sacrebleu, "nltk": _nltk, "rouge": _rouge, "rouge-stems": _rouge_stems}
-    return makers[tokenisation]()
+    if tokenisation == "13a":
+        from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a  # noqa: PLC0415
 
+        # sacreBLEU's own cache would keep 65,536 texts alive
+        cut: Callable[[Any, str], str] = Tokenizer13a.__call__.__wrapped__
+        made = Tokenizer13a()  # type: ignore[no-untyped-call]
+        return lambda text: cut(made, text.rstrip()).split()
+    if tokenisation == "nltk":
+        from nltk.tokenize.destructive import NLTKWordTokenizer  # type: ignore[import-untyped]  # noqa: PLC0415
 
-def tokenisation_signature(tokenisation: Tokenisation) -> str:
-    """The tokenisation and the version of the package that makes it, for a signature."""
-    package = MADE_BY[tokenisation]
-    sentences = " by goldless's sentences" if tokenisation == "nltk" else ""
-    return f"{tokenisation}{sentences} ({package} {version(package)})"
-
-
-def _sacrebleu() -> Tokenizer:
-    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a  # noqa: PLC0415
-
-    # sacreBLEU's own cache would keep 65,536 texts alive
-    cut: Callable[[Any, str], str] = Tokenizer13a.__call__.__wrapped__
-    tokenizer = Tokenizer13a()  # type: ignore[no-untyped-call]
-    return lambda text: cut(tokenizer, text.rstrip()).split()
-
-
-def _nltk() -> Tokenizer:
-    from nltk.tokenize.destructive import NLTKWordTokenizer  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    tokenizer = NLTKWordTokenizer()
-    return lambda text: [word for sentence in split_sentences(text) for word in tokenizer.tokenize(sentence.text)]
-
-
-def _rouge() -> Tokenizer:
+        words = NLTKWordTokenizer()
+        return lambda text: [word for sentence in split_sentences(text) for word in words.tokenize(sentence.text)]
+    from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]  # noqa: PLC0415
     from rouge_score.tokenize import tokenize  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    return lambda text: list(tokenize(text, None))
-
-
-def _rouge_stems() -> Tokenizer:
-    from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]  # noqa: PLC0415
-    from rouge_score.tokenize import tokenize  # noqa: PLC0415
-
-    stemmer = _RememberedStems(PorterStemmer())
+    stemmer = _RememberedStems(PorterStemmer()) if tokenisation == "rouge-stems" else None
     return lambda text: list(tokenize(text, stemmer))
 
 
@@ -87,9 +67,11 @@ class _RememberedStems:
         self.stem = lru_cache(maxsize=STEMS_KEPT)(stemmer.stem)
 
 
-Pairs = Sequence[tuple[str, str]]
-NGrams = Counter[tuple[str, ...]]
-Made = TypeVar("Made")
+def tokenisation_signature(tokenisation: Tokenisation) -> str:
+    """The tokenisation and the version of the package that makes it, for a signature."""
+    package = MADE_BY[tokenisation]
+    sentences = " by goldless's sentences" if tokenisation == "nltk" else ""
+    return f"{tokenisation}{sentences} ({package} {version(package)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +108,18 @@ class Bleu:
         """The score of each (candidate, reference)."""
         from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - only when it is asked for
 
-        cut = word_tokenizer(self.tokens)
-        counted = _once_each(pairs, lambda text: _Counted.of(cut(text), self.max_order))
+        tokens = _tokens(pairs, self.tokens)
+        orders = range(1, self.max_order + 1)
+        ngrams = {text: [_ngrams(words, n) for n in orders] for text, words in tokens.items()}
 
         def score(candidate: str, reference: str) -> float | None:
-            said, held = counted[candidate], counted[reference]
-            if not held.n_tokens:
+            said, held = len(tokens[candidate]), len(tokens[reference])
+            if not held:
                 return None
-            correct = [_shared(one, other) for one, other in zip(said.ngrams, held.ngrams, strict=True)]
-            total = [max(0, said.n_tokens - n) for n in range(self.max_order)]
-            length = held.n_tokens if self.brevity_penalty else said.n_tokens
-            result = BLEU.compute_bleu(correct, total, said.n_tokens, length, "none", None, False, self.max_order)
+            correct = [_shared(*both) for both in zip(ngrams[candidate], ngrams[reference], strict=True)]
+            total = [max(0, said - n + 1) for n in orders]
+            length = held if self.brevity_penalty else said
+            result = BLEU.compute_bleu(correct, total, said, length, "none", None, False, self.max_order)
             return float(result.score) / 100
 
         return _of_distinct(pairs, score)
@@ -167,30 +150,23 @@ class Rouge:
 
     def scores(self, pairs: Pairs) -> list[float | None]:
         """The score of each (candidate, reference)."""
-        cut = word_tokenizer(self.tokens)
-        return self._subsequences(pairs, cut) if self.counts == "l" else self._ngrams(pairs, cut, self.counts)
-
-    def _ngrams(self, pairs: Pairs, cut: Callable[[str], Sequence[str]], order: int) -> list[float | None]:
-        counted = _once_each(pairs, lambda text: _Counted.of(cut(text), order))
-
-        def score(candidate: str, reference: str) -> float | None:
-            said, held = counted[candidate], counted[reference]
-            if not held.n_tokens:
-                return None
-            shared = _shared(said.ngrams[-1], held.ngrams[-1])
-            return _f_measure(shared, said.n_tokens - order + 1, held.n_tokens - order + 1)
-
-        return _of_distinct(pairs, score)
-
-    def _subsequences(self, pairs: Pairs, cut: Callable[[str], Sequence[str]]) -> list[float | None]:
-        tokens = _once_each(pairs, cut)
-        places = {reference: token_places(tokens[reference]) for _, reference in pairs}
+        tokens, n = _tokens(pairs, self.tokens), self.counts
+        places = {reference: token_places(tokens[reference]) for _, reference in pairs} if n == "l" else {}
+        ngrams = {text: _ngrams(words, n) for text, words in tokens.items()} if n != "l" else {}
+        fewer = 0 if n == "l" else n - 1
 
         def score(candidate: str, reference: str) -> float | None:
             said, held = tokens[candidate], tokens[reference]
             if not held:
                 return None
-            return _f_measure(common_subsequence(said, places[reference], len(held)), len(said), len(held))
+            if n == "l":
+                shared = common_subsequence(said, places[reference], len(held))
+            else:
+                shared = _shared(ngrams[candidate], ngrams[reference])
+            if not shared:
+                return 0.0
+            precision, recall = shared / (len(said) - fewer), shared / (len(held) - fewer)
+            return 2 * precision * recall / (precision + recall)
 
         return _of_distinct(pairs, score)
 
@@ -218,18 +194,8 @@ class Length:
         return [float(len(candidate.split())) for candidate, _ in pairs]
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """A text's n-grams."""
-
-    n_tokens: int
-    ngrams: tuple[NGrams, ...]
-    """Of the orders 1, 2, …"""
-
-    @classmethod
-    def of(cls, tokens: Sequence[str], orders: int) -> _Counted:
-        shifted = [tokens[n:] for n in range(orders)]
-        return cls(len(tokens), tuple(Counter(zip(*shifted[:n], strict=False)) for n in range(1, orders + 1)))
+def _ngrams(tokens: Sequence[str], n: int) -> NGrams:
+    return Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
 
 
 def _shared(one: NGrams, other: NGrams) -> int:
@@ -237,14 +203,6 @@ def _shared(one: NGrams, other: NGrams) -> int:
     if len(other) < len(one):
         one, other = other, one
     return sum(min(count, other[ngram]) for ngram, count in one.items() if ngram in other)
-
-
-def _f_measure(shared: int, candidate: int, reference: int) -> float:
-    """Harmonic mean of the two shares; 0 where nothing is shared."""
-    if not shared:
-        return 0.0
-    precision, recall = shared / candidate, shared / reference
-    return 2 * precision * recall / (precision + recall)
 
 
 def token_places(tokens: Sequence[str]) -> dict[str, int]:
@@ -270,9 +228,10 @@ def common_subsequence(tokens: Sequence[str], places: Mapping[str, int], length:
     return length - flat.bit_count()
 
 
-def _once_each(pairs: Pairs, make: Callable[[str], Made]) -> dict[str, Made]:
-    """Something made of each distinct text of the pairs."""
-    return {text: make(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
+def _tokens(pairs: Pairs, tokenisation: Tokenisation) -> dict[str, Sequence[str]]:
+    """The tokens of each distinct text of the pairs."""
+    cut = word_tokenizer(tokenisation)
+    return {text: cut(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
 
 
 def _of_distinct(pairs: Pairs, score: Callable[[str, str], float | None]) -> list[float | None]:

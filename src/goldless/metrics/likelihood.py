@@ -11,9 +11,8 @@ of both directions: the mutual information of two responses is the same in eithe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
 
 import polars as pl
 
@@ -32,91 +31,44 @@ from goldless.metrics.metric import (
 )
 from goldless.templates import EXAMPLES
 
-Number = TypeVar("Number", float, pl.Expr)
-Term = Literal["peer given agent", "peer", "agent given peer", "agent"]
-
-
-def gem(peer_given_agent: Number, peer: Number) -> Number:
-    """Pointwise mutual information log p(y | x) - log p(y), in nats (GEM paper, section 3; GEM-S: all given z)."""
-    return peer_given_agent - peer
-
-
-def gem_both(peer_given_agent: Number, peer: Number, agent_given_peer: Number, agent: Number) -> Number:
-    """The mean of log p(y | x) - log p(y) and log p(x | y) - log p(x), in nats: two estimates of the same number."""
-    return ((peer_given_agent - peer) + (agent_given_peer - agent)) / 2
-
-
-def mean_token_mi(peer_given_agent: Number, peer: Number, agent_given_peer: Number, agent: Number) -> Number:
-    """Nats per token by which each response makes the other likelier, mean of both directions.
-
-    Averaged over tasks, the two terms are a difference of entropies per token, H(Y) - H(Y | X).
-    """
-    return ((peer_given_agent - peer) + (agent_given_peer - agent)) / 2
-
-
-def gppm(peer_given_agent: Number) -> Number:
-    """The generative peer prediction mechanism: log p(y | x) per token, no marginal subtracted (Lu et al. 2024)."""
-    return peer_given_agent
-
-
-def bartscore_recall(peer_given_agent: Number) -> Number:
-    """The sum log p(y | x): how well the response predicts the peer's (as the GEM paper computes it, D.3)."""
-    return peer_given_agent
-
-
-def bartscore_precision(agent_given_peer: Number) -> Number:
-    """The sum log p(x | y): how well the peer's response predicts this one."""
-    return agent_given_peer
-
-
-def bartscore_f1(peer_given_agent: Number, agent_given_peer: Number) -> Number:
-    """F1 as BARTScore defines it: the arithmetic mean of recall and precision."""
-    return (peer_given_agent + agent_given_peer) / 2
-
-
-def gptscore(agent_given_peer: Number) -> Number:
-    """The mean log p(x | y) per token, the peer's response in place of the reference (Fu et al. 2023)."""
-    return agent_given_peer
-
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """A function of log-probabilities, and the terms it takes."""
+    """The mean over directions of log p(predicted | shown), less log p(predicted) where ``marginals``."""
 
-    of: Callable[..., pl.Expr]
-    """Linear in its terms, without a constant: task control rests on it."""
-    terms: tuple[Term, ...]
+    predicted: tuple[str, ...]
+    """Whose response is predicted in each direction, given the other's: ``peer``, ``agent`` or both."""
+    marginals: bool
+    """True if it also takes responses alone."""
     per_token: bool
-    """True if the terms are means over tokens; else sums."""
+    """True if log-probabilities are means over tokens; else sums."""
 
     @property
     def unit(self) -> str:
         return "nats per token" if self.per_token else "nats"
-
-    @property
-    def both_directions(self) -> bool:
-        """True if it also takes the agent's response given the peer's."""
-        return "agent given peer" in self.terms
-
-    @property
-    def marginals(self) -> bool:
-        """True if it takes responses alone."""
-        return "peer" in self.terms or "agent" in self.terms
 
 
 CONTROL = "+control"
 """The part of a metric's name that takes off what two agents share on other tasks."""
 BOTH = "+both"
 """The end of a metric's name that makes it the mean of both directions."""
-GEM = Likelihood(gem, ("peer given agent", "peer"), per_token=False)
-GEM_BOTH = Likelihood(gem_both, ("peer given agent", "peer", "agent given peer", "agent"), per_token=False)
+GEM = Likelihood(("peer",), marginals=True, per_token=False)
+"""Pointwise mutual information log p(y | x) - log p(y), in nats (GEM paper, section 3; GEM-S: all given z)."""
+GEM_BOTH = replace(GEM, predicted=("peer", "agent"))
+"""The mean of log p(y | x) - log p(y) and log p(x | y) - log p(x), in nats: two estimates of the same number."""
 RELATIVES: Mapping[str, Likelihood] = {
-    "mi": Likelihood(mean_token_mi, GEM_BOTH.terms, per_token=True),
-    "gppm": Likelihood(gppm, ("peer given agent",), per_token=True),
-    "bartscore": Likelihood(bartscore_f1, ("peer given agent", "agent given peer"), per_token=False),
-    "bartscore-precision": Likelihood(bartscore_precision, ("agent given peer",), per_token=False),
-    "bartscore-recall": Likelihood(bartscore_recall, ("peer given agent",), per_token=False),
-    "gptscore": Likelihood(gptscore, ("agent given peer",), per_token=True),
+    # averaged over tasks, the two directions are a difference of entropies per token, H(Y) - H(Y | X)
+    "mi": replace(GEM_BOTH, per_token=True),
+    # the generative peer prediction mechanism: no marginal subtracted (Lu et al. 2024)
+    "gppm": Likelihood(("peer",), marginals=False, per_token=True),
+    # F1 as BARTScore defines it: the arithmetic mean of recall and precision
+    "bartscore": Likelihood(("peer", "agent"), marginals=False, per_token=False),
+    # how well the peer's response predicts this one
+    "bartscore-precision": Likelihood(("agent",), marginals=False, per_token=False),
+    # how well the response predicts the peer's (as the GEM paper computes it, D.3)
+    "bartscore-recall": Likelihood(("peer",), marginals=False, per_token=False),
+    # the peer's response in place of the reference (Fu et al. 2023)
+    "gptscore": Likelihood(("agent",), marginals=False, per_token=True),
 }
 
 
@@ -146,7 +98,7 @@ class LikelihoodMetric:
             logprobs=LogprobNeed(
                 self.text,
                 self.synopsis,
-                both_directions=self.likelihood.both_directions,
+                both_directions="agent" in self.likelihood.predicted,
                 marginals=self.likelihood.marginals,
                 per_token=self.likelihood.per_token,
                 control=self.control,
@@ -161,7 +113,7 @@ class LikelihoodMetric:
     def scores(self, given: Given) -> Scores:
         """The metric on every pair, averaged over all query variants, and that of each response over its peers."""
         evidence = given.evidence
-        variants = _wordings(evidence.logprobs, self.text, self.synopsis)
+        variants = wordings(evidence.logprobs, self.text, self.synopsis)
         if not variants:
             raise MetricError(_no_evidence(self, given, evidence.logprobs))
         controls = {wording: _of_wording(evidence.control, wording) for wording in variants} if self.control else {}
@@ -171,22 +123,19 @@ class LikelihoodMetric:
                 f"control_logprobs), which {self.name} needs. Leave --recorded out to request them, or use "
                 f"{self.without_control}"
             )
-        found = self._of_rows(given, _by_wording(evidence.logprobs, variants), controls)
-        settings = {**self._settings(given, variants, found.pairs), **_control_settings(given, controls)}
-        return replace(found, settings=settings)
-
-    def _of_rows(
-        self, given: Given, rows: Mapping[Wording, pl.DataFrame], controls: Mapping[Wording, pl.DataFrame]
-    ) -> Scores:
-        scored = {
-            wording: given.compared(pair_scores(mine, self.likelihood, controls.get(wording)))
-            for wording, mine in rows.items()
+        by_wording = {
+            wording.name: given.compared(pair_scores(rows, self.likelihood, controls.get(wording)))
+            for wording, rows in variants.items()
         }
-        pairs = mean_over_variants(list(scored.values()))
-        by_wording = {wording.name: mine for wording, mine in scored.items()}
+        pairs = mean_over_variants(list(by_wording.values()))
         agents = {given.study.samples.get(agent, agent) for agent in given.agents}
-        but_closest = self.but_closest and len(agents) > ENOUGH_PEERS
-        return scores_over_peers(pairs, given.over_peers, but_closest=but_closest, by_wording=by_wording)
+        return scores_over_peers(
+            pairs,
+            given.over_peers,
+            but_closest=self.but_closest and len(agents) > ENOUGH_PEERS,
+            by_wording=by_wording,
+            settings={**self._settings(given, list(variants), pairs), **_control_settings(given, controls)},
+        )
 
     def _settings(self, given: Given, asked: list[Wording], pairs: pl.DataFrame) -> dict[str, str]:
         rewriters = list(dict.fromkeys(w.rewriter for w in asked if w.rewriter is not None))
@@ -227,6 +176,9 @@ class Wording:
         return shown.partition("-same-")[2] or bool(examples)
 
 
+WAYS = ("template", "rewriter", "synopsis")
+
+
 def wordings(
     logprobs: pl.DataFrame, text: Text, synopsis: str | None, *, worked: bool | str = False
 ) -> dict[Wording, pl.DataFrame]:
@@ -234,31 +186,14 @@ def wordings(
 
     ``worked``: those after worked examples, or after examples with the same value in this column.
     """
-    return _by_wording(logprobs, _wordings(logprobs, text, synopsis, worked=worked))
-
-
-WAYS = ("template", "rewriter", "synopsis")
-
-
-def _wordings(rows: pl.DataFrame, text: Text, synopsis: str | None, *, worked: bool | str = False) -> list[Wording]:
-    """The query variants among these rows that a metric uses."""
-    found = rows.select(WAYS).head(1) if _one_way(rows) else rows.select(WAYS).unique(maintain_order=True)
-    every = [wording for way in found.iter_rows() if (wording := Wording(*way)).synopsis == synopsis]
-    asked = [wording for wording in every if wording.worked == worked]
-    raw = [wording for wording in asked if wording.rewriter is None]
+    every = [Wording(*way) for way in logprobs.select(WAYS).unique(maintain_order=True).iter_rows()]
+    asked = [wording for wording in every if wording.synopsis == synopsis and wording.worked == worked]
     rewritten = [wording for wording in asked if wording.rewriter is not None]
-    return raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten
-
-
-def _by_wording(rows: pl.DataFrame, chosen: list[Wording]) -> dict[Wording, pl.DataFrame]:
-    """The rows of each variant."""
-    if _one_way(rows):
-        return dict.fromkeys(chosen, rows)
-    return {wording: _of_wording(rows, wording) for wording in chosen}
-
-
-def _one_way(rows: pl.DataFrame) -> bool:
-    return all(rows[way].n_unique() <= 1 for way in WAYS)
+    if text == "responses" or (text == "rewrites if any" and not rewritten):
+        asked = [wording for wording in asked if wording.rewriter is None]
+    else:
+        asked = rewritten
+    return {wording: logprobs if len(every) == 1 else _of_wording(logprobs, wording) for wording in asked}
 
 
 def _of_wording(rows: pl.DataFrame, wording: Wording) -> pl.DataFrame:
@@ -284,24 +219,37 @@ def pair_scores(
 
     The log-probabilities must be from one scorer, template, rewriter and synopsis. ``control``: those of responses to
     other tasks, whose mean is subtracted from each term; missing ones are left out, and if none is left the pair is
-    missing.
+    missing. As the function is linear, this is its value less its mean over other tasks.
     """
     known = _known(logprobs, likelihood)
-    pairs = _term(known, likelihood.terms[0])
-    for term in likelihood.terms[1:]:
-        other = _term(known, term)
-        on = [name for name in ("task", "agent", "peer") if name in other.collect_schema()]
-        pairs = pairs.join(other, on=on, how="left", maintain_order="left")
+    given = pl.col("given").is_not_null()
+    gains = known.filter(given)
+    if likelihood.marginals:
+        alone = known.filter(~given).select("task", "target", alone="value", failure_alone="failure")
+        gains = gains.join(alone, on=["task", "target"], how="left", maintain_order="left")
+    else:
+        gains = gains.with_columns(alone=0.0, failure_alone=pl.lit(None, pl.String))
+    causes = ["failure", "failure_alone"]
     if control is not None:
-        pairs = _controlled(pairs, _elsewhere(known, control, likelihood), likelihood)
-    values = [pl.col(f"log p of {term}") for term in likelihood.terms]
-    lost = pl.coalesce(pl.col(f"failure of {term}") for term in likelihood.terms)
-    whole = pl.all_horizontal(value.is_not_null() for value in values)
-    return (
-        pairs.with_columns(score=pl.when(whole).then(likelihood.of(*values)), missing=pl.when(~whole).then(lost))
-        .select(*PAIRS)
-        .collect()
-    )
+        means = _elsewhere(known, control, likelihood)
+        gains = gains.join(means, on=["task", "target", "given"], how="left", maintain_order="left").with_columns(
+            pl.col("value") - pl.col("value_elsewhere"),
+            pl.col("alone") - pl.col("alone_elsewhere"),
+            nothing=pl.when(pl.col("alone_elsewhere").is_null()).then(pl.lit("no_control")),
+        )
+        causes = ["failure", "lost", "nothing", "failure_alone"]
+    gains = gains.select("task", "target", "given", gain=pl.col("value") - pl.col("alone"), lost=pl.coalesce(causes))
+    directions = [
+        gains.rename({"target": predicted, "given": "peer" if predicted == "agent" else "agent"})
+        for predicted in likelihood.predicted
+    ]
+    pairs, gain = directions[0], pl.col("gain")
+    if len(directions) > 1:
+        pairs = pairs.join(directions[1], on=["task", "agent", "peer"], how="left", maintain_order="left")
+        pairs = pairs.with_columns(lost=pl.coalesce("lost", "lost_right"))
+        gain = (gain + pl.col("gain_right")) / 2
+    missing = pl.when(pl.col("score").is_null()).then("lost")
+    return pairs.with_columns(score=gain).with_columns(missing=missing).select(*PAIRS).collect()
 
 
 def _known(logprobs: pl.DataFrame, likelihood: Likelihood) -> pl.LazyFrame:
@@ -310,19 +258,10 @@ def _known(logprobs: pl.DataFrame, likelihood: Likelihood) -> pl.LazyFrame:
     return logprobs.lazy().select(*names, "failure", value=value)
 
 
-def _term(known: pl.LazyFrame, term: Term) -> pl.LazyFrame:
-    """The log-probabilities that are one term, under the names its pair gives target and condition."""
-    predicted, _, condition = term.partition(" given ")
-    there = pl.col("given").is_not_null() if condition else pl.col("given").is_null()
-    names = {predicted: pl.col("target"), **({condition: pl.col("given")} if condition else {})}
-    value, failure = pl.col("value").alias(f"log p of {term}"), pl.col("failure").alias(f"failure of {term}")
-    return known.filter(there).select("task", value, failure, **names)
-
-
 def _elsewhere(known: pl.LazyFrame, control: pl.DataFrame, likelihood: Likelihood) -> pl.LazyFrame:
     """The means over other tasks of a target given a response, and of it alone, of those where both are there."""
     rows = _known(control, likelihood)
-    found = rows.filter(pl.col("given").is_not_null()).rename({"value": "given response", "failure": "lost"})
+    found = rows.filter(pl.col("given").is_not_null()).rename({"failure": "lost"})
     if likelihood.marginals:
         if control["synopsis"].null_count() == len(control):
             # without a synopsis a response alone is the same whatever the task
@@ -334,29 +273,10 @@ def _elsewhere(known: pl.LazyFrame, control: pl.DataFrame, likelihood: Likelihoo
             lost=pl.coalesce("lost", "lost_alone")
         )
     else:
-        found = found.with_columns(alone=pl.lit(0.0))
-    parts = ("given response", "alone")
-    whole = pl.all_horizontal(pl.col(part).is_not_null() for part in parts)
-    return found.group_by("task", "target", "given").agg(
-        *(mean_in_order(pl.col(part).filter(whole)) for part in parts), lost=pl.col("lost").drop_nulls().first()
-    )
-
-
-def _controlled(pairs: pl.LazyFrame, elsewhere: pl.LazyFrame, likelihood: Likelihood) -> pl.LazyFrame:
-    """Each term less its mean over other tasks: as the function is linear, its value less its mean over them."""
-    for predicted, condition in (("peer", "agent"), ("agent", "peer")):
-        own = [term for term in likelihood.terms if term.startswith(predicted)]
-        if not own:
-            continue
-        means = elsewhere.rename({"target": predicted, "given": condition})
-        pairs = pairs.join(means, on=["task", "agent", "peer"], how="left", maintain_order="left")
-        taken_off = {term: pl.col("given response" if condition in term else "alone") for term in own}
-        nothing = pl.when(pl.col("alone").is_null()).then(pl.lit("no_control"))
-        pairs = pairs.with_columns(
-            *(pl.col(f"log p of {term}") - mean for term, mean in taken_off.items()),
-            *(pl.coalesce(f"failure of {term}", "lost", nothing).alias(f"failure of {term}") for term in own),
-        ).drop("given response", "alone", "lost")
-    return pairs
+        found = found.with_columns(alone=0.0)
+    whole = pl.col("value").is_not_null() & pl.col("alone").is_not_null()
+    means = (mean_in_order(pl.col(part).filter(whole)).alias(f"{part}_elsewhere") for part in ("value", "alone"))
+    return found.group_by("task", "target", "given").agg(*means, lost=pl.col("lost").drop_nulls().first())
 
 
 def _no_evidence(metric: LikelihoodMetric, given: Given, ways: pl.DataFrame) -> str:

@@ -299,14 +299,16 @@ def _numbered(names: pl.Series) -> IntArray:
     return numbers.to_numpy().astype(np.int64)
 
 
-def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def mean_over_variants(variants: Sequence[pl.DataFrame], *, of_asked: bool = False) -> pl.DataFrame:
     """Mean of each pair over several query variants; missing where any of them is.
 
-    Variants differ in level, so a mean over those that happened to work would not be comparable.
+    Variants differ in level, so a mean over those that happened to work would not be comparable. ``of_asked``: a pair
+    that a variant has no row of was not asked, and its mean is over the others.
     """
     if len(variants) == 1:
         return variants[0]
-    score, whole = pl.col("score"), pl.col("score").count() == len(variants)
+    score, count = pl.col("score"), pl.len() if of_asked else len(variants)
+    whole = pl.col("score").count() == count
     return (
         pl.concat(variants)
         .group_by("task", "agent", "peer", maintain_order=True)

@@ -12,14 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
-from goldless.metrics.judgement_table import Convention
+from goldless.metrics.judgement_table import Convention, Pairs
 from goldless.records import Preference, Rating
 
 LEAST_PREFERENCE = 0.5
@@ -42,15 +41,10 @@ class RatingTable:
     """[tasks, agents]: median over raters; NaN without raters."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairLabels:
-    """One label per pair, in the order of tasks and agents; ``low`` is the agent with the lower number."""
+@dataclass(frozen=True, eq=False)
+class PairLabels(Pairs):
+    """One label per pair."""
 
-    tasks: tuple[str, ...]
-    agents: tuple[str, ...]
-    task: IntArray
-    low: IntArray
-    high: IntArray
     sign: IntArray
     """1: low is better; -1: high is; 0: a tie."""
     by_preference: BoolArray
@@ -98,17 +92,6 @@ class PairLabels:
         """The labels where ``kept`` is true."""
         columns = (one.name for one in fields(self) if isinstance(getattr(self, one.name), np.ndarray))
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
-
-    def places(self, pairs: Any) -> IntArray:
-        """The index of the label of each pair of a table of the same tasks and agents; -1: the pair has no label."""
-        if (self.tasks, self.agents) != (pairs.tasks, pairs.agents):
-            raise MetricError("labels and judgements must have the same tasks and agents in the same order")
-        key, own = ((one.task * len(self.agents) + one.low) * len(self.agents) + one.high for one in (pairs, self))
-        if not len(own):
-            return np.full(len(key), -1)
-        place = np.searchsorted(own, key).clip(max=len(own) - 1)
-        found: IntArray = np.where(own[place] == key, place, -1)
-        return found
 
     def _within(self, agents: Collection[str]) -> BoolArray:
         for agent in agents:

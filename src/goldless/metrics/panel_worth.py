@@ -12,9 +12,9 @@ from typing import Literal, Unpack
 
 import numpy as np
 
-from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.metrics.chair import panel_verdicts
-from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings
+from goldless.arrays import BoolArray, FloatArray
+from goldless.metrics.chair import TIED
+from goldless.metrics.judgement_table import Convention, PairJudgements, Pairs, ResponseRatings
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
@@ -84,16 +84,11 @@ class PanelWorth:
         return "errors" if self.best is self.errors else "votes"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PanelVotes:
+@dataclass(frozen=True, eq=False)
+class PanelVotes(Pairs):
     """One vote per reviewer and pair, orders averaged."""
 
     reviewers: tuple[str, ...]
-    tasks: tuple[str, ...]
-    agents: tuple[str, ...]
-    task: IntArray
-    low: IntArray
-    high: IntArray
     vote: FloatArray
     """[reviewers, pairs]: 1 low is better, 0 high is, NaN: none."""
 
@@ -107,24 +102,17 @@ def panel_votes(
 ) -> PanelVotes:
     """The reviewers' votes on every pair; of ratings, for the higher of two, equal ones one half."""
     table = table.of(list(reviewers))
+    names = table.tasks, table.agents
     if isinstance(table, PairJudgements):
-        alone = [panel_verdicts(table.of([name]), convention=convention).margin for name in reviewers]
-        vote = (1 + np.stack(alone)) / 2
-        return PanelVotes(tuple(reviewers), table.tasks, table.agents, table.task, table.low, table.high, vote)
+        votes = table.votes(table.leans(convention))
+        votes[np.abs(votes) <= TIED] = 0.0
+        return PanelVotes(*names, table.task, table.low, table.high, table.reviewers, (1 + votes) / 2)
     low, high = np.triu_indices(len(table.agents), k=1)
-    value = table.filled(convention)
-    vote = (1 + np.sign(value[:, :, low] - value[:, :, high])) / 2
-    tasks = len(table.tasks)
-    found = PanelVotes(
-        tuple(reviewers),
-        table.tasks,
-        table.agents,
-        task=np.repeat(np.arange(tasks), len(low)),
-        low=np.tile(low, tasks),
-        high=np.tile(high, tasks),
-        vote=vote.reshape(len(reviewers), tasks * len(low)),
-    )
-    return found.kept(np.any(~np.isnan(found.vote), axis=0))
+    value, tasks = table.filled(convention), len(table.tasks)
+    vote = ((1 + np.sign(value[:, :, low] - value[:, :, high])) / 2).reshape(len(table.reviewers), -1)
+    task = np.repeat(np.arange(tasks), len(low))
+    found = PanelVotes(*names, task, np.tile(low, tasks), np.tile(high, tasks), table.reviewers, vote)
+    return found.kept(np.any(~np.isnan(vote), axis=0))
 
 
 def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str, Estimate], FloatArray]:

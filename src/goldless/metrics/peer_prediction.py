@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from goldless.errors import MetricError
-from goldless.grouped import mean_in_order
 from goldless.metrics.likelihood import pair_scores, wordings
-from goldless.metrics.metric import PAIRS, Given, LogprobNeed, Needs, Scores, scores_over_peers
+from goldless.metrics.metric import Given, LogprobNeed, Needs, Scores, mean_over_variants, scores_over_peers
 from goldless.models.interface import content_hash
 from goldless.records import Agent, Task
 
@@ -110,16 +109,7 @@ class PeerPrediction:
                 name = f"{name}/{juror}" if len(asked) > 1 and rows["scorer"].n_unique() > 1 else name
                 others = mine.filter(~pl.col("target").cast(pl.String).is_in(list(given.own_family(str(juror)))))
                 by_juror[name] = given.compared(pair_scores(others))
-        score = pl.col("score")
-        whole = score.null_count() == 0
-        pairs = (
-            pl.concat(by_juror.values())
-            .group_by("task", "agent", "peer", maintain_order=True)
-            .agg(
-                pl.when(whole).then(mean_in_order(score)), pl.when(~whole).then(pl.col("missing").drop_nulls().first())
-            )
-            .select(*PAIRS)
-        )
+        pairs = mean_over_variants(list(by_juror.values()), of_asked=True)
         settings = {
             **given.evidence.described.get("jurors", given.evidence.described.get("logprobs", {})),
             "template": ",".join(dict.fromkeys(wording.template for wording in asked)),

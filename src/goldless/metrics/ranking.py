@@ -16,9 +16,8 @@ from typing import ClassVar, Unpack
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError
-from goldless.metrics.chair import PanelScores, PanelVerdicts
-from goldless.statistics.bootstrap import Draws, check_level, draw_counts, score_intervals
+from goldless.metrics.chair import TIED, PanelScores, PanelVerdicts
+from goldless.statistics.bootstrap import Draws, Estimate, check_level, draw_counts, score_intervals
 from goldless.statistics.standings import LeaderboardRow, score_table
 
 NEWTON_STEPS = 60
@@ -91,13 +90,9 @@ def why_not_finite(wins: FloatArray, agents: Sequence[str]) -> str | None:
     never = [agent for agent, won in zip(agents, wins.sum(axis=1), strict=True) if won == 0]
     who = [f"{', '.join(always)} never lost"] * bool(always) + [f"{', '.join(never)} never won"] * bool(never)
     said = " and ".join(who) or "some agents never lost to the others"
-    return f"no finite strengths: {said}. Rank by win rate, or add virtual ties"
+    return f"no finite strengths: {said}. See the win rates"
 
 
-TIED = 1e-9
-"""Scores that differ by no more than this are tied in rank."""
-WIN_RATE = "win rate"
-"""The unit of scores between 0 and 1; the ends of their intervals are clipped there too."""
 HALF_TIE = 0.5
 """Ties added between agents that met, in resamples where an agent always wins or always loses."""
 ELEMENTS_AT_ONCE = 1 << 20
@@ -133,20 +128,32 @@ class Ranking:
 
 def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
     """Rank by mean score over tasks."""
-    asked, used = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
+    counts = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
     unit = "rating" if panel.normalisation == "raw" else "standard deviations"
-    return _by_table(panel.agents, panel.score, (asked, used), unit, **draws)
+    found = score_intervals(panel.score, **draws)
+    return Ranking(unit, _rows(panel.agents, _numbers(found), [one.n for one in found], counts), _notes(panel, found))
 
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
-    return _by_table(verdicts.agents, win_rates(verdicts), _counts(verdicts), WIN_RATE, **draws)
+    found = score_intervals(win_rates(verdicts), limits=(0.0, 1.0), **draws)
+    numbers = np.clip(_numbers(found), 0.0, 1.0)
+    rows = _rows(verdicts.agents, numbers, [one.n for one in found], _counts(verdicts))
+    return Ranking("win rate", rows, _notes(verdicts, found))
+
+
+def _numbers(found: Sequence[Estimate]) -> FloatArray:
+    """Values and the ends of their intervals [3, agents]; None becomes NaN."""
+    return np.array([[one.value, one.low, one.high] for one in found], dtype=np.float64).T
+
+
+def _notes(panel: PanelScores | PanelVerdicts, found: Sequence[Estimate]) -> tuple[str, ...]:
+    return tuple(f"{agent}: {one.note}" for agent, one in zip(panel.agents, found, strict=True) if one.note)
 
 
 def rank_by_bradley_terry(
     verdicts: PanelVerdicts,
     *,
-    virtual_ties: float = 0.0,
     seed: int = 0,
     resamples: int = 1_000,
     level: float = 0.95,
@@ -154,36 +161,30 @@ def rank_by_bradley_terry(
     """Rank by Bradley-Terry strength, with percentile intervals over resampled tasks.
 
     Strengths are not finite where an agent, or a group of agents, always wins or always loses against the rest; the
-    notes then say which. ``virtual_ties`` of, say, 0.5 between every two agents that met make them finite.
+    notes then say which.
     """
-    if not (virtual_ties >= 0 and np.isfinite(virtual_ties)):
-        raise MetricError(f"virtual_ties must be a finite number of at least 0, got {virtual_ties}")
     check_level(level)
-    by_task, tasks = _wins_by_task(verdicts)
-    agents = len(verdicts.agents)
+    by_task, agents = _wins_by_task(verdicts), len(verdicts.agents)
     wins = by_task.sum(axis=0).reshape(agents, agents)
     met = ((wins + wins.T) > 0).astype(np.float64)
-    wins = wins + virtual_ties / 2 * met
-    apart = why_not_finite(wins, verdicts.agents)
-    empty: FloatArray = np.full(agents, np.nan)
-    if apart is not None:
-        rows = _rows(verdicts.agents, np.stack([empty] * 3), _tasks_of(verdicts), _counts(verdicts))
-        return Ranking("log-odds", rows, (apart,))
-    strength = bradley_terry(wins)
-    if tasks < 2:
-        rows = _rows(verdicts.agents, np.stack([strength, empty, empty]), _tasks_of(verdicts), _counts(verdicts))
-        said = f"no interval: n = {tasks}"
-        return Ranking("log-odds", rows, (said,))
-    drawn, irregular = _refitted(by_task, met, strength, virtual_ties=virtual_ties, seed=seed, resamples=resamples)
-    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    rows = _rows(verdicts.agents, np.vstack([strength, ends]), _tasks_of(verdicts), _counts(verdicts))
-    said = f"{irregular} of {resamples} resamples had no finite solution; in these, half a tie was added to every pair"
-    notes = (said,) if irregular else ()
-    return Ranking("log-odds", rows, notes)
+    numbers, note = np.full((3, agents), np.nan), why_not_finite(wins, verdicts.agents)
+    if note is None:
+        numbers[0] = bradley_terry(wins)
+        if len(by_task) < 2:
+            note = f"no interval: n = {len(by_task)}"
+        else:
+            drawn, irregular = _refitted(by_task, met, numbers[0], seed=seed, resamples=resamples)
+            numbers[1:] = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+            if irregular:
+                said = "resamples had no finite solution; in these, half a tie was added to every pair"
+                note = f"{irregular} of {resamples} {said}"
+    tasks = (~np.isnan(win_rates(verdicts))).sum(axis=0).tolist()
+    rows = _rows(verdicts.agents, numbers, tasks, _counts(verdicts))
+    return Ranking("log-odds", rows, () if note is None else (note,))
 
 
 def _refitted(
-    by_task: FloatArray, met: FloatArray, strength: FloatArray, *, virtual_ties: float, seed: int, resamples: int
+    by_task: FloatArray, met: FloatArray, strength: FloatArray, *, seed: int, resamples: int
 ) -> tuple[FloatArray, int]:
     """Strengths [resamples, agents] of resampled tasks, and how many resamples had no finite ones of their own."""
     agents = len(strength)
@@ -191,7 +192,7 @@ def _refitted(
     step = max(1, ELEMENTS_AT_ONCE // agents**2)
     for counts in draw_counts(len(by_task), seed=seed, resamples=resamples):
         for begin in range(0, len(counts), step):
-            wins = (counts[begin : begin + step] @ by_task).reshape(-1, agents, agents) + virtual_ties / 2 * met
+            wins = (counts[begin : begin + step] @ by_task).reshape(-1, agents, agents)
             bad = ~has_finite_strengths(wins)
             wins[bad] += HALF_TIE / 2 * met
             irregular += int(bad.sum())
@@ -199,8 +200,8 @@ def _refitted(
     return np.concatenate(drawn), irregular
 
 
-def _wins_by_task(verdicts: PanelVerdicts) -> tuple[FloatArray, int]:
-    """Wins [tasks with a verdict, agents * agents] of row over column, ties half, and how many tasks they are."""
+def _wins_by_task(verdicts: PanelVerdicts) -> FloatArray:
+    """Wins [tasks with a verdict, agents * agents] of row over column, ties half."""
     present = ~np.isnan(verdicts.margin)
     value, low, high = verdicts.verdict[present], verdicts.low[present], verdicts.high[present]
     agents = len(verdicts.agents)
@@ -208,7 +209,7 @@ def _wins_by_task(verdicts: PanelVerdicts) -> tuple[FloatArray, int]:
     table = np.zeros((len(names), agents * agents))
     np.add.at(table, (task, low * agents + high), value)
     np.add.at(table, (task, high * agents + low), 1 - value)
-    return table, len(names)
+    return table
 
 
 def win_rates(verdicts: PanelVerdicts) -> FloatArray:
@@ -222,42 +223,20 @@ def win_rates(verdicts: PanelVerdicts) -> FloatArray:
 def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
     """Pairs requested and used of each agent."""
     agents = len(verdicts.agents)
-    found = []
-    for kept in (verdicts.asked > 0, ~np.isnan(verdicts.margin)):
-        sides = np.concatenate([verdicts.low[kept], verdicts.high[kept]])
-        found.append(np.bincount(sides, minlength=agents).astype(np.int64))
-    return found[0], found[1]
-
-
-def _tasks_of(verdicts: PanelVerdicts) -> IntArray:
-    present = ~np.isnan(win_rates(verdicts))
-    return np.asarray(present.sum(axis=0), dtype=np.int64)
-
-
-def _by_table(
-    agents: Sequence[str],
-    table: FloatArray,
-    counts: tuple[IntArray, IntArray],
-    unit: str,
-    **draws: Unpack[Draws],
-) -> Ranking:
-    found = score_intervals(table, limits=(0.0, 1.0) if unit == WIN_RATE else None, **draws)
-    numbers = np.array([[f.value, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
-    if unit == WIN_RATE:
-        numbers = np.clip(numbers, 0.0, 1.0)
-    rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)
-    notes = tuple(f"{agent}: {f.note}" for agent, f in zip(agents, found, strict=True) if f.note)
-    return Ranking(unit, rows, notes)
+    asked, used = (
+        np.bincount(np.concatenate([verdicts.low[kept], verdicts.high[kept]]), minlength=agents)
+        for kept in (verdicts.asked > 0, ~np.isnan(verdicts.margin))
+    )
+    return asked, used
 
 
 def _rows(
-    agents: Sequence[str], numbers: FloatArray, tasks: IntArray, counts: tuple[IntArray, IntArray]
+    agents: Sequence[str], numbers: FloatArray, tasks: Sequence[int], counts: tuple[IntArray, IntArray]
 ) -> tuple[RankedAgent, ...]:
     """Agents, best first, from scores and the ends of their intervals: [3, agents]."""
     rows = []
     for i, agent in enumerate(agents):
         score, low, high = (None if np.isnan(number) else float(number) for number in numbers[:, i])
         rank = None if score is None else 1 + int(np.sum(numbers[0] > score + TIED))
-        numbered = (score, low, high, int(tasks[i]), int(counts[0][i]), int(counts[1][i]))
-        rows.append(RankedAgent(rank, agent, None, *numbered))
+        rows.append(RankedAgent(rank, agent, None, score, low, high, tasks[i], int(counts[0][i]), int(counts[1][i])))
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))

@@ -70,20 +70,20 @@ class BaselineMetric:
             pairs = self._peer_scores(items)
             settings = {**self.pairs.settings, "peers": given.peers_shown(pairs)}
             return scores_over_peers(pairs, given.over_peers, settings=settings)
-        settings = {**self.pairs.settings, "against": self.against}
-        if self.against == "nothing":
-            return Scores(self._single_scores([(item, "") for item in items]), settings=settings)
-        known = [(item, item.task.reference) for item in items if item.task.reference is not None]
+        others = [item.task.reference if self.against == "reference" else "" for item in items]
+        known = [(item.text, other) for item, other in zip(items, others, strict=True) if other is not None]
         if not known:
             raise MetricError(
                 f"{self.name} needs a column reference in the tasks table; no task has one. "
                 f"Use {self.name.partition('[')[0]} to compare responses with the peers' instead"
             )
-        without = [item for item in items if item.task.reference is None]
+        found = iter(self.pairs.scores(known))
+        scores = [None if other is None else next(found) for other in others]
+        without = len(items) - len(known)
         return Scores(
-            self._single_scores(known, without),
-            settings=settings,
-            problems={"the task has no reference": len(without)} if without else {},
+            single_scores(items, scores),
+            settings={**self.pairs.settings, "against": self.against},
+            problems={"the task has no reference": without} if without else {},
         )
 
     def _peer_scores(self, items: Sequence[TextItem]) -> pl.DataFrame:
@@ -96,12 +96,6 @@ class BaselineMetric:
         scores = self.pairs.scores([(item.text, item.peers[peer]) for item, peer in keys])
         rows = [(i.task.task, i.agent, peer, score, None) for (i, peer), score in zip(keys, scores, strict=True)]
         return rows_frame(rows, PAIRS)
-
-    def _single_scores(
-        self, compared: Sequence[tuple[TextItem, str]], without: Sequence[TextItem] = ()
-    ) -> pl.DataFrame:
-        scores = self.pairs.scores([(item.text, other) for item, other in compared])
-        return single_scores([*(item for item, _ in compared), *without], [*scores, *[None] * len(without)])
 
 
 @dataclass(frozen=True, slots=True)

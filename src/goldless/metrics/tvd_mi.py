@@ -19,8 +19,8 @@ verdict depends on the order of the two, and both orders are requested anyway. E
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypedDict, Unpack
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import polars as pl
 
@@ -47,24 +47,19 @@ class CriticMetric:
     def scores(self, given: Given) -> Scores:
         """The contrast of every pair, and its mean over the partners of each response."""
         evidence = given.evidence
-        if len(evidence.contrasts):
-            found = self._of_pairs(given, recorded_pairs(evidence.contrasts))
-        else:
-            found = self._of_pairs(given, contrasts(evidence.verdicts))
-        settings = {
-            **evidence.described.get("verdicts", {}),
-            "direction": self.direction,
-            "peers": given.peers_shown(found.pairs),
-        }
-        return replace(found, settings=settings, summary=objective_critic(found.pairs))
-
-    def _of_pairs(self, given: Given, pairs: pl.DataFrame) -> Scores:
-        which: _Which = {"direction": self.direction, "compared": given.compared}
+        recorded = len(evidence.contrasts) > 0
+        pairs = recorded_pairs(evidence.contrasts) if recorded else contrasts(evidence.verdicts)
         return Scores(
-            response_scores(pairs, over=given.over_peers, **which),
+            response_scores(pairs, over=given.over_peers, direction=self.direction, compared=given.compared),
             pairs,
-            by_peer=peer_scores(pairs, **which),
+            by_peer=peer_scores(pairs, direction=self.direction, compared=given.compared),
             over=given.over_peers,
+            settings={
+                **evidence.described.get("verdicts", {}),
+                "direction": self.direction,
+                "peers": given.peers_shown(pairs),
+            },
+            summary=objective_critic(pairs),
         )
 
 
@@ -116,20 +111,17 @@ def recorded_pairs(recorded: pl.DataFrame) -> pl.DataFrame:
     return recorded.select("task", agent="first", peer="second", score="contrast", missing=missing)
 
 
-class _Which(TypedDict):
-    direction: Direction
-    compared: Callable[[pl.DataFrame], pl.DataFrame]
-    """The pairs whose agent is to be compared with its peer."""
+Compared = Callable[[pl.DataFrame], pl.DataFrame]
+"""The pairs whose agent is to be compared with its peer."""
 
 
-def response_scores(pairs: pl.DataFrame, *, over: OverPeers, **which: Unpack[_Which]) -> pl.DataFrame:
+def response_scores(pairs: pl.DataFrame, *, over: OverPeers, direction: Direction, compared: Compared) -> pl.DataFrame:
     """The score of each response: the mean contrast over its partners, higher is better.
 
     ``given`` averages the contrasts with the response as first, ``about`` those with it as second, ``both`` takes the
     mean of these two averages. Missing where an average that is needed has no contrast left: the two directions differ
     in level, so one cannot replace the other. ``asked`` and ``used`` count contrasts.
     """
-    direction, compared = which["direction"], which["compared"]
     rows = {"given": pairs, "about": _turned(pairs)}
     sides = pl.Enum([*rows] if direction == "both" else [direction])
     chosen = [compared(rows[side]).with_columns(side=pl.lit(side, sides)) for side in sides.categories]
@@ -140,9 +132,9 @@ def _turned(pairs: pl.DataFrame) -> pl.DataFrame:
     return pairs.select("task", "score", "missing", agent="peer", peer="agent").select(*PAIRS)
 
 
-def peer_scores(pairs: pl.DataFrame, **which: Unpack[_Which]) -> pl.DataFrame:
+def peer_scores(pairs: pl.DataFrame, *, direction: Direction, compared: Compared) -> pl.DataFrame:
     """Share of each partner in a response's score: the contrast in this direction, or the mean of both."""
-    direction, compared, turned = which["direction"], which["compared"], _turned(pairs)
+    turned = _turned(pairs)
     if direction != "both":
         return compared(pairs if direction == "given" else turned)
     other = turned.select("task", "agent", "peer", about="score")

@@ -29,7 +29,7 @@ import polars as pl
 
 from goldless.errors import BudgetError, MetricError, UserError
 from goldless.metrics.catalogue import find_metric
-from goldless.metrics.likelihood import GEM, LikelihoodMetric, gem
+from goldless.metrics.likelihood import GEM, LikelihoodMetric
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import content_hash
 from goldless.records import Task
@@ -395,7 +395,7 @@ def _gains(scored: Sequence[pl.DataFrame]) -> tuple[dict[Key, dict[str, float]],
         elif value is None:
             lost.setdefault((task, given), failure)
         else:
-            gains.setdefault((task, given), {})[target] = gem(value, before)
+            gains.setdefault((task, given), {})[target] = value - before
     return gains, lost
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError, nearest
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, Pairs, fewest_tasks
-from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, check_alpha, missing_range, p_values, tasks_missing
+from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, check_alpha, p_values, tasks_missing
 from goldless.statistics.skewness import believed, skewness
 
 FORMS = "'A>B', best, top=N or baseline=AGENT"
@@ -222,7 +222,7 @@ class Until:
         skewed = ~decided & (self.test(n, mean, sd, len(agents))[1] < self.alpha)
         left = self.alpha / self.question.tests(len(agents), int(decided.sum()))
         more = tasks_missing(n, mean, sd, alpha=left, at_least=self.at_least)
-        ranges = [(0, 0) if done else missing_range(*ends) for done, ends in zip(decided, more.T, strict=True)]
+        ranges = [(0, 0) if done else some for done, some in zip(decided, more, strict=True)]
         return [
             Comparison(
                 first=agents[first],
@@ -283,9 +283,9 @@ def with_outlook(comparisons: Sequence[Comparison], agents: Sequence[str], pairs
     }
     n, mean, sd = moments(pairs.differences[:, [column[one.first, one.second] for one in comparisons]])
     more = tasks_missing(n, mean, sd, alpha=SIGNIFICANT / undecided, bound=FIXED_SAMPLE, at_least=fewest_tasks())
-    ranges = [(0, 0) if one.decided else missing_range(*ends) for one, ends in zip(comparisons, more.T, strict=True)]
     return [
-        replace(one, more_tasks=low, more_tasks_high=high) for one, (low, high) in zip(comparisons, ranges, strict=True)
+        replace(one, more_tasks=0 if one.decided else low, more_tasks_high=0 if one.decided else high)
+        for one, (low, high) in zip(comparisons, more, strict=True)
     ]
 
 

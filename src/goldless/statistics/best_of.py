@@ -44,11 +44,9 @@ def best_of(
     """
     values = np.asarray(values, dtype=np.float64)
     check_level(level)
-    if values.ndim != 2 or not values.size or np.isnan(values).any():
-        raise UserError(f"values must be a table [tasks, submissions] without missing scores, got {values.shape}")
+    if np.isnan(values).any():
+        raise UserError("values must be a table [tasks, submissions] without missing scores")
     n = values.shape[1] if n is None else n
-    if n < values.shape[1]:
-        raise UserError(f"n must be at least the number of submissions, {values.shape[1]}, got {n}")
     best = int(values.mean(axis=0).argmax())
     (found,) = task_intervals(values[:, [best]], seed=seed, resamples=resamples, level=level ** (1 / n))
     return BestOf(best, n, replace(found, level=level), _corrected(values, best, seed=seed, resamples=resamples))

@@ -70,17 +70,12 @@ def check_seed(seed: int) -> None:
         raise UserError(f"seed must be a whole number of at least 0, got {seed}")
 
 
-def check_finite(scores: FloatArray, name: str = "scores") -> None:
-    """Refuse infinite scores; NaN marks a missing one."""
-    if np.isinf(scores).any():
-        raise UserError(f"{name} must be finite numbers, or NaN where one is missing, got an infinite score")
-
-
-def check_score_table(scores: FloatArray, name: str = "scores") -> None:
-    """Refuse anything but a table [tasks, agents] of finite numbers and NaN."""
+def check_score_table(scores: FloatArray) -> None:
+    """Refuse anything but a table [tasks, agents] of finite numbers, and NaN where one is missing."""
     if scores.ndim != 2:
-        raise UserError(f"{name} must be a table [tasks, agents], got shape {scores.shape}")
-    check_finite(scores, name)
+        raise UserError(f"scores must be a table [tasks, agents], got shape {scores.shape}")
+    if np.isinf(scores).any():
+        raise UserError("scores must be finite numbers, or NaN where one is missing, got an infinite score")
 
 
 def task_groups(tasks: int, *, seed: int) -> IntArray | None:
@@ -346,9 +341,7 @@ def left_out_intervals(
 
     Ends are clipped to ``lowest`` and ``highest``. A value of NaN is not defined and has no interval.
     """
-    given, without = np.asarray(values, dtype=np.float64), np.asarray(without, dtype=np.float64)
-    if without.ndim != 2 or without.shape[1:] != given.shape:
-        raise UserError(f"without must be a table [groups, {len(given)} values], got shape {without.shape}")
+    given = np.asarray(values, dtype=np.float64)
     bad = np.isnan(given) | np.isnan(without).any(axis=0)
     pulled = np.where(bad, 0.0, given + (len(without) - 1) * (without.mean(axis=0) - without))
     found = []

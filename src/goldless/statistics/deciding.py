@@ -42,16 +42,15 @@ class Anytime:
     and b = 1 / (1 + n rho²): when the martingale of the t test exceeds what it reaches with probability alpha, if ever.
     """
 
-    tuned_at: int = TUNED_AT
     name: str = "confidence sequence"
 
     def rho_squared(self, alpha: float) -> float:
-        """X / tuned_at, with x = L + ln(1 + x) and L = -2 ln(alpha): for known spread none is tighter at that task."""
+        """X / TUNED_AT, with x = L + ln(1 + x) and L = -2 ln(alpha): for known spread none is tighter at that task."""
         least = -2 * math.log(alpha)
         x = least
         for _ in range(100):
             x = least + math.log1p(x)
-        return x / self.tuned_at
+        return x / TUNED_AT
 
     def width(self, n: FloatArray, alpha: float) -> FloatArray:
         """Half the width of the two-sided interval for n tasks, in standard deviations (n - 1) of the differences.
@@ -221,23 +220,22 @@ def tasks_to_detect(
     return high
 
 
+Range = tuple[int | None, int | None]
+"""The fewest and the most tasks; None: too far, of the most: as far as can be said."""
+
+
 def more_tasks(
     n: int, mean: float, sd: float, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> tuple[int | None, int | None]:
+) -> Range:
     """From how many to how many tasks more an undecided difference needs; see ``tasks_missing``."""
     given = (np.array([float(value)]) for value in (n, mean, sd))
-    return missing_range(*tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[:, 0])
-
-
-def missing_range(low: float, high: float) -> tuple[int | None, int | None]:
-    """The ends as whole numbers; None: too far, for the second: as far as can be said."""
-    return (None if np.isnan(low) else int(low)), (None if np.isnan(high) else int(high))
+    return tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[0]
 
 
 def tasks_missing(
     n: FloatArray, mean: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> FloatArray:
-    """[2, differences]: the fewest and the most tasks more that would decide, at least one; NaN: too far to say.
+) -> list[Range]:
+    """The fewest and the most tasks more that would decide each difference, at least one.
 
     They are those of the ends of the mean's interval. In ``IN_RANGE`` of cases the number at which the odds of deciding
     are even is between the two.
@@ -250,4 +248,6 @@ def tasks_missing(
         _needed(np.maximum(np.abs(mean) + side * unsure, 0.0), sd, n * FAR, alpha=alpha, bound=bound, least=least)
         for side in (1, -1)
     ]
-    return np.where(n > 1, np.maximum(1.0, np.stack(ends) - n), np.nan)
+    more = np.where(n > 1, np.maximum(1.0, np.stack(ends) - n), np.nan)
+    low, high = ([None if np.isnan(end) else int(end) for end in row] for row in more)
+    return list(zip(low, high, strict=True))

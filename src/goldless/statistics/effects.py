@@ -11,14 +11,11 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
-from goldless.errors import UserError
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
     Method,
-    check_finite,
     check_level,
-    check_score_table,
     task_intervals,
 )
 
@@ -61,9 +58,6 @@ def pooled_smd(
     Position i is the same sample in both, before and after a change; samples without both scores (NaN) are left out.
     ``clusters`` names each sample's task where a task has several samples: the interval leaves out whole tasks.
     """
-    before, after = _column(before, "before"), _column(after, "after")
-    if len(before) != len(after):
-        raise UserError(f"before and after must have the same length, got {len(before)} and {len(after)} scores")
     both = ~(np.isnan(before) | np.isnan(after))
     codes, n = _codes(clusters, both)
     before, after = before[both], after[both]
@@ -86,7 +80,6 @@ def paired_d(differences: FloatArray, *, clusters: Sequence[object] | None = Non
     The deviation shrinks with everything a difference was averaged over, so the value says how reliably tasks separate
     two sets of agents, not how far apart two responses are.
     """
-    differences = _column(differences, "differences")
     present = ~np.isnan(differences)
     codes, n = _codes(clusters, present)
     used = differences[present]
@@ -109,7 +102,7 @@ def auc(first: FloatArray, second: FloatArray) -> float | None:
 
     None: one of them has no value.
     """
-    first, second = (x[~np.isnan(x)] for x in (_column(first, "first"), _column(second, "second")))
+    first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if not len(first) or not len(second):
         return None
     second = np.sort(second)
@@ -125,10 +118,7 @@ def compare_groups(
     A group is a list of column numbers; an agent in neither is left out. A group's mean on a task is over the scores
     present; a task on which one group has none is left out altogether.
     """
-    check_score_table(values)
     sides = list(first), list(second)
-    if shared := sorted(set(sides[0]) & set(sides[1])):
-        raise UserError(f"groups must not overlap, got columns {shared} in both")
     means = np.full((len(values), 2), np.nan)
     for column, group in enumerate(sides):
         counts = (~np.isnan(values[:, group])).sum(axis=1)
@@ -202,16 +192,6 @@ def _codes(clusters: Sequence[object] | None, used: npt.NDArray[np.bool_]) -> tu
     """The cluster of each sample used, numbered from 0, and how many there are."""
     if clusters is None:
         return np.arange(int(used.sum())), int(used.sum())
-    if len(clusters) != len(used):
-        raise UserError(f"clusters must name one cluster per score, got {len(clusters)} for {len(used)} scores")
     number: dict[object, int] = {}
     codes = [number.setdefault(c, len(number)) for c, kept in zip(clusters, used, strict=True) if kept]
     return np.array(codes, dtype=np.intp), len(number)
-
-
-def _column(scores: FloatArray, name: str) -> FloatArray:
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.ndim != 1:
-        raise UserError(f"{name} must be one column of scores, got shape {scores.shape}")
-    check_finite(scores, name)
-    return scores

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.arrays import FloatArray
-from goldless.statistics.bootstrap import check_score_table
 
 TIED = 1e-12
 """Means that differ by less than this share of the largest are tied: sums in another order differ in the last digit."""
@@ -36,7 +35,6 @@ def leave_one_out_changes(values: FloatArray) -> FloatArray:
     Exact: (mean - score) / (n - 1), 0 where that is rounding. NaN where the agent has no score on the task, or on any
     other.
     """
-    check_score_table(values)
     counts = np.sum(~np.isnan(values), axis=0)
     means = _means(values, counts)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -12,7 +12,6 @@ from typing import Literal, Unpack
 import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.errors import UserError
 from goldless.statistics.bootstrap import (
     FEW_TASKS,
     Draws,
@@ -65,12 +64,6 @@ def pooled_correlations(
     **draws: Unpack[Draws],
 ) -> list[Estimate]:
     """The coefficients over all rows with both values, in the order of ``COEFFICIENTS``, with intervals over tasks."""
-    first, second, task = np.asarray(first, np.float64), np.asarray(second, np.float64), np.asarray(task)
-    if not first.shape == second.shape == task.shape or first.ndim != 1:
-        raise UserError(
-            "first, second and task must be columns of the same length, "
-            f"got shapes {first.shape}, {second.shape} and {task.shape}"
-        )
     both = ~(np.isnan(first) | np.isnan(second))
     first, second, task = first[both], second[both], task[both]
     group, n_tasks = groups_left_out(task)
@@ -83,9 +76,6 @@ def pooled_correlations(
 
 def rank_correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient = "spearman") -> FloatArray:
     """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
-    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if first.shape != second.shape or first.ndim != 2:
-        raise UserError(f"both tables must be [rows, columns] of the same shape, got {first.shape} and {second.shape}")
     found = np.full(len(first), np.nan)
     step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
     for begin in range(0, len(first), step):

@@ -74,11 +74,9 @@ def effective_votes(
     there = ~np.isnan(values)
     kept = there.sum(axis=0) >= 2
     values, there, task = values[:, kept], there[:, kept], task[kept]
-    varied = np.zeros(len(values), np.bool_)
-    for judge, (own, has) in enumerate(zip(values, there, strict=True)):
-        if has.any():  # whether its values differ from each other, or from the centre
-            middle = own[has].mean() if centre is None else centre
-            varied[judge] = float(np.abs(own[has] - middle).max()) > NO_SPREAD
+    middle = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1) if centre is None else centre
+    apart_from = np.abs(values.T - middle).T  # whether its values differ from each other, or from the centre
+    varied = np.max(apart_from, axis=1, initial=0.0, where=there) > NO_SPREAD
     same = [name for name, varies in zip(names, varied, strict=True) if not varies]
     names = [name for name, varies in zip(names, varied, strict=True) if varies]
     notes = [f"left out for having the same value on every pair: {', '.join(same)}"] * bool(same)

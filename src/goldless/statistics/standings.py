@@ -22,7 +22,6 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
-from goldless.errors import UserError
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import USUAL, Draws, Estimate, Limits, score_intervals, task_intervals
 from goldless.statistics.comparisons import Compare, Comparison, all_pairs, compare_pairs, compare_with, pairs_with
@@ -245,19 +244,8 @@ def score_table(task: Codes, agent: Codes, score: FloatArray, *, tasks: int, age
 
     NaN scores are missing and left out; where no score is left, the mean is NaN.
     """
-    task, agent, score = np.asarray(task), np.asarray(agent), np.asarray(score, dtype=np.float64)
-    if not task.shape == agent.shape == score.shape or score.ndim != 1:
-        raise UserError(
-            "task, agent and score must be columns of the same length, "
-            f"got shapes {task.shape}, {agent.shape} and {score.shape}"
-        )
-    for name, codes, count in (("task", task, tasks), ("agent", agent, agents)):
-        if len(codes) and not (codes.min() >= 0 and codes.max() < count):
-            raise UserError(f"{name} numbers must be 0 to {count - 1}, got {codes.min()} to {codes.max()}")
-    cell = task.astype(np.intp) * agents + agent
     present = ~np.isnan(score)
-    if not present.all():
-        cell, score = cell[present], score[present]
+    cell, score = (task.astype(np.intp) * agents + agent)[present], score[present]
     sums = np.bincount(cell, weights=score, minlength=tasks * agents)
     counts = np.bincount(cell, minlength=tasks * agents)
     means = np.full(tasks * agents, np.nan)

@@ -41,10 +41,6 @@ class DawidSkene:
         found: FloatArray = (self.hits + 1 - self.false_alarms) / 2
         return found
 
-    @property
-    def confidence(self) -> FloatArray:
-        return np.maximum(self.chance, 1 - self.chance)
-
 
 def dawid_skene(votes: FloatArray, *, start: FloatArray | None = None) -> DawidSkene:
     """Fit to votes [items, judges], each item with at least one. ``start``: a posterior; None: the mean vote."""
@@ -80,20 +76,17 @@ class JudgeAware:
     """[judges], geometric mean 1: d of P(a beats b by judge j) = 1 / (1 + exp(-d_j (strength_a - strength_b)))."""
 
 
-def judge_aware_bradley_terry(
-    votes: FloatArray, first: IntArray, second: IntArray, *, aware: bool = True
-) -> JudgeAware:
+def judge_aware_bradley_terry(votes: FloatArray, first: IntArray, second: IntArray) -> JudgeAware:
     """Fit to votes [pairs, judges] on pairs of responses numbered from 0, with N(0, 1) priors on strengths and log d.
 
-    (arXiv 2601.21817; BT-sigma, 2602.16610.) ``aware`` False: the same d for all judges, Bradley and Terry's model.
+    (arXiv 2601.21817; BT-sigma, 2602.16610.)
     """
     there = ~np.isnan(votes)
     said = np.where(there, votes, 0.0)
     responses, judges = int(max(first.max(), second.max())) + 1, votes.shape[1]
 
     def loss(at: FloatArray) -> tuple[float, FloatArray]:
-        log_d = at[responses:] if aware else np.zeros(judges)
-        d = np.exp(np.clip(log_d, -30, 30))
+        d = np.exp(np.clip(at[responses:], -30, 30))
         gap = at[first] - at[second]
         reach = gap[:, None] * d
         beyond = np.where(there, expit(reach) - said, 0.0)
@@ -101,13 +94,12 @@ def judge_aware_bradley_terry(
         pull = beyond @ d
         slope = at.copy()
         slope[:responses] += np.bincount(first, pull, responses) - np.bincount(second, pull, responses)
-        if aware:
-            slope[responses:] += (beyond * reach).sum(axis=0)
+        slope[responses:] += (beyond * reach).sum(axis=0)
         return misfit + float(at @ at) / 2, slope
 
     from scipy.optimize import minimize  # noqa: PLC0415 - most commands fit nothing, and would import it
 
-    begin = np.zeros(responses + judges * aware)
+    begin = np.zeros(responses + judges)
     found = minimize(loss, begin, jac=True, method="TNC", options={"maxfun": 3000, "ftol": 1e-7}).x
-    log_d = found[responses:] if aware else np.zeros(judges)
+    log_d = found[responses:]
     return JudgeAware(found[:responses], np.exp(log_d - log_d.mean()))

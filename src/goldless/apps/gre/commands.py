@@ -117,37 +117,27 @@ class Reviewing(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
         group=ASKED,
         form=NAMES,
     )
-    agents: Path | None = option(
-        None, "Facts about the models, .csv or .jsonl: agent, parameters, family, cutoff_date.", "FILE"
-    )
     keep_cut: bool | None = option(
         None, "Keep reviews that were cut off at --max-tokens.", "--keep-cut/--no-keep-cut", form=OptionForm(bool)
     )
 
 
-@verb(*COSTS, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
+@verb(*COSTS, first=("models", "max_tokens", "truncate", "budget_usd"))
 async def review(own: Reviewing, options: Options) -> Generated:
     """Have models review the papers of an edition, with prompt C.3 of the GEM paper.
 
     Example:
       goldless gre review iclr2024 --models openai:gpt-4o-mini --budget 5USD
     """
-    from goldless.apps.gre.edition import read_agent_facts
     from goldless.apps.gre.reviewing import review_edition
     from goldless.runs.review_evidence import named_reviewers
 
-    opened, chosen = own.opened(), named_reviewers(own.models)
-    facts = {} if own.agents is None else read_agent_facts(own.agents)
-    if unknown := sorted(set(facts) - {*chosen, *opened.config.models}):
-        say(f"{own.agents}: ignored, not models of the edition: {', '.join(unknown)}")
-    settings = _settings(ReviewConfig, own)
+    opened, chosen, settings = own.opened(), named_reviewers(own.models), _settings(ReviewConfig, own)
     if own.keep_cut is not None:
         settings["cut"] = "keep" if own.keep_cut else "missing"
     # a bare name in the config means that model
-    new = {name: model for name, model in chosen.items() if name != model or name not in opened.config.models}
-    added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in new.items()}
-    for name in set(facts) - set(unknown):
-        added.setdefault(name, {}).update(facts[name])
+    new = {name: spec for name, spec in chosen.items() if name != spec or name not in opened.config.models}
+    added = {name: {"model": spec} for name, spec in new.items()}
     _, generated = await review_edition(opened, settings, models=added, only=list(chosen) or None, options=options)
     return generated
 

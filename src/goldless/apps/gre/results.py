@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -35,7 +34,7 @@ from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_r
 from goldless.apps.gre.submissions import Submissions, cells, estimate_columns, read_log, submission_results
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
-from goldless.errors import MetricError, UserError
+from goldless.errors import MetricError
 from goldless.files import write_text
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
@@ -52,7 +51,6 @@ from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_i
 from goldless.statistics.influence import fewest_to_flip
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
-from goldless.studies.checking import is_empty
 
 FILE = "gre"
 DEMONSTRATION = (
@@ -182,17 +180,17 @@ def contamination_clock(
 ) -> Clock:
     """The clock of all agents except references; ``human`` is the baseline and has no cutoff.
 
-    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses, by metric. Dates are
-    YYYY-MM-DD, YYYY-MM or YYYY.
+    ``paper_dates``: of every paper by task; what is no date as YYYY-MM-DD, YYYY-MM or YYYY is not known. ``scores``: of
+    responses, by metric.
     """
     models = {agent.agent: agent.cutoff_date for agent in agents if not is_person(agent.agent)}
-    cutoffs = {name: _day(last_day, given, f"cutoff_date of agent {name!r}") for name, given in models.items()}
-    dates = {task: _day(first_day, given, f"public_date of task {task!r}") for task, given in paper_dates.items()}
+    # of a moment, the day
+    dates = {task: first_day(str(given)[:10]) for task, given in paper_dates.items()}
     dated = {task: day for task, day in dates.items() if day is not None}
     clean = {
         agent: tuple(task for task, day in dated.items() if day > cutoff)
-        for agent, cutoff in cutoffs.items()
-        if cutoff is not None
+        for agent, given in models.items()
+        if given is not None and (cutoff := last_day(given)) is not None
     }
     common = min(clean.values(), key=len, default=())  # the papers after the latest cutoff are after all others too
     used: dict[Scope, str] = {
@@ -225,7 +223,8 @@ def contamination_clock(
                 means = {r.agent: r.score.value for r in found if r.agent != HUMAN and r.score.value is not None}
                 found = [replace(row, rank=model_rank(means, row.agent)) for row in found]
             first = "score" if scope == "common" else "difference"
-            rows += sorted(found, key=lambda row: [*map(_highest_first, (getattr(row, first), row.score))])
+            values = {row.agent: (getattr(row, first).value, row.score.value) for row in found}
+            rows += sorted(found, key=lambda row: [(one is None, -(one or 0.0)) for one in values[row.agent]])
     return Clock(
         agents=tuple(AgentClock(name, on, len(clean[name]) if name in clean else None) for name, on in models.items()),
         papers=len(dates),
@@ -235,20 +234,6 @@ def contamination_clock(
         level=draws["level"],
         scope_signatures=lines,
     )
-
-
-def _day(read: Callable[[str], date | None], given: Any, whose: str) -> date | None:
-    if is_empty(given):
-        return None
-    # a datetime is a date, too, and its time says nothing here
-    found = read(f"{given:%Y-%m-%d}" if isinstance(given, date) else str(given))
-    if found is None:
-        raise UserError(f"{whose} must look like 2023-09-30, 2023-09 or 2023, or be empty, got {given!r}")
-    return found
-
-
-def _highest_first(one: Estimate) -> tuple[bool, float]:
-    return one.value is None, -(one.value or 0.0)
 
 
 # --- how firm the ranking is -----------------------------------------------------------------------------------------
@@ -326,21 +311,22 @@ def other_runs(edition: Edition) -> list[str]:
     return [name for name in found if name not in {RUN, STUDY, COLLECTED} and not replaced.fullmatch(name)]
 
 
+def comparable_runs(edition: Edition) -> tuple[list[RunFolder], list[str]]:
+    """The edition's own run and others of the same papers and reviews; and notes on those that are left out."""
+    own, *others = (RunFolder(edition.folder / name, name) for name in [RUN, *other_runs(edition)])
+    same = [run for run in others if run.made_by.fingerprint == own.made_by.fingerprint]
+    notes = [
+        f"{run.name} was scored on other papers or reviews than {RUN} and is left out; score it again."
+        for run in others
+        if run not in same
+    ]
+    return [own, *same], notes
+
+
 def edition_standing(edition: Edition, draws: Draws) -> Standing:
     """The standing of an edition's own results, from the scores in its folders."""
-    own = RunFolder(edition.run_folder(), RUN)
-    scored, notes = run_scores(own), []
-    for other in (RunFolder(edition.folder / name) for name in other_runs(edition)):
-        if other.made_by.fingerprint == own.made_by.fingerprint:
-            scored += run_scores(other)
-        else:
-            notes.append(left_out(other.name))
-    return standing(scored, draws, notes=notes)
-
-
-def left_out(run: str) -> str:
-    """A note on a run that cannot be compared."""
-    return f"{run} was scored on other papers or reviews than {RUN} and is left out; score it again."
+    runs, notes = comparable_runs(edition)
+    return standing([scored for run in runs for scored in run_scores(run)], draws, notes=notes)
 
 
 def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] = ()) -> Standing:

@@ -19,11 +19,10 @@ from goldless.apps.gre.results import (
     Clock,
     EditionResult,
     Standing,
+    comparable_runs,
     edition_result,
     edition_standing,
     hidden_study,
-    left_out,
-    other_runs,
     read_result,
     standing,
 )
@@ -202,14 +201,8 @@ class Recomputed:
 
 async def recompute(edition: Edition) -> Recomputed:
     """The results of an edition and of the runs beside its own, from their evidence alone."""
-    study = edition.study()
-    own = await _evaluated(edition, study, edition.run_folder())
-    runs, notes = {RUN: own}, []
-    for name in other_runs(edition):
-        if RunFolder(edition.run_folder(name)).study.fingerprint == study.fingerprint:
-            runs[name] = await _evaluated(edition, study, edition.run_folder(name))
-        else:
-            notes.append(left_out(name))
+    study, (folders, notes) = edition.study(), comparable_runs(edition)
+    runs = {run.name: await _evaluated(edition, study, run.path) for run in folders}
     scored = tuple(
         ScoredBy(run, outcome.metric, response_scores(outcome), outcome.signature)
         for run, found in runs.items()
@@ -219,7 +212,7 @@ async def recompute(edition: Edition) -> Recomputed:
     folder, second, hidden = edition.run_folder() / INJECTED, hidden_study(edition.whole_study()), None
     if second is not None and (folder / "leaderboard.json").is_file():
         hidden = await _evaluated(edition, second, folder)
-    result = edition_result(edition, study, own, hidden)
+    result = edition_result(edition, study, runs[RUN], hidden)
     if result.contamination is None:
         raise UserError(f"{edition.folder}: no model has written reviews. Run: goldless gre review {edition.folder}")
     firm = standing(scored, edition.config.score.draws, notes=notes)

@@ -301,7 +301,7 @@ def test_on_all_papers_every_agent_is_compared_with_the_human_on_the_papers_it_h
     assert list(rows) == ["old", "unknown", "new", "human"]
     old = rows["old"]
     assert (old.score.value, old.difference.value) == pytest.approx((64 / 3, 19))
-    assert (old.score.n, old.missing, old.difference.n, old.rank) == (3, 1, 3, None)
+    assert (old.score.n, old.missing, old.difference.n, old.rank) == (3, 1, 3, 1)
     low, high = stats.t.interval(0.9, 2, loc=19, scale=stats.sem([9, 2, 46]))
     # the tail is on the right: that end is as far out as it may be
     assert (old.difference.low, old.difference.high) == pytest.approx((low, 2 * high - 19))

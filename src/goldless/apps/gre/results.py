@@ -98,7 +98,7 @@ class CleanScore:
     missing: int
     """Papers of the scope without a score."""
     rank: int | None = None
-    """By score among the agents except the human baseline; only in the scope ``common``, with equal papers."""
+    """Among the agents except the human baseline; None in the scope ``own``, where papers differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Clock:
     def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
         rows = self.rows(metric, scope)
         columns = (
-            *[Column("rank", "#", "count")] * (scope == "common"),
+            *[Column("rank", "#", "count")] * (scope != "own"),
             Column("agent", "agent"),
             *estimate_columns("score", "score", self.level),
             *estimate_columns("difference", "minus human", self.level, signed=True),
@@ -219,12 +219,13 @@ def contamination_clock(
                 apart = mine - human if agent != HUMAN else np.full(len(tasks), np.nan)
                 score, difference = task_intervals(np.stack([mine, apart], axis=1), tails=True, **draws)
                 found.append(CleanScore(metric, scope, agent, score, difference, len(tasks) - score.n))
-            if scope == "common":
-                means = {r.agent: r.score.value for r in found if r.agent != HUMAN and r.score.value is not None}
-                found = [replace(row, rank=model_rank(means, row.agent)) for row in found]
             first = "score" if scope == "common" else "difference"
             values = {row.agent: (getattr(row, first).value, row.score.value) for row in found}
-            rows += sorted(found, key=lambda row: [(one is None, -(one or 0.0)) for one in values[row.agent]])
+            keys = {agent: [(one is None, -(one or 0.0)) for one in both] for agent, both in values.items()}
+            for row in sorted(found, key=lambda row: keys[row.agent]):
+                unranked = scope == "own" or row.agent == HUMAN or row.score.value is None
+                above = sum(keys[agent] < keys[row.agent] for agent in keys if agent != HUMAN)
+                rows.append(replace(row, rank=None if unranked else 1 + above))
     return Clock(
         agents=tuple(AgentClock(name, on, len(clean[name]) if name in clean else None) for name, on in models.items()),
         papers=len(dates),

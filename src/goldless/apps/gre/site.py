@@ -21,7 +21,7 @@ from typing import Any
 from goldless.apps.gre.boards import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.apps.gre.results import model_means, model_rank, table_blocks
+from goldless.apps.gre.results import model_means, table_blocks
 from goldless.apps.gre.scoring import Recomputed
 from goldless.apps.gre.submissions import cells, estimate_columns
 from goldless.errors import UserError
@@ -45,7 +45,6 @@ FOOTER = (
 )
 DECIMALS = 4
 """Of every number on a page: processors differ in the last digits of a sum."""
-RANK = Column("rank", "#", "count", "-")
 
 
 def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
@@ -140,33 +139,30 @@ def _edition(one: Recomputed) -> Iterator[Section]:
 
 
 def _board(one: Recomputed) -> Iterator[Block]:
-    result, board, level = one.result, one.result.boards[one.metric], percent(one.clock.level)
-    rows = sorted(one.clock.rows(one.metric, "all"), key=lambda row: (row.score.value is None, -(row.score.value or 0)))
-    means = {row.agent: row.score.value for row in rows if row.agent != HUMAN and row.score.value is not None}
+    result, board, rows = one.result, one.result.boards[one.metric], one.clock.rows(one.metric, "all")
+    ranked, unit = [row for row in rows if row.rank is not None], f"{board.unit}, {direction(one.metric)}"
     if result.demonstration is not None:
         yield warning(result.demonstration)
     lead = "No model has a score."
-    if means:
-        first = next(row for row in rows if row.agent in means)
-        beaten = next(row.better_than or () for row in board.rows if row.agent == first.agent)
-        lead, apart = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}", first.difference
+    if ranked:
+        first, apart = ranked[0], ranked[0].difference
+        lead = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}"
         if apart.low is not None and apart.high is not None:
             against = "above" if apart.low > 0 else "below" if apart.high < 0 else "not apart from"
             lead += f", {against} the human baseline ({numeral(apart.value, 2, signed=True)})"
-        others = plural(len(means) - 1, "other model")
-        lead += f"; this is decided against {len(means.keys() & set(beaten))} of {others}." if len(means) > 1 else "."
+        beaten = next(row.better_than or () for row in board.rows if row.agent == first.agent)
+        decided = sum(row.agent in beaten for row in ranked)
+        others = plural(len(ranked) - 1, "other model")
+        lead += f"; this is decided against {decided} of {others}." if len(ranked) > 1 else "."
     yield words(lead, style="lead")
-    unit = f"{board.unit}, {direction(one.metric)}"
     yield words(
-        f"{plural(len(means), 'model')} reviewed {plural(result.papers, 'paper')} from {result.source}. ",
+        f"{plural(len(ranked), 'model')} reviewed {plural(result.papers, 'paper')} from {result.source}. ",
         f"The score is {one.metric} ({unit}). ",
         link("method.html", "Method"),
     )
-    table, place = one.clock.leaderboard(one.metric, "all"), {row.agent: at for at, row in enumerate(rows)}
-    ranked = sorted(table.rows, key=lambda row: place[row["agent"]])
-    ranked = [{**row, "rank": model_rank(means, row["agent"])} for row in ranked]
     title = f"The board, by {one.metric}. human is one human review of each paper, scored like the models'."
-    yield from _tables([ReportTable(title, (RANK, *table.columns), tuple(ranked))])
+    shown = replace(one.clock.leaderboard(one.metric, "all"), title=title, signature="", notes=())
+    yield from _tables([shown])
     drawn, band = [], None
     for row in rows:
         score, low, high = map(_rounded, (row.score.value, row.score.low, row.score.high))
@@ -174,8 +170,9 @@ def _board(one: Recomputed) -> Iterator[Block]:
             drawn.append(IntervalRow(row.agent, score, low, high, aside=numeral(score, 2, absent="")))
         elif score is not None:
             band = Band(low, high, "human baseline", middle=score)
-    title = f"{one.metric}: score of each model with its {level} interval"
+    level = percent(one.clock.level)
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
+    title = f"{one.metric}: score of each model with its {level} interval"
     plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
     yield blocks.figure("board", "Scores", caption, plots, ())
     yield from (note(text) for text in result.table().notes if text != result.demonstration)
@@ -235,19 +232,18 @@ def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
 def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, float] | None]) -> ReportTable:
     rows: list[dict[str, Any]] = []
     for one in editions[::-1]:
-        facts, means = {a.agent: a for a in one.study.agents}, model_means(one.scored[0].scores)
+        facts = {agent.agent: agent for agent in one.study.agents}
         for found in [row for row in one.clock.rows(one.metric, "all") if row.agent != HUMAN]:
             scale, score = scales[one.name], found.score.value
             linked = None if scale is None or score is None else scale[0] * score + scale[1]
-            ranked = {"edition": one.name, "rank": model_rank(means, found.agent), "linked": linked}
-            rows.append(asdict(facts[found.agent]) | cells(found, **ranked))
+            rows.append(asdict(facts[found.agent]) | cells(found, edition=one.name, linked=linked))
     columns = (
         Column("agent", "model"),
         Column("family", "family"),
         Column("parameters", "size", "large"),
         Column("cutoff_date", "cutoff"),
         Column("edition", "edition"),
-        RANK,
+        Column("rank", "#", "count", "-"),
         *estimate_columns("score", "score", editions[-1].clock.level),
         Column("difference", "minus human", "signed", "-", 2),
         Column("score_n", "papers", "count"),

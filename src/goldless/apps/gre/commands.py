@@ -317,17 +317,14 @@ def figure(own: Drawing) -> None:
       goldless gre figure published:70b --out figure.svg
     """
     from goldless.apps.gre.size_figure import size_figure
+    from goldless.files import write_text
 
     file = own.out_file
     if file.suffix.lower() != ".svg":
         raise UserError(f"--out must end in .svg, got {file}")
-    drawn = size_figure(own.read(), dark=own.dark)
-    try:
-        if file.is_file() and not file.read_bytes().startswith(b"<svg"):
-            raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")
-        file.write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written ({error.strerror})") from error
+    if file.is_file() and not file.read_bytes().startswith(b"<svg"):
+        raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")
+    write_text(file, size_figure(own.read(), dark=own.dark))
     say(f"figure: {file}")
 
 

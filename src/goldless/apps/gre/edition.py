@@ -130,11 +130,8 @@ class Edition:
         config = checked(document.unwrap(), str(file))
         text = tomlkit.dumps(document)
         if not file.exists() or text != tomlkit.dumps(_document(file)):
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                write_text(file, text)
-            except OSError as error:
-                raise UserError(f"{file}: cannot write ({error.strerror}). Make it writable") from error
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_text(file, text)
         return Edition(self.folder, config)
 
     def _with(self, settings: Mapping[str, Any]) -> tomlkit.TOMLDocument:
@@ -170,8 +167,6 @@ def open_or_begin(folder: Path) -> Edition:
 def _document(path: Path) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, TOMLKitError) as error:
         raise UserError(f"{path}: not a valid TOML file ({error})") from error
 

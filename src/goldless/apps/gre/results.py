@@ -503,16 +503,14 @@ class EditionResult:
 
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first; agents without reviews come last."""
-        columns = [Column("agent", "agent"), Column("parameters", "size", "large")]
-        columns.append(Column("written papers", "reviews", "fraction"))
-        for metric, board in self.boards.items():
-            columns += estimate_columns(metric, metric, board.level)
-            columns.append(Column(f"{metric}_n", "papers", "count", wide=True))
-        told = ("written", "papers", "parameters")
-        known = {mine.agent: {name: getattr(mine, name) for name in told} for mine in self.written}
-        rows = agent_rows({metric: board.rows for metric, board in self.boards.items()}, known)
+        about = (Column("parameters", "size", "large"), Column("written papers", "reviews", "fraction"))
+        known = {
+            one.agent: {key: getattr(one, key) for key in ("written", "papers", "parameters")} for one in self.written
+        }
+        counted = [(metric, board.rows, board.level) for metric, board in self.boards.items()]
+        columns, rows = side_by_side(counted, about, known)
         title, signature = f"GRE-bench, {self.source}: {self.papers} papers", " || ".join(self.signatures.values())
-        return ReportTable(title, tuple(columns), rows, signature, tuple(self._notes()))
+        return ReportTable(title, columns, rows, signature, tuple(self._notes()))
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
@@ -580,18 +578,23 @@ def edition_result(
     )
 
 
-def agent_rows(
-    scores: Mapping[str, Iterable[LeaderboardRow]], known: Mapping[str, Mapping[str, Any]]
-) -> tuple[dict[str, Any], ...]:
-    """Rows of a table with all metrics, one per agent, with what is known of it; agents without scores come last."""
-    found: dict[str, dict[str, Any]] = {}
-    for metric, rows in scores.items():
+def side_by_side(
+    boards: Iterable[tuple[str, Iterable[LeaderboardRow], float]],
+    about: Iterable[Column],
+    known: Mapping[str, Mapping[str, Any]],
+) -> tuple[tuple[Column, ...], tuple[dict[str, Any], ...]]:
+    """A table of agents with what is known of each, and with the scores of all metrics; those without come last."""
+    columns, found = [Column("agent", "agent"), *about], dict[str, dict[str, Any]]()
+    for metric, rows, level in boards:
         for row in rows:
             mine = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
             found.setdefault(row.agent, {"agent": row.agent}).update(mine)
+        bounded = any(row.low is not None for row in rows)
+        columns += estimate_columns(metric, metric, level)[: 1 + bounded]
+        columns += [Column(f"{metric}_n", "papers", "count", wide=True)] * any(row.n for row in rows)
     for agent, facts in known.items():
         found.setdefault(agent, {"agent": agent}).update(facts)
-    return tuple(found.values())
+    return tuple(columns), tuple(found.values())
 
 
 def uneven_notes(boards: Mapping[str, Any]) -> Iterator[str]:

@@ -85,14 +85,11 @@ def write_site(pages: Mapping[str, str], folder: Path) -> None:
         raise UserError(
             f"{folder}: {', '.join(foreign)} was not made by goldless gre site. Choose another folder, or remove it"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, page in pages.items():
-            write_text(folder / name, page)
-        for name in [name for name, text in there.items() if GENERATOR in text and name not in pages]:
-            (folder / name).unlink()
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, page in pages.items():
+        write_text(folder / name, page)
+    for name in [name for name, text in there.items() if GENERATOR in text and name not in pages]:
+        (folder / name).unlink()
 
 
 def _file(edition: str) -> str:

@@ -391,10 +391,9 @@ def site(own: SiteOptions) -> None:
     """
     from goldless.apps.gre.edition import open_edition
     from goldless.apps.gre.scoring import recompute
-    from goldless.apps.gre.site import check_names, site_pages, write_site
+    from goldless.apps.gre.site import site_pages, write_site
 
     opened = [open_edition(edition) for edition in own.editions]
-    check_names(opened)
     pages = site_pages([run_async(partial(recompute, one)) for one in opened])
     write_site(pages, own.folder)
     say(f"site: {own.folder / 'index.html'} ({len(pages)} pages)")

@@ -258,15 +258,6 @@ class Flip:
     papers: int
     """Papers on which both have a score."""
 
-    @property
-    def sentence(self) -> str:
-        if self.other is None:
-            return f"{self.metric}: {self.leader} is first whichever papers are left out."
-        few = len(self.removed)
-        shown = f" ({', '.join(self.removed[:5])}{', …' * (few > 5)})" if few else ""
-        without = f"without {few} of {self.papers} papers{shown}"
-        return f"{self.metric}: {without}, {self.other} would be ahead of {self.leader}."
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -289,8 +280,12 @@ class Standing:
             Column("n", "papers to remove", "count", "no number"),
             Column("papers", "of", "count"),
             Column("other", "then ahead", "name", "nobody"),
+            Column("removed", "papers to remove, by name", absent="-", wide=True),
         )
-        rows = [{**asdict(one), "n": None if one.other is None else len(one.removed)} for one in self.flips]
+        rows = [
+            {**asdict(one), "n": None if one.other is None else len(one.removed), "removed": one.removed or None}
+            for one in self.flips
+        ]
         flips = ReportTable("How few papers flip rank 1", columns, tuple(rows), notes=(FLIPS,))
         if len(self.scorers) < 2:
             return [flips]

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.boards import LinkedEdition, ScaleLink, link_sides
-from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.apps.gre.results import model_means, table_blocks
 from goldless.apps.gre.scoring import Recomputed
@@ -43,13 +42,17 @@ FOOTER = (
     "Made by goldless gre site from the evidence of the editions alone: scores, intervals and ranks were recomputed "
     "without a model. The same evidence gives the same bytes."
 )
+KNOWN = {"title": "title", "public_date": "public since", "anchor": "anchor of"}
+"""What is told of a paper, and its heading."""
 DECIMALS = 4
 """Of every number on a page: processors differ in the last digits of a sum."""
 
 
 def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     """The pages of a site by file name; editions in the order of their years, the last one is the front page."""
-    latest = editions[-1]
+    latest, files = editions[-1], [_file(one.name) for one in editions]
+    if twice := sorted({one.name for one in editions if files.count(_file(one.name)) > 1}):
+        raise UserError(f"two editions have the same name: {', '.join(twice)}. Rename a folder")
     boards = {one.name: _file(one.name) for one in editions} | {latest.name: "index.html"}
     signatures: list[Block] = []
     for one in editions[::-1]:
@@ -66,13 +69,6 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
         file: site_page(title, tuple(sections), site=NAME, file=file, contents=contents, footer=FOOTER)
         for file, (title, sections) in pages.items()
     }
-
-
-def check_names(editions: Sequence[Edition]) -> None:
-    """Reject two editions of one name, which their pages would share."""
-    files = [_file(one.name) for one in editions]
-    if twice := sorted({one.name for one in editions if files.count(_file(one.name)) > 1}):
-        raise UserError(f"two editions have the same name: {', '.join(twice)}. Rename a folder")
 
 
 def write_site(pages: Mapping[str, str], folder: Path) -> None:
@@ -115,12 +111,9 @@ def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Blo
 
 
 def _edition(one: Recomputed) -> Iterator[Section]:
-    result, standing = one.result, one.standing
+    result = one.result
     yield Section("board", "", tuple(_board(one)))
-    firm = [words(f"How few papers flip rank 1? {flip.sentence}") for flip in standing.flips[:1]]
-    if len(standing.scorers) < 2:
-        firm.append(words("There is one scorer. A second one, scored with --run, shows whether ranks depend on it."))
-    yield Section("firm", "How firm the ranking is", (*firm, *_tables(standing.tables())))
+    yield Section("firm", "How firm the ranking is", _tables(one.standing.tables()))
     if result.submissions is not None:
         log = fold("All submissions", _tables([result.submissions.log_table()]))
         yield Section("submissions", "Submissions", (*_tables(result.submissions.tables()), log))
@@ -179,14 +172,13 @@ def _papers(one: Recomputed) -> Iterator[Block]:
     scores = one.scored[0].scores
     agents = [HUMAN, *sorted({agent for _, agent in scores if not is_person(agent)})]
     facts = {task: one.study.task(task).extra for task in one.study.tasks}
-    known = {"title": "title", "public_date": "public since", "anchor": "anchor of"}
     columns = (
         Column("paper", "paper", "name"),
-        *(Column(key, said) for key, said in known.items() if any(of.get(key) for of in facts.values())),
+        *(Column(key, said) for key, said in KNOWN.items() if any(of.get(key) for of in facts.values())),
         *(Column(f"score {agent}", agent, "number", decimals=2) for agent in agents),
     )
     rows = tuple(
-        {"paper": task, **{key: extra.get(key) for key in known}}
+        {"paper": task, **{key: extra.get(key) for key in KNOWN}}
         | {f"score {agent}": scores.get((task, agent)) for agent in agents}
         for task, extra in facts.items()
     )
@@ -283,23 +275,25 @@ def write_hub_files(found: Recomputed, folder: Path, *, dataset: str, url: str |
         f"{result.demonstration or ''} Which model writes the most informative peer reviews? {result.papers} papers "
         f"from {result.source}, scored by {found.metric}."
     ).strip()
-    # what JSON quotes, YAML reads
-    name = json.dumps(f"GRE-bench {found.name}")
-    described = f"name: {name}\ndescription: {json.dumps(said, ensure_ascii=False)}\n"
-    tasks = f"tasks:\n  - id: {json.dumps(task)}\n    config: default\n    split: test\n"
-    files = "    data_files:\n      - split: test\n        path: papers.jsonl\n"
-    head = f"---\npretty_name: {name}\nconfigs:\n  - config_name: default\n{files}---\n\n# GRE-bench {found.name}\n\n"
+    benchmark = {
+        "name": f"GRE-bench {found.name}",
+        "description": said,
+        "evaluation_framework": "goldless",
+        "tasks": [{"id": task, "config": "default", "split": "test"}],
+    }
+    data = [{"split": "test", "path": "papers.jsonl"}]
+    card = {"pretty_name": benchmark["name"], "configs": [{"config_name": "default", "data_files": data}]}
+    extras = {paper: found.study.task(paper).extra for paper in found.study.tasks}
+    papers = [{"paper": paper, **{key: of.get(key) for key in KNOWN}} for paper, of in extras.items()]
     below = "The table lists the papers, without their texts. Scores and evidence:"
-    listed = []
-    for paper in found.study.tasks:
-        known = found.study.task(paper).extra
-        row = {"paper": paper, **{key: known.get(key) for key in ("title", "public_date", "anchor")}}
-        listed.append(json.dumps(row, ensure_ascii=False, default=str) + "\n")
     signed = "".join(f"    {scored.signature}\n" for scored in found.scored)
     made = {
-        "eval.yaml": [f"{described}evaluation_framework: goldless\n{tasks}"],
-        "README.md": [f"{head}{said}\n\n{below}\n\n{signed}"],
-        "papers.jsonl": listed,
+        # JSON is YAML
+        "eval.yaml": [json.dumps(benchmark, ensure_ascii=False, indent=2) + "\n"],
+        "README.md": [
+            f"---\n{json.dumps(card, indent=2)}\n---\n\n# {benchmark['name']}\n\n{said}\n\n{below}\n\n{signed}"
+        ],
+        "papers.jsonl": [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in papers],
     }
     write_folder(folder / "dataset", made)
     commands = [f"hf upload {shlex.quote(dataset)} {shlex.quote(str(folder / 'dataset'))} . --repo-type dataset"]

@@ -155,15 +155,10 @@ def _would_lose(folder: Path, result: EditionResult, evaluation: Evaluation) -> 
     ones; a file of leaderboards that cannot be read is kept as well.
     """
     run = RunFolder(folder)
-    before = read_result(run)
-    if run.read("leaderboard") is None and before is None:
-        return False
+    before, same = read_result(run), {"", evaluation.fingerprint}
     if not isinstance(before, EditionResult) or not run.boards:
-        return True
-    return (
-        run.made_by.fingerprint not in {"", evaluation.fingerprint}
-        or not before.all_signatures <= result.all_signatures
-    )
+        return run.read("leaderboard") is not None or before is not None
+    return run.made_by.fingerprint not in same or not before.all_signatures <= result.all_signatures
 
 
 def _free_name(folder: Path) -> Path:

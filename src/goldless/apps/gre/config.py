@@ -71,8 +71,6 @@ class CollectConfig(ConfigPart):
     def __post_init__(self) -> None:
         """Refuse settings that exclude each other."""
         ConfigPart.__post_init__(self)
-        if any("\0" in str(folder) for folder in (self.from_folder, self.from_reviewarena, self.anchors)):
-            raise ValueError("the name of a folder must have no NUL character")
         elsewhere = self.venue is not None or self.from_reviewarena is not None
         if elsewhere == (self.from_folder is not None):
             raise ValueError("set either from_folder, or one or both of venue and from_reviewarena")

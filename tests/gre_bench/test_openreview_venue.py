@@ -477,21 +477,3 @@ def test_no_name_of_a_paper_leads_out_of_the_folder(server, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["below"]
     assert [path.name for path in (tmp_path / "below").iterdir()] == ["edition"]
     assert {path.name for path in made.folder.rglob("*") if path.is_dir()} == {"collected", "study"}
-
-
-def test_a_kept_reply_that_cannot_be_read_is_asked_for_again(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    first = collect(open_venue())
-    with closing(sqlite3.connect(tmp_path / "cache" / "replies.sqlite")) as database:
-        database.execute("""UPDATE responses SET value = '{"half'""")
-        database.commit()
-    assert collect(open_venue()) == first
-
-
-def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/notes", (200, {"Content-Type": "text/html"}, b"<html>Please log in</html>"))] * ATTEMPTS
-    with pytest.raises(UnansweredError, match="not a reply of OpenReview's API v2; a proxy may have answered"):
-        open_venue().papers()
-    assert not any("/v2/notes" in reply for reply in kept(tmp_path / "cache"))
-    assert open_venue().papers() == ["a"]

@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from paper_listing import drawn
 from pdf_files import text_pdf
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin, table_rows
 from goldless.apps.gre.paper_folder import PaperFolder
-from goldless.apps.gre.papers import UnusablePaperError
 from goldless.errors import StudyError
 
 PAPERS = [
@@ -97,19 +97,17 @@ def test_a_paper_may_be_markdown_or_pdf_or_a_named_file(make, name):
     ("file", "data", "reason", "detail"),
     [
         ("none", b"", "no_paper", "no file papers/a.pdf, .txt or .md"),
-        ("a.txt", b"\xef\xbb\xbf \x00\n", "no_paper", "a.txt has no readable text"),
-        ("a.txt", b"\x01\x02\x00 a \x07\x07", "no_paper", "a.txt has no readable text"),
-        ("a.txt", b"", "no_paper", "a.txt is empty"),
-        ("a.pdf", b"", "no_paper", "a.pdf is empty"),
+        ("a.txt", b"\xef\xbb\xbf \x00\n", "no_paper", "its text is empty or not readable"),
+        ("a.txt", b"\x01\x02\x00 a \x07\x07", "no_paper", "its text is empty or not readable"),
+        ("a.txt", b"\xff\xfe", "no_paper", "a.txt is not UTF-8; try: iconv -f WINDOWS-1252 -t UTF-8"),
+        ("a.pdf", b"", "broken_pdf", "a.pdf: not a PDF: it begins with ''"),
         ("a.pdf", text_pdf("A page of words.")[:-60], "cut_pdf", "a.pdf: it has no end mark (%%EOF)"),
     ],
 )
 def test_a_paper_whose_file_cannot_be_used_is_left_out(make, file, data, reason, detail):
     folder = make(texts=["b"])
     (folder / "papers" / file).write_bytes(data)
-    with pytest.raises(UnusablePaperError) as left:
-        PaperFolder(folder).paper("a", reviews=3)
-    assert (left.value.reason, left.value.detail) == (reason, detail)
+    assert drawn(PaperFolder(folder))["left_out"] == [{"paper": "a", "reason": reason, "detail": detail}]
 
 
 def test_everything_wrong_with_a_folder_is_said_at_once(make):

@@ -292,16 +292,3 @@ async def test_a_table_of_reviews_that_was_changed_by_hand_is_told_in_words(fold
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UserError, match=r"generations was changed by hand: failure.*Restore it"):
         await generate(path, {"a": scripted("a")})
-
-
-async def test_reviews_do_not_go_into_another_study(folder, generate, tmp_path):
-    path = folder()
-    generated = await generate(path, {"a": scripted("a")})
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "responses.jsonl").write_text('{"task": "q", "agent": "x", "text": "y"}\n')
-    (other / "agents.jsonl").write_text('{"agent": "x"}\n')
-    before = contents(other)
-    with pytest.raises(UserError, match=r"(?s)task 'p1' is not in.*task 'p2' is not in"):
-        add_reviews(other, generated)
-    assert contents(other) == before

@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from goldless.apps.gre.edition import ANCHOR, CONFIG, RUN, is_edition, marked_papers, open_edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
-from goldless.apps.gre.results import EditionResult, agent_rows, model_rank, read_result, uneven_notes
+from goldless.apps.gre.results import EditionResult, model_rank, read_result, side_by_side, uneven_notes
 from goldless.apps.gre.submissions import cells, estimate_columns
 from goldless.arrays import FloatArray
 from goldless.errors import UserError, nearest
@@ -89,16 +89,15 @@ class Board:
 
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first."""
-        columns = [Column("agent", "agent"), Column("family", "family"), Column("parameters", "size", "large")]
-        ranked = {}
-        for metric, scores in self.metrics.items():
-            ranked[metric] = sorted(scores.values(), key=lambda row: (row.score is None, -(row.score or 0.0)))
-            bounded = any(row.low is not None for row in ranked[metric])
-            columns += estimate_columns(metric, metric, self.level or 0.0)[: 2 if bounded else 1]
-        rows = agent_rows(ranked, {a.agent: {"family": a.family, "parameters": a.parameters} for a in self.agents})
+        about = (Column("family", "family"), Column("parameters", "size", "large"))
+        known = {agent.agent: {"family": agent.family, "parameters": agent.parameters} for agent in self.agents}
+        ranked = [
+            (metric, sorted(rows.values(), key=lambda row: (row.score is None, -(row.score or 0.0))), self.level or 0.0)
+            for metric, rows in self.metrics.items()
+        ]
         guessed = [f"estimated sizes: {', '.join(self.estimated_sizes)}"] if self.estimated_sizes else []
         rest = " || ".join(self.signatures.values()), (*self.notes, *guessed)
-        return ReportTable(self.name, tuple(columns), rows, *rest)
+        return ReportTable(self.name, *side_by_side(ranked, about, known), *rest)
 
 
 def read_board(source: str | Path) -> Board:

@@ -21,7 +21,7 @@ from goldless.apps.gre import edition as of_edition
 from goldless.apps.gre.config import CollectConfig
 from goldless.apps.gre.edition import ANCHOR, CANARY, INJECTED, Edition, Row, marked_papers, table_rows, write_rows
 from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
-from goldless.apps.gre.paper_text import storable
+from goldless.apps.gre.paper_text import MOST_UNREADABLE, storable, unreadable_share
 from goldless.apps.gre.papers import (
     HUMAN,
     REFERENCE,
@@ -160,17 +160,15 @@ def _paper_rows(source: PaperSource, name: str, agents: Sequence[str], seed: int
     known = {column: value for column, value in paper.columns.items() if value is not None}
     known = {"prompt": paper.text, **known, "source": source.name}
     task = {column: storable(value) if isinstance(value, str) else value for column, value in known.items()}
-    if not task["prompt"].strip():
-        raise UnusablePaperError("no_paper", "its text is empty")
+    if unreadable_share(task["prompt"]) > MOST_UNREADABLE:
+        raise UnusablePaperError("no_paper", "its text is empty or not readable")
     if not task["synopsis_abstract"].strip():
         raise UnusablePaperError("no_abstract")
-    written = []
-    for review in paper.reviews:
-        sections = {storable(title): storable(text) for title, text in review.sections.items()}
-        if joined(sections):
-            written.append((review, sections))
+    every = [(one, {storable(title): storable(text) for title, text in one.sections.items()}) for one in paper.reviews]
+    written = [(review, sections) for review, sections in every if joined(sections)]
     if len(written) < len(agents):
-        raise UnusablePaperError("few_reviews", f"{len(written)} of {len(agents)}")
+        more = f"; {len(every) - len(written)} more have no text" if len(every) > len(written) else ""
+        raise UnusablePaperError("few_reviews", f"{len(written)} of {len(agents)}{more}")
     written.sort(key=lambda one: draw_rank(seed, name, one[0].review))
     found: Tables = {"tasks": [{"task": name, **task}], "responses": [], REVIEWS: [], "rewrites": []}
     for agent, (review, sections) in zip(agents, written, strict=False):

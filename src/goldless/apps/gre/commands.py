@@ -117,37 +117,27 @@ class Reviewing(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
         group=ASKED,
         form=NAMES,
     )
-    agents: Path | None = option(
-        None, "Facts about the models, .csv or .jsonl: agent, parameters, family, cutoff_date.", "FILE"
-    )
     keep_cut: bool | None = option(
         None, "Keep reviews that were cut off at --max-tokens.", "--keep-cut/--no-keep-cut", form=OptionForm(bool)
     )
 
 
-@verb(*COSTS, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
+@verb(*COSTS, first=("models", "max_tokens", "truncate", "budget_usd"))
 async def review(own: Reviewing, options: Options) -> Generated:
     """Have models review the papers of an edition, with prompt C.3 of the GEM paper.
 
     Example:
       goldless gre review iclr2024 --models openai:gpt-4o-mini --budget 5USD
     """
-    from goldless.apps.gre.edition import read_agent_facts
     from goldless.apps.gre.reviewing import review_edition
     from goldless.runs.review_evidence import named_reviewers
 
-    opened, chosen = own.opened(), named_reviewers(own.models)
-    facts = {} if own.agents is None else read_agent_facts(own.agents)
-    if unknown := sorted(set(facts) - {*chosen, *opened.config.models}):
-        say(f"{own.agents}: ignored, not models of the edition: {', '.join(unknown)}")
-    settings = _settings(ReviewConfig, own)
+    opened, chosen, settings = own.opened(), named_reviewers(own.models), _settings(ReviewConfig, own)
     if own.keep_cut is not None:
         settings["cut"] = "keep" if own.keep_cut else "missing"
     # a bare name in the config means that model
-    new = {name: model for name, model in chosen.items() if name != model or name not in opened.config.models}
-    added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in new.items()}
-    for name in set(facts) - set(unknown):
-        added.setdefault(name, {}).update(facts[name])
+    new = {name: spec for name, spec in chosen.items() if name != spec or name not in opened.config.models}
+    added = {name: {"model": spec} for name, spec in new.items()}
     _, generated = await review_edition(opened, settings, models=added, only=list(chosen) or None, options=options)
     return generated
 
@@ -327,17 +317,14 @@ def figure(own: Drawing) -> None:
       goldless gre figure published:70b --out figure.svg
     """
     from goldless.apps.gre.size_figure import size_figure
+    from goldless.files import write_text
 
     file = own.out_file
     if file.suffix.lower() != ".svg":
         raise UserError(f"--out must end in .svg, got {file}")
-    drawn = size_figure(own.read(), dark=own.dark)
-    try:
-        if file.is_file() and not file.read_bytes().startswith(b"<svg"):
-            raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")
-        file.write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written ({error.strerror})") from error
+    if file.is_file() and not file.read_bytes().startswith(b"<svg"):
+        raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")
+    write_text(file, size_figure(own.read(), dark=own.dark))
     say(f"figure: {file}")
 
 
@@ -404,10 +391,9 @@ def site(own: SiteOptions) -> None:
     """
     from goldless.apps.gre.edition import open_edition
     from goldless.apps.gre.scoring import recompute
-    from goldless.apps.gre.site import check_names, site_pages, write_site
+    from goldless.apps.gre.site import site_pages, write_site
 
     opened = [open_edition(edition) for edition in own.editions]
-    check_names(opened)
     pages = site_pages([run_async(partial(recompute, one)) for one in opened])
     write_site(pages, own.folder)
     say(f"site: {own.folder / 'index.html'} ({len(pages)} pages)")

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from goldless.apps.gre.papers import reads_as_person
 from goldless.cli.command import same
 from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.records import Agent
-from goldless.runs.option_forms import OptionForm, declared, defaults, option, split, whole
+from goldless.runs.option_forms import OptionForm, declared, defaults, option, several, split, whole
 
 if TYPE_CHECKING:
     from goldless.statistics.bootstrap import Draws
@@ -27,6 +27,10 @@ PAPERS = "Papers"
 ASKED = "Generation"
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""
+LISTED = BeforeValidator(several)
+"""Of texts, of which the file may give one without brackets."""
+AS_TEXT = BeforeValidator(lambda given: str(given) if isinstance(given, int | date) else given)
+"""Of a date: TOML knows dates and years of its own."""
 NOT_NEGATIVE = OptionForm(float, must_be="a number of at least 0", allows=lambda given: 0 <= given < float("inf"))
 
 
@@ -67,8 +71,6 @@ class CollectConfig(ConfigPart):
     def __post_init__(self) -> None:
         """Refuse settings that exclude each other."""
         ConfigPart.__post_init__(self)
-        if any("\0" in str(folder) for folder in (self.from_folder, self.from_reviewarena, self.anchors)):
-            raise ValueError("the name of a folder must have no NUL character")
         elsewhere = self.venue is not None or self.from_reviewarena is not None
         if elsewhere == (self.from_folder is not None):
             raise ValueError("set either from_folder, or one or both of venue and from_reviewarena")
@@ -87,7 +89,7 @@ class ModelConfig(ConfigPart):
         form=OptionForm(float, must_be="a number above 0, such as 8e9", allows=lambda given: 0 < given < float("inf")),
     )
     family: str | None = None
-    cutoff_date: str | None = option(
+    cutoff_date: Annotated[str | None, AS_TEXT] = option(
         None,
         form=OptionForm(
             str,
@@ -126,9 +128,9 @@ class ReviewConfig(ConfigPart):
 class ScoreConfig(ConfigPart):
     """Settings for scoring reviews."""
 
-    metrics: tuple[str, ...] = same("metrics", METRICS, shown=", ".join(METRICS))
+    metrics: Annotated[tuple[str, ...], LISTED] = same("metrics", METRICS, shown=", ".join(METRICS))
     scorer: str = same("scorer", "embedded", shown="embedded")
-    rewriter: tuple[str, ...] = same(
+    rewriter: Annotated[tuple[str, ...], LISTED] = same(
         "rewriters", (), form=OptionForm(list[str], parse=lambda given: list(split(given)))
     )
     """Chat models that preprocess (C.1)."""
@@ -136,7 +138,7 @@ class ScoreConfig(ConfigPart):
     """Longer rewrites are cut off and count as missing."""
     synopsis_writer: str | None = same("synopsis_writer", None)
     """Chat model that writes ASSW (C.4)."""
-    template: tuple[str, ...] = ("peer-review",)
+    template: Annotated[tuple[str, ...], LISTED] = ("peer-review",)
     level: float = same("level", 0.9, shown="0.9")
     seed: int = same("seed", 0, "Seed for resampling and tests.", shown="0", form=whole(0))
     resamples: int = same(
@@ -173,19 +175,10 @@ _CONFIG = TypeAdapter(EditionConfig)
 def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
     """A config from plain data. Raises with a list of all problems."""
     try:
-        return _CONFIG.validate_python(_plain(given))
+        return _CONFIG.validate_python(given)
     except ValidationError as error:
         problems = [_problem(one) for one in error.errors(include_url=False)]
         raise UserError("\n".join([f"{where}: the edition's config is not valid:", *problems])) from None
-
-
-def _plain(value: Any, key: str = "") -> Any:
-    """Settings with lists where one text may be given instead, and dates as texts."""
-    if isinstance(value, Mapping):
-        return {name: _plain(inner, name) for name, inner in value.items()}
-    if key in {"metrics", "rewriter", "template"} and isinstance(value, str):
-        return (value,)
-    return str(value) if key == "cutoff_date" and isinstance(value, int | date) else value
 
 
 def _problem(one: Any) -> str:

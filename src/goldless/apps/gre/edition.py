@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,6 @@ from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.records import Agent
 from goldless.studies import Study, read_study
-from goldless.studies.checking import all_at_once
-from goldless.studies.frames import read_agents
-from goldless.studies.tables import Table
 
 CONFIG = "edition.toml"
 STUDY = "study"
@@ -33,7 +30,6 @@ RUN = "run"
 COLLECTED = "collected"
 INVENTED = " (demonstration, invented)"
 """Appended to the name of a study with invented papers."""
-FACTS = ("parameters", "family", "cutoff_date")
 ANCHOR = "anchor"
 """The column of tasks with the name of the earlier edition."""
 INJECTED = "injected"
@@ -134,11 +130,8 @@ class Edition:
         config = checked(document.unwrap(), str(file))
         text = tomlkit.dumps(document)
         if not file.exists() or text != tomlkit.dumps(_document(file)):
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                write_text(file, text)
-            except OSError as error:
-                raise UserError(f"{file}: cannot write ({error.strerror}). Make it writable") from error
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_text(file, text)
         return Edition(self.folder, config)
 
     def _with(self, settings: Mapping[str, Any]) -> tomlkit.TOMLDocument:
@@ -174,8 +167,6 @@ def open_or_begin(folder: Path) -> Edition:
 def _document(path: Path) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, TOMLKitError) as error:
         raise UserError(f"{path}: not a valid TOML file ({error})") from error
 
@@ -190,15 +181,6 @@ def _put(table: Any, settings: Mapping[str, Any]) -> None:
             table.pop(key, None)
         elif key not in table or table[key] != value:
             table[key] = list(value) if isinstance(value, tuple) else value
-
-
-def read_agent_facts(path: Path) -> dict[str, dict[str, Any]]:
-    """Facts about agents in a .csv, .jsonl or .parquet table, by name. Raises with a list of all problems."""
-    with all_at_once(str(path)) as problems:
-        agents, _ = read_agents(Table(path, problems))
-    return {
-        name: {k: v for k, v in asdict(agent).items() if k in FACTS and v is not None} for name, agent in agents.items()
-    }
 
 
 # --- tables of the study -------------------------------------------------------------------------------------------

@@ -119,8 +119,8 @@ class _Api:
 
     def get(self, path: str, **query: str) -> requests.Response | None:
         """The reply to a request; None if there is no such group or PDF, or it is private."""
-        address = f"{self.base}/{path}"
-        for attempt in range(1, ATTEMPTS + 1):
+        address, attempt = f"{self.base}/{path}", 1
+        while True:
             try:
                 with self._storing():
                     return self._once(address, query)
@@ -133,9 +133,9 @@ class _Api:
                         "replies are cached. Run the same command again "
                         f"{f'after {then:%Y-%m-%d %H:%M:%S} UTC' if after else 'later'} to resume"
                     ) from busy
-                self._say(f"{busy}; waiting before attempt {attempt + 1} of {ATTEMPTS}")
-                time.sleep(max(after, self._pause, FIRST_WAIT_SECONDS * 2 ** (attempt - 1)))
-        raise AssertionError("unreachable")
+                attempt += 1
+                self._say(f"{busy}; waiting before attempt {attempt} of {ATTEMPTS}")
+                time.sleep(max(after, self._pause, FIRST_WAIT_SECONDS * 2 ** (attempt - 2)))
 
     def _once(self, address: str, query: Mapping[str, str]) -> requests.Response | None:
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import polars as pl
 
-from goldless.apps.gre.paper_text import MOST_UNREADABLE, PdfReader, pdf_text, unreadable_share
+from goldless.apps.gre.paper_text import PdfReader, pdf_text
 from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.dates import first_day
@@ -97,33 +97,21 @@ class PaperFolder:
     def papers(self) -> Sequence[str]:
         return tuple(self._columns)
 
-    def paper(self, name: str, *, reviews: int) -> Paper:
-        every, file = self._reviews.get(name, {}).values(), self._files[name]
-        written = tuple(review for review in every if review.text)
-        if len(written) < reviews:
-            more = f"; {len(every) - len(written)} more have no text" if len(every) > len(written) else ""
-            raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}{more}")
+    def paper(self, name: str, *, reviews: int) -> Paper:  # noqa: ARG002 - all of them are at hand
+        file = self._files[name]
         if file is None:
             raise UnusablePaperError("no_paper", f"no file papers/{name}.pdf, .txt or .md")
-        return Paper(name, self._text(file), self._columns[name], written)
+        return Paper(name, self._text(file), self._columns[name], tuple(self._reviews.get(name, {}).values()))
 
     def _text(self, file: Path) -> str:
         data = file.read_bytes()
-        if not data:
-            raise UnusablePaperError("no_paper", f"{file.name} is empty")
-        if file.suffix.lower() == ".pdf":
-            try:
-                return pdf_text(data, reader=self._reader)[0]
-            except UnusablePaperError as error:
-                raise UnusablePaperError(error.reason, f"{file.name}: {error.detail}") from error
         try:
-            text = data.decode("utf-8-sig")
+            return pdf_text(data, reader=self._reader)[0] if file.suffix.lower() == ".pdf" else data.decode("utf-8-sig")
+        except UnusablePaperError as error:
+            raise UnusablePaperError(error.reason, f"{file.name}: {error.detail}") from error
         except UnicodeDecodeError as error:
             detail = f"{file.name} is not UTF-8; try: iconv -f WINDOWS-1252 -t UTF-8"
             raise UnusablePaperError("no_paper", detail) from error
-        if unreadable_share(text) > MOST_UNREADABLE:
-            raise UnusablePaperError("no_paper", f"{file.name} has no readable text")
-        return text
 
     def _read_papers(self, check: CheckedTable) -> None:
         for line, row in check.lines():
@@ -246,7 +234,7 @@ class ReviewArena:
     def papers(self) -> Sequence[str]:
         return self._papers
 
-    def paper(self, name: str, *, reviews: int) -> Paper:
+    def paper(self, name: str, *, reviews: int) -> Paper:  # noqa: ARG002 - all of them are at hand
         row = self._collected(self._rows.filter(pl.col("forum_id") == name).head(1)).row(0, named=True)
         text = {column: str(row[column] or "") for column in COLUMNS}
         for word, reason in OUTCOMES.items():
@@ -261,13 +249,9 @@ class ReviewArena:
             review = str(content.pop("review_id", None) or number)
             content.pop("rebuttal", None)  # its reviewer did not write it
             sections, extra = sections_and_extra(content)
+            known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
             if says_something(sections):
-                known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
                 found.setdefault(review, HumanReview(review, sections, known))
-        if len(found) < reviews:
-            raise UnusablePaperError("few_reviews", f"{len(found)} of {reviews}")
-        if unreadable_share(text["markdown"]) > MOST_UNREADABLE:
-            raise UnusablePaperError("no_paper", "its markdown is empty or not readable")
         columns = {"title": text["title"], "synopsis_abstract": text["abstract"].strip()}
         columns |= {column: row[column] for column in KEPT if row.get(column) not in {None, ""}}
         return Paper(name, text["markdown"], columns, tuple(found.values()))

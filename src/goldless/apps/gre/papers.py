@@ -87,7 +87,6 @@ class Paper:
     columns: Mapping[str, Any]
     """Of its task: ``title``, ``synopsis_abstract`` and other synopses, ``public_date`` and what else is known."""
     reviews: tuple[HumanReview, ...]
-    """Those that have any text."""
 
 
 class PaperSource(Protocol):
@@ -100,7 +99,7 @@ class PaperSource(Protocol):
         """Names of all papers there are, in any order."""
 
     def paper(self, name: str, *, reviews: int) -> Paper:
-        """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
+        """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if there is no text of it."""
 
 
 def draw_rank(seed: int, *names: str) -> bytes:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -35,7 +34,7 @@ from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_r
 from goldless.apps.gre.submissions import Submissions, cells, estimate_columns, read_log, submission_results
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
-from goldless.errors import MetricError, UserError
+from goldless.errors import MetricError
 from goldless.files import write_text
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
@@ -52,7 +51,6 @@ from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_i
 from goldless.statistics.influence import fewest_to_flip
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
-from goldless.studies.checking import is_empty
 
 FILE = "gre"
 DEMONSTRATION = (
@@ -100,7 +98,7 @@ class CleanScore:
     missing: int
     """Papers of the scope without a score."""
     rank: int | None = None
-    """By score among the agents except the human baseline; only in the scope ``common``, with equal papers."""
+    """Among the agents except the human baseline; None in the scope ``own``, where papers differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +138,7 @@ class Clock:
     def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
         rows = self.rows(metric, scope)
         columns = (
-            *[Column("rank", "#", "count")] * (scope == "common"),
+            *[Column("rank", "#", "count")] * (scope != "own"),
             Column("agent", "agent"),
             *estimate_columns("score", "score", self.level),
             *estimate_columns("difference", "minus human", self.level, signed=True),
@@ -182,17 +180,17 @@ def contamination_clock(
 ) -> Clock:
     """The clock of all agents except references; ``human`` is the baseline and has no cutoff.
 
-    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses, by metric. Dates are
-    YYYY-MM-DD, YYYY-MM or YYYY.
+    ``paper_dates``: of every paper by task; what is no date as YYYY-MM-DD, YYYY-MM or YYYY is not known. ``scores``: of
+    responses, by metric.
     """
     models = {agent.agent: agent.cutoff_date for agent in agents if not is_person(agent.agent)}
-    cutoffs = {name: _day(last_day, given, f"cutoff_date of agent {name!r}") for name, given in models.items()}
-    dates = {task: _day(first_day, given, f"public_date of task {task!r}") for task, given in paper_dates.items()}
+    # of a moment, the day
+    dates = {task: first_day(str(given)[:10]) for task, given in paper_dates.items()}
     dated = {task: day for task, day in dates.items() if day is not None}
     clean = {
         agent: tuple(task for task, day in dated.items() if day > cutoff)
-        for agent, cutoff in cutoffs.items()
-        if cutoff is not None
+        for agent, given in models.items()
+        if given is not None and (cutoff := last_day(given)) is not None
     }
     common = min(clean.values(), key=len, default=())  # the papers after the latest cutoff are after all others too
     used: dict[Scope, str] = {
@@ -221,11 +219,13 @@ def contamination_clock(
                 apart = mine - human if agent != HUMAN else np.full(len(tasks), np.nan)
                 score, difference = task_intervals(np.stack([mine, apart], axis=1), tails=True, **draws)
                 found.append(CleanScore(metric, scope, agent, score, difference, len(tasks) - score.n))
-            if scope == "common":
-                means = {r.agent: r.score.value for r in found if r.agent != HUMAN and r.score.value is not None}
-                found = [replace(row, rank=model_rank(means, row.agent)) for row in found]
             first = "score" if scope == "common" else "difference"
-            rows += sorted(found, key=lambda row: [*map(_highest_first, (getattr(row, first), row.score))])
+            values = {row.agent: (getattr(row, first).value, row.score.value) for row in found}
+            keys = {agent: [(one is None, -(one or 0.0)) for one in both] for agent, both in values.items()}
+            for row in sorted(found, key=lambda row: keys[row.agent]):
+                unranked = scope == "own" or row.agent == HUMAN or row.score.value is None
+                above = sum(keys[agent] < keys[row.agent] for agent in keys if agent != HUMAN)
+                rows.append(replace(row, rank=None if unranked else 1 + above))
     return Clock(
         agents=tuple(AgentClock(name, on, len(clean[name]) if name in clean else None) for name, on in models.items()),
         papers=len(dates),
@@ -235,20 +235,6 @@ def contamination_clock(
         level=draws["level"],
         scope_signatures=lines,
     )
-
-
-def _day(read: Callable[[str], date | None], given: Any, whose: str) -> date | None:
-    if is_empty(given):
-        return None
-    # a datetime is a date, too, and its time says nothing here
-    found = read(f"{given:%Y-%m-%d}" if isinstance(given, date) else str(given))
-    if found is None:
-        raise UserError(f"{whose} must look like 2023-09-30, 2023-09 or 2023, or be empty, got {given!r}")
-    return found
-
-
-def _highest_first(one: Estimate) -> tuple[bool, float]:
-    return one.value is None, -(one.value or 0.0)
 
 
 # --- how firm the ranking is -----------------------------------------------------------------------------------------
@@ -272,15 +258,6 @@ class Flip:
     papers: int
     """Papers on which both have a score."""
 
-    @property
-    def sentence(self) -> str:
-        if self.other is None:
-            return f"{self.metric}: {self.leader} is first whichever papers are left out."
-        few = len(self.removed)
-        shown = f" ({', '.join(self.removed[:5])}{', …' * (few > 5)})" if few else ""
-        without = f"without {few} of {self.papers} papers{shown}"
-        return f"{self.metric}: {without}, {self.other} would be ahead of {self.leader}."
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -303,8 +280,12 @@ class Standing:
             Column("n", "papers to remove", "count", "no number"),
             Column("papers", "of", "count"),
             Column("other", "then ahead", "name", "nobody"),
+            Column("removed", "papers to remove, by name", absent="-", wide=True),
         )
-        rows = [{**asdict(one), "n": None if one.other is None else len(one.removed)} for one in self.flips]
+        rows = [
+            {**asdict(one), "n": None if one.other is None else len(one.removed), "removed": one.removed or None}
+            for one in self.flips
+        ]
         flips = ReportTable("How few papers flip rank 1", columns, tuple(rows), notes=(FLIPS,))
         if len(self.scorers) < 2:
             return [flips]
@@ -326,21 +307,22 @@ def other_runs(edition: Edition) -> list[str]:
     return [name for name in found if name not in {RUN, STUDY, COLLECTED} and not replaced.fullmatch(name)]
 
 
+def comparable_runs(edition: Edition) -> tuple[list[RunFolder], list[str]]:
+    """The edition's own run and others of the same papers and reviews; and notes on those that are left out."""
+    own, *others = (RunFolder(edition.folder / name, name) for name in [RUN, *other_runs(edition)])
+    same = [run for run in others if run.made_by.fingerprint == own.made_by.fingerprint]
+    notes = [
+        f"{run.name} was scored on other papers or reviews than {RUN} and is left out; score it again."
+        for run in others
+        if run not in same
+    ]
+    return [own, *same], notes
+
+
 def edition_standing(edition: Edition, draws: Draws) -> Standing:
     """The standing of an edition's own results, from the scores in its folders."""
-    own = RunFolder(edition.run_folder(), RUN)
-    scored, notes = run_scores(own), []
-    for other in (RunFolder(edition.folder / name) for name in other_runs(edition)):
-        if other.made_by.fingerprint == own.made_by.fingerprint:
-            scored += run_scores(other)
-        else:
-            notes.append(left_out(other.name))
-    return standing(scored, draws, notes=notes)
-
-
-def left_out(run: str) -> str:
-    """A note on a run that cannot be compared."""
-    return f"{run} was scored on other papers or reviews than {RUN} and is left out; score it again."
+    runs, notes = comparable_runs(edition)
+    return standing([scored for run in runs for scored in run_scores(run)], draws, notes=notes)
 
 
 def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] = ()) -> Standing:
@@ -516,16 +498,14 @@ class EditionResult:
 
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first; agents without reviews come last."""
-        columns = [Column("agent", "agent"), Column("parameters", "size", "large")]
-        columns.append(Column("written papers", "reviews", "fraction"))
-        for metric, board in self.boards.items():
-            columns += estimate_columns(metric, metric, board.level)
-            columns.append(Column(f"{metric}_n", "papers", "count", wide=True))
-        told = ("written", "papers", "parameters")
-        known = {mine.agent: {name: getattr(mine, name) for name in told} for mine in self.written}
-        rows = agent_rows({metric: board.rows for metric, board in self.boards.items()}, known)
+        about = (Column("parameters", "size", "large"), Column("written papers", "reviews", "fraction"))
+        known = {
+            one.agent: {key: getattr(one, key) for key in ("written", "papers", "parameters")} for one in self.written
+        }
+        counted = [(metric, board.rows, board.level) for metric, board in self.boards.items()]
+        columns, rows = side_by_side(counted, about, known)
         title, signature = f"GRE-bench, {self.source}: {self.papers} papers", " || ".join(self.signatures.values())
-        return ReportTable(title, tuple(columns), rows, signature, tuple(self._notes()))
+        return ReportTable(title, columns, rows, signature, tuple(self._notes()))
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
@@ -593,18 +573,23 @@ def edition_result(
     )
 
 
-def agent_rows(
-    scores: Mapping[str, Iterable[LeaderboardRow]], known: Mapping[str, Mapping[str, Any]]
-) -> tuple[dict[str, Any], ...]:
-    """Rows of a table with all metrics, one per agent, with what is known of it; agents without scores come last."""
-    found: dict[str, dict[str, Any]] = {}
-    for metric, rows in scores.items():
+def side_by_side(
+    boards: Iterable[tuple[str, Iterable[LeaderboardRow], float]],
+    about: Iterable[Column],
+    known: Mapping[str, Mapping[str, Any]],
+) -> tuple[tuple[Column, ...], tuple[dict[str, Any], ...]]:
+    """A table of agents with what is known of each, and with the scores of all metrics; those without come last."""
+    columns, found = [Column("agent", "agent"), *about], dict[str, dict[str, Any]]()
+    for metric, rows, level in boards:
         for row in rows:
             mine = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
             found.setdefault(row.agent, {"agent": row.agent}).update(mine)
+        bounded = any(row.low is not None for row in rows)
+        columns += estimate_columns(metric, metric, level)[: 1 + bounded]
+        columns += [Column(f"{metric}_n", "papers", "count", wide=True)] * any(row.n for row in rows)
     for agent, facts in known.items():
         found.setdefault(agent, {"agent": agent}).update(facts)
-    return tuple(found.values())
+    return tuple(columns), tuple(found.values())
 
 
 def uneven_notes(boards: Mapping[str, Any]) -> Iterator[str]:

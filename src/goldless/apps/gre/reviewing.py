@@ -329,9 +329,7 @@ class ReviewStage:
         try:
             paper = await self._fitted(given)
         except CallError as error:
-            paper = error.failure
-        if isinstance(paper, CallFailure):
-            return found.missing(paper)
+            return found.missing(error.failure)
         found = replace(found, characters_cut=len(given) - len(paper))
         how: dict[str, Any] = {name: getattr(review, name) for name in ("max_tokens", "temperature", "seed")}
         reply = await self.model.chat.chat(ChatRequest(_messages(paper), **how))
@@ -346,27 +344,29 @@ class ReviewStage:
                 failure = CallFailure("bad_reply", "nothing was written but thoughts")
         return found if failure is None else found.missing(failure)
 
-    async def _fitted(self, paper: str) -> str | CallFailure:
-        """The paper, or as much of it as fits where it may be cut; else why the review is missing."""
+    async def _fitted(self, paper: str) -> str:
+        """The paper, or as much of it as fits where it may be cut. Raises CallError with why the review is missing."""
         if not paper:
-            return CallFailure("not_recorded", "the study has no text of the paper", attempts=0)
+            raise CallError(CallFailure("not_recorded", "the study has no text of the paper", attempts=0))
         limit, review, chat = self.limit, self.request.review, self.model.chat
-        whole = await request_length(chat, _messages(paper)) if limit is not None else None
-        if limit is None or whole is None or whole.tokens + review.max_tokens <= limit:
+        if limit is None:
+            return paper
+        whole = await request_length(chat, _messages(paper))
+        if whole.tokens + review.max_tokens <= limit:
             return paper
         message = f"{whole} and {review.max_tokens:,} for the review do not fit the context of {limit:,}"
-        if not review.truncate:
-            return CallFailure("too_long", message, attempts=0)
+        fits, does_not = 0, len(paper) if review.truncate else 0  # leading characters
         room = limit - review.max_tokens - (0 if whole.exact else math.ceil(limit * ESTIMATE_MARGIN))
-        fits, does_not = 0, len(paper)  # leading characters
         while does_not - fits > 1:
             middle = (fits + does_not) // 2
             if (await request_length(chat, _messages(paper[:middle]))).tokens <= room:
                 fits = middle
             else:
                 does_not = middle
-        cut = paper[:fits]
-        return cut if cut.strip() else CallFailure("too_long", f"{message}, even with all of it cut", attempts=0)
+        if not paper[:fits].strip():
+            even = ", even with all of it cut" * review.truncate
+            raise CallError(CallFailure("too_long", f"{message}{even}", attempts=0))
+        return paper[:fits]
 
 
 def _messages(paper: str) -> tuple[Message, ...]:

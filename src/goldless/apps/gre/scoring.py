@@ -19,11 +19,10 @@ from goldless.apps.gre.results import (
     Clock,
     EditionResult,
     Standing,
+    comparable_runs,
     edition_result,
     edition_standing,
     hidden_study,
-    left_out,
-    other_runs,
     read_result,
     standing,
 )
@@ -156,15 +155,10 @@ def _would_lose(folder: Path, result: EditionResult, evaluation: Evaluation) -> 
     ones; a file of leaderboards that cannot be read is kept as well.
     """
     run = RunFolder(folder)
-    before = read_result(run)
-    if run.read("leaderboard") is None and before is None:
-        return False
+    before, same = read_result(run), {"", evaluation.fingerprint}
     if not isinstance(before, EditionResult) or not run.boards:
-        return True
-    return (
-        run.made_by.fingerprint not in {"", evaluation.fingerprint}
-        or not before.all_signatures <= result.all_signatures
-    )
+        return run.read("leaderboard") is not None or before is not None
+    return run.made_by.fingerprint not in same or not before.all_signatures <= result.all_signatures
 
 
 def _free_name(folder: Path) -> Path:
@@ -202,14 +196,8 @@ class Recomputed:
 
 async def recompute(edition: Edition) -> Recomputed:
     """The results of an edition and of the runs beside its own, from their evidence alone."""
-    study = edition.study()
-    own = await _evaluated(edition, study, edition.run_folder())
-    runs, notes = {RUN: own}, []
-    for name in other_runs(edition):
-        if RunFolder(edition.run_folder(name)).study.fingerprint == study.fingerprint:
-            runs[name] = await _evaluated(edition, study, edition.run_folder(name))
-        else:
-            notes.append(left_out(name))
+    study, (folders, notes) = edition.study(), comparable_runs(edition)
+    runs = {run.name: await _evaluated(edition, study, run.path) for run in folders}
     scored = tuple(
         ScoredBy(run, outcome.metric, response_scores(outcome), outcome.signature)
         for run, found in runs.items()
@@ -219,7 +207,7 @@ async def recompute(edition: Edition) -> Recomputed:
     folder, second, hidden = edition.run_folder() / INJECTED, hidden_study(edition.whole_study()), None
     if second is not None and (folder / "leaderboard.json").is_file():
         hidden = await _evaluated(edition, second, folder)
-    result = edition_result(edition, study, own, hidden)
+    result = edition_result(edition, study, runs[RUN], hidden)
     if result.contamination is None:
         raise UserError(f"{edition.folder}: no model has written reviews. Run: goldless gre review {edition.folder}")
     firm = standing(scored, edition.config.score.draws, notes=notes)

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.boards import LinkedEdition, ScaleLink, link_sides
-from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.apps.gre.results import model_means, model_rank, table_blocks
+from goldless.apps.gre.results import model_means, table_blocks
 from goldless.apps.gre.scoring import Recomputed
 from goldless.apps.gre.submissions import cells, estimate_columns
 from goldless.errors import UserError
@@ -43,14 +42,17 @@ FOOTER = (
     "Made by goldless gre site from the evidence of the editions alone: scores, intervals and ranks were recomputed "
     "without a model. The same evidence gives the same bytes."
 )
+KNOWN = {"title": "title", "public_date": "public since", "anchor": "anchor of"}
+"""What is told of a paper, and its heading."""
 DECIMALS = 4
 """Of every number on a page: processors differ in the last digits of a sum."""
-RANK = Column("rank", "#", "count", "-")
 
 
 def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     """The pages of a site by file name; editions in the order of their years, the last one is the front page."""
-    latest = editions[-1]
+    latest, files = editions[-1], [_file(one.name) for one in editions]
+    if twice := sorted({one.name for one in editions if files.count(_file(one.name)) > 1}):
+        raise UserError(f"two editions have the same name: {', '.join(twice)}. Rename a folder")
     boards = {one.name: _file(one.name) for one in editions} | {latest.name: "index.html"}
     signatures: list[Block] = []
     for one in editions[::-1]:
@@ -69,13 +71,6 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     }
 
 
-def check_names(editions: Sequence[Edition]) -> None:
-    """Reject two editions of one name, which their pages would share."""
-    files = [_file(one.name) for one in editions]
-    if twice := sorted({one.name for one in editions if files.count(_file(one.name)) > 1}):
-        raise UserError(f"two editions have the same name: {', '.join(twice)}. Rename a folder")
-
-
 def write_site(pages: Mapping[str, str], folder: Path) -> None:
     """Write the pages into a folder; of earlier pages of a site there, those that are gone are removed.
 
@@ -86,14 +81,11 @@ def write_site(pages: Mapping[str, str], folder: Path) -> None:
         raise UserError(
             f"{folder}: {', '.join(foreign)} was not made by goldless gre site. Choose another folder, or remove it"
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, page in pages.items():
-            write_text(folder / name, page)
-        for name in [name for name, text in there.items() if GENERATOR in text and name not in pages]:
-            (folder / name).unlink()
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, page in pages.items():
+        write_text(folder / name, page)
+    for name in [name for name, text in there.items() if GENERATOR in text and name not in pages]:
+        (folder / name).unlink()
 
 
 def _file(edition: str) -> str:
@@ -119,12 +111,9 @@ def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Blo
 
 
 def _edition(one: Recomputed) -> Iterator[Section]:
-    result, standing = one.result, one.standing
+    result = one.result
     yield Section("board", "", tuple(_board(one)))
-    firm = [words(f"How few papers flip rank 1? {flip.sentence}") for flip in standing.flips[:1]]
-    if len(standing.scorers) < 2:
-        firm.append(words("There is one scorer. A second one, scored with --run, shows whether ranks depend on it."))
-    yield Section("firm", "How firm the ranking is", (*firm, *_tables(standing.tables())))
+    yield Section("firm", "How firm the ranking is", _tables(one.standing.tables()))
     if result.submissions is not None:
         log = fold("All submissions", _tables([result.submissions.log_table()]))
         yield Section("submissions", "Submissions", (*_tables(result.submissions.tables()), log))
@@ -140,33 +129,30 @@ def _edition(one: Recomputed) -> Iterator[Section]:
 
 
 def _board(one: Recomputed) -> Iterator[Block]:
-    result, board, level = one.result, one.result.boards[one.metric], percent(one.clock.level)
-    rows = sorted(one.clock.rows(one.metric, "all"), key=lambda row: (row.score.value is None, -(row.score.value or 0)))
-    means = {row.agent: row.score.value for row in rows if row.agent != HUMAN and row.score.value is not None}
+    result, board, rows = one.result, one.result.boards[one.metric], one.clock.rows(one.metric, "all")
+    ranked, unit = [row for row in rows if row.rank is not None], f"{board.unit}, {direction(one.metric)}"
     if result.demonstration is not None:
         yield warning(result.demonstration)
     lead = "No model has a score."
-    if means:
-        first = next(row for row in rows if row.agent in means)
-        beaten = next(row.better_than or () for row in board.rows if row.agent == first.agent)
-        lead, apart = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}", first.difference
+    if ranked:
+        first, apart = ranked[0], ranked[0].difference
+        lead = f"{label(first.agent)} is first with {numeral(first.score.value, 2)}"
         if apart.low is not None and apart.high is not None:
             against = "above" if apart.low > 0 else "below" if apart.high < 0 else "not apart from"
             lead += f", {against} the human baseline ({numeral(apart.value, 2, signed=True)})"
-        others = plural(len(means) - 1, "other model")
-        lead += f"; this is decided against {len(means.keys() & set(beaten))} of {others}." if len(means) > 1 else "."
+        beaten = next(row.better_than or () for row in board.rows if row.agent == first.agent)
+        decided = sum(row.agent in beaten for row in ranked)
+        others = plural(len(ranked) - 1, "other model")
+        lead += f"; this is decided against {decided} of {others}." if len(ranked) > 1 else "."
     yield words(lead, style="lead")
-    unit = f"{board.unit}, {direction(one.metric)}"
     yield words(
-        f"{plural(len(means), 'model')} reviewed {plural(result.papers, 'paper')} from {result.source}. ",
+        f"{plural(len(ranked), 'model')} reviewed {plural(result.papers, 'paper')} from {result.source}. ",
         f"The score is {one.metric} ({unit}). ",
         link("method.html", "Method"),
     )
-    table, place = one.clock.leaderboard(one.metric, "all"), {row.agent: at for at, row in enumerate(rows)}
-    ranked = sorted(table.rows, key=lambda row: place[row["agent"]])
-    ranked = [{**row, "rank": model_rank(means, row["agent"])} for row in ranked]
     title = f"The board, by {one.metric}. human is one human review of each paper, scored like the models'."
-    yield from _tables([ReportTable(title, (RANK, *table.columns), tuple(ranked))])
+    shown = replace(one.clock.leaderboard(one.metric, "all"), title=title, signature="", notes=())
+    yield from _tables([shown])
     drawn, band = [], None
     for row in rows:
         score, low, high = map(_rounded, (row.score.value, row.score.low, row.score.high))
@@ -174,8 +160,9 @@ def _board(one: Recomputed) -> Iterator[Block]:
             drawn.append(IntervalRow(row.agent, score, low, high, aside=numeral(score, 2, absent="")))
         elif score is not None:
             band = Band(low, high, "human baseline", middle=score)
-    title = f"{one.metric}: score of each model with its {level} interval"
+    level = percent(one.clock.level)
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
+    title = f"{one.metric}: score of each model with its {level} interval"
     plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
     yield blocks.figure("board", "Scores", caption, plots, ())
     yield from (note(text) for text in result.table().notes if text != result.demonstration)
@@ -185,14 +172,13 @@ def _papers(one: Recomputed) -> Iterator[Block]:
     scores = one.scored[0].scores
     agents = [HUMAN, *sorted({agent for _, agent in scores if not is_person(agent)})]
     facts = {task: one.study.task(task).extra for task in one.study.tasks}
-    known = {"title": "title", "public_date": "public since", "anchor": "anchor of"}
     columns = (
         Column("paper", "paper", "name"),
-        *(Column(key, said) for key, said in known.items() if any(of.get(key) for of in facts.values())),
+        *(Column(key, said) for key, said in KNOWN.items() if any(of.get(key) for of in facts.values())),
         *(Column(f"score {agent}", agent, "number", decimals=2) for agent in agents),
     )
     rows = tuple(
-        {"paper": task, **{key: extra.get(key) for key in known}}
+        {"paper": task, **{key: extra.get(key) for key in KNOWN}}
         | {f"score {agent}": scores.get((task, agent)) for agent in agents}
         for task, extra in facts.items()
     )
@@ -235,19 +221,18 @@ def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
 def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, float] | None]) -> ReportTable:
     rows: list[dict[str, Any]] = []
     for one in editions[::-1]:
-        facts, means = {a.agent: a for a in one.study.agents}, model_means(one.scored[0].scores)
+        facts = {agent.agent: agent for agent in one.study.agents}
         for found in [row for row in one.clock.rows(one.metric, "all") if row.agent != HUMAN]:
             scale, score = scales[one.name], found.score.value
             linked = None if scale is None or score is None else scale[0] * score + scale[1]
-            ranked = {"edition": one.name, "rank": model_rank(means, found.agent), "linked": linked}
-            rows.append(asdict(facts[found.agent]) | cells(found, **ranked))
+            rows.append(asdict(facts[found.agent]) | cells(found, edition=one.name, linked=linked))
     columns = (
         Column("agent", "model"),
         Column("family", "family"),
         Column("parameters", "size", "large"),
         Column("cutoff_date", "cutoff"),
         Column("edition", "edition"),
-        RANK,
+        Column("rank", "#", "count", "-"),
         *estimate_columns("score", "score", editions[-1].clock.level),
         Column("difference", "minus human", "signed", "-", 2),
         Column("score_n", "papers", "count"),
@@ -290,23 +275,25 @@ def write_hub_files(found: Recomputed, folder: Path, *, dataset: str, url: str |
         f"{result.demonstration or ''} Which model writes the most informative peer reviews? {result.papers} papers "
         f"from {result.source}, scored by {found.metric}."
     ).strip()
-    # what JSON quotes, YAML reads
-    name = json.dumps(f"GRE-bench {found.name}")
-    described = f"name: {name}\ndescription: {json.dumps(said, ensure_ascii=False)}\n"
-    tasks = f"tasks:\n  - id: {json.dumps(task)}\n    config: default\n    split: test\n"
-    files = "    data_files:\n      - split: test\n        path: papers.jsonl\n"
-    head = f"---\npretty_name: {name}\nconfigs:\n  - config_name: default\n{files}---\n\n# GRE-bench {found.name}\n\n"
+    benchmark = {
+        "name": f"GRE-bench {found.name}",
+        "description": said,
+        "evaluation_framework": "goldless",
+        "tasks": [{"id": task, "config": "default", "split": "test"}],
+    }
+    data = [{"split": "test", "path": "papers.jsonl"}]
+    card = {"pretty_name": benchmark["name"], "configs": [{"config_name": "default", "data_files": data}]}
+    extras = {paper: found.study.task(paper).extra for paper in found.study.tasks}
+    papers = [{"paper": paper, **{key: of.get(key) for key in KNOWN}} for paper, of in extras.items()]
     below = "The table lists the papers, without their texts. Scores and evidence:"
-    listed = []
-    for paper in found.study.tasks:
-        known = found.study.task(paper).extra
-        row = {"paper": paper, **{key: known.get(key) for key in ("title", "public_date", "anchor")}}
-        listed.append(json.dumps(row, ensure_ascii=False, default=str) + "\n")
     signed = "".join(f"    {scored.signature}\n" for scored in found.scored)
     made = {
-        "eval.yaml": [f"{described}evaluation_framework: goldless\n{tasks}"],
-        "README.md": [f"{head}{said}\n\n{below}\n\n{signed}"],
-        "papers.jsonl": listed,
+        # JSON is YAML
+        "eval.yaml": [json.dumps(benchmark, ensure_ascii=False, indent=2) + "\n"],
+        "README.md": [
+            f"---\n{json.dumps(card, indent=2)}\n---\n\n# {benchmark['name']}\n\n{said}\n\n{below}\n\n{signed}"
+        ],
+        "papers.jsonl": [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in papers],
     }
     write_folder(folder / "dataset", made)
     commands = [f"hf upload {shlex.quote(dataset)} {shlex.quote(str(folder / 'dataset'))} . --repo-type dataset"]

@@ -92,7 +92,7 @@ def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submi
             sha256=sha256,
             reviews=len(reviews),
             missing=len(whole.tasks) - len(reviews),
-            previous=_hash(_lines(edition.folder)[-1].encode()) if log else BEGINNING,
+            previous=_hash((edition.folder / LOG).read_bytes().splitlines()[-1]) if log else BEGINNING,
         )
         kept = edition.folder / KEPT / f"{found.number}-{sha256[:12]}.jsonl"
         kept.parent.mkdir(exist_ok=True)
@@ -152,26 +152,17 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
 
 def read_log(folder: Path) -> tuple[Submission, ...]:
     """All submissions to an edition, in order. Raises if a line is missing, changed or damaged."""
-    found: list[Submission] = []
-    before = BEGINNING
-    for number, line in enumerate(_lines(folder), 1):
+    path, found, before = folder / LOG, list[Submission](), BEGINNING
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
         try:
             one = _SUBMISSION.validate_json(line)
         except ValidationError as error:
-            raise UserError(f"{folder / LOG}:{number}: not a submission. Restore the file") from error
+            raise UserError(f"{path}:{number}: not a submission. Restore the file") from error
         if one.number != number or one.previous != before:
-            raise UserError(f"{folder / LOG}:{number}: a line before this one was changed or removed. Restore the file")
+            raise UserError(f"{path}:{number}: a line before this one was changed or removed. Restore the file")
         found.append(one)
-        before = _hash(line.encode())
+        before = _hash(line)
     return tuple(found)
-
-
-def _lines(folder: Path) -> list[str]:
-    path = folder / LOG
-    try:
-        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
 
 
 def _hash(data: bytes) -> str:

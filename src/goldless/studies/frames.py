@@ -17,7 +17,7 @@ from goldless.dates import last_day
 from goldless.errors import nearest
 from goldless.records import Agent, Task
 from goldless.studies.chats import last_response, turns
-from goldless.studies.checking import HINT_AMONG, Cells, Checking, Row, as_json, is_empty
+from goldless.studies.checking import HINT_AMONG, Cells, Row, as_json, is_empty
 from goldless.studies.tables import Line, Table
 
 REQUIRED: Mapping[str, Cells] = {"task": "name", "agent": "name", "text": "text"}
@@ -98,7 +98,6 @@ def _listed(
     rows: pl.DataFrame, schema: Mapping[str, Any], what: Literal["task", "agent"], table: Table
 ) -> tuple[pl.DataFrame, Listed]:
     """Each name once, and the list of them."""
-    table.finish()
     if not table.rows and not table.broken:
         article = "An" if what == "agent" else "A"
         table.add(f"no rows. {article} {what}s table must list every {what}; leave it out if there is none")
@@ -156,7 +155,7 @@ def read_agents(table: Table) -> tuple[dict[str, Agent], Listed]:
     return found, _listed(frame, {"agent": pl.String}, "agent", table)[1]
 
 
-def checked_agent(row: Mapping[str, Any], line: int, check: Checking) -> tuple[str | None, Agent]:
+def checked_agent(row: Mapping[str, Any], line: int, check: Table) -> tuple[str | None, Agent]:
     """The name of a row's agent (None, with a problem, if it has none) and the agent."""
     name = check.name(row, "agent", line)
     group = check.optional_name(row, "group", line)
@@ -168,7 +167,7 @@ def checked_agent(row: Mapping[str, Any], line: int, check: Checking) -> tuple[s
     return name, Agent(name or "", group, parameters, family, cutoff, check.optional_name(row, "sample_of", line))
 
 
-def _cutoff_date(row: Mapping[str, Any], line: int, check: Checking) -> str | None:
+def _cutoff_date(row: Mapping[str, Any], line: int, check: Table) -> str | None:
     value = row.get("cutoff_date")
     if isinstance(value, date):
         # A datetime is a date too, and its time says nothing here.

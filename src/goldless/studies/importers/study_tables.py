@@ -262,7 +262,7 @@ def how_to_read(row: Mapping[str, Any]) -> str | None:
         return f"Try --columns {_named(found | {'task': task})}"
     agents = agent_columns(columns)
     texts = [name for name in agents if isinstance(row[name], str) and not name.lower().startswith(NOT_AGENTS)]
-    texts = [name for name in texts if read_cell(row[name], "number") is None]
+    texts = [name for name in texts if read_cell(row[name], "number")[0] is None]
     if found["agent"] or (found["text"] and len(texts) < 2):
         needed = {name: found[name] or "COLUMN" for name in REQUIRED}
         return f"Say which columns have them, in place of COLUMN: --columns {_named(needed)}"

@@ -7,7 +7,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Literal
@@ -163,15 +163,24 @@ def missing_column(column: str, columns: list[str]) -> str:
     return f"no column {column!r}; the columns are {', '.join(map(repr, columns)) or 'none'}{hint}"
 
 
-def probable_column(column: str, columns: list[str]) -> str | None:
+def fitting_columns(column: str, columns: Sequence[str]) -> list[str]:
+    """The column of this name, or else those with another common name of it, whatever their case and spaces."""
+    plain = _plain(columns)
+    words = (column,) if column in plain else ALIASES.get(column, ())
+    return [plain[word] for word in words if word in plain]
+
+
+def probable_column(column: str, columns: Sequence[str]) -> str | None:
     """The column that is another name of a missing one, or a misspelling: in neither case one of another thing."""
-    words = (column, *ALIASES.get(column, ()))
-    by_name = {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns if isinstance(name, str)}
-    for word in words:
-        if word in by_name:
-            return by_name[word]
-    for word in (word for word in words if "_" not in word):
-        near = [name for name in by_name if abs(len(name) - len(word)) <= 1]
+    for name in fitting_columns(column, columns):
+        return name
+    plain = _plain(columns)
+    for word in (word for word in (column, *ALIASES.get(column, ())) if "_" not in word):
+        near = [name for name in plain if abs(len(name) - len(word)) <= 1]
         for name in difflib.get_close_matches(word, near, n=1, cutoff=0.75):
-            return by_name[name]
+            return plain[name]
     return None
+
+
+def _plain(columns: Sequence[str]) -> dict[str, str]:
+    return {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns}

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, listed, read_json
+from goldless.studies.importers.log import Log, LogImporter, Row, first_keys, listed
 from goldless.studies.tables import file_rows, first_row
 
 # --- lm-evaluation-harness -------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Lighteval(LogImporter):
     kinds: Mapping[str, set[str]] = {"details": {"doc", "model_response"}}
     row_must = "details must have doc, model_response"
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:  # noqa: ARG002
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         """Add responses without reasoning, where lighteval took it off."""
         # the folders between ``details`` and the date: a name may have a slash
         parts = path.parts[:-2]
@@ -150,36 +150,39 @@ class Helm(LogImporter):
     description = "runs of HELM (scenario_state.json)"
     patterns = (STATE,)
 
+    documents = True
+    kinds: Mapping[str, set[str]] = {"run": {"adapter_spec", "request_states"}}
+    row_must = "the state of a run must have adapter_spec and request_states"
+
     def is_ours(self, path: Path) -> bool:
         return path.name == STATE and "adapter_spec" in first_keys(path)
 
-    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        state = read_json(path, problems)
-        if state is None:
-            return
-        if not isinstance(state, dict) or not {"adapter_spec", "request_states"} <= state.keys():
-            problems.add("the state of a run must have adapter_spec and request_states", path.name)
-            return
-        spec = path.with_name("run_spec.json")
-        run = read_json(spec, problems) if spec.exists() else None
-        name = str(run.get("name")) if isinstance(run, dict) else path.parent.name
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
+        """Add the requests of a run with their statistics; the task is the run's name without its model."""
+        about, given = (_beside(path, name) for name in ("run_spec.json", STATS))
+        name = str(about["name"]) if about else path.parent.name
         scenario = re.sub(r"(?<=[:,])model=[^,]*,?|,?model=[^,]*$", "", name).strip(",:") or name
         rows: dict[tuple[str, int], int] = {}
-        with expecting("a run of HELM", problems, path.name):
-            for one in state["request_states"]:
-                if (one.get("instance") or {}).get("perturbation"):
-                    log.counted["perturbed instances are left out"] += 1
-                    continue
-                number, trial = one["instance"].get("id"), int(one.get("train_trial_index") or 0)
-                rows.setdefault((str(number), trial), log.row)
-                about = {"task": f"{scenario}/{number}", "agent": str(state["adapter_spec"].get("model"))}
-                place = {"trial": str(trial), "source": f"{path.parent.name}/{path.name}:{number}"}
-                log.samples.append({**_completion(one), **about, **place})
-            stats = path.with_name(STATS)
-            for one in (read_json(stats, problems) if stats.exists() else None) or ():
-                instance = str(one.get("instance_id")), int(one.get("train_trial_index") or 0)
-                for stat in (one.get("stats") or ()) if instance in rows and not one.get("perturbation") else ():
-                    log.score(rows[instance], str(stat["name"].get("name")), stat.get("mean"))
+        for one in row["request_states"]:
+            if (one.get("instance") or {}).get("perturbation"):
+                log.counted["perturbed instances are left out"] += 1
+                continue
+            instance, trial = one["instance"].get("id"), int(one.get("train_trial_index") or 0)
+            rows.setdefault((str(instance), trial), log.row)
+            made = {"task": f"{scenario}/{instance}", "agent": str(row["adapter_spec"].get("model"))}
+            place = {"trial": str(trial), "source": f"{path.parent.name}/{path.name}:{instance}"}
+            log.samples.append({**_completion(one), **made, **place})
+        for one in given or ():
+            at = rows.get((str(one.get("instance_id")), int(one.get("train_trial_index") or 0)))
+            if at is not None and not one.get("perturbation"):
+                for stat in one.get("stats") or ():
+                    log.score(at, str(stat["name"].get("name")), stat.get("mean"))
+
+
+def _beside(path: Path, name: str) -> Any:
+    """The JSON file of this name in the run's folder; None if there is none."""
+    file = path.with_name(name)
+    return orjson.loads(file.read_bytes()) if file.exists() else None
 
 
 def _completion(one: Row) -> dict[str, Any]:
@@ -228,7 +231,7 @@ class EveryEvalEver(LogImporter):
         log.about = {"lines": {}, "results": Counter()}  # a sample is in one file
         super().read_file(path, log, problems)
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:  # noqa: ARG002
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         """Add the response, the final turn of a conversation, and the score under the name of its evaluation.
 
         A sample has one line per result of its evaluation; the same result again is another sample.

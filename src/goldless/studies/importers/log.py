@@ -98,6 +98,8 @@ class LogImporter:
     """The message about any other row."""
     task_columns: tuple[str, ...] = ()
     same: tuple[str, ...] = ("prompt", "reference")
+    documents = False
+    """True if a .json file is one document, in which ``held`` finds the rows."""
 
     def is_ours(self, path: Path) -> bool:
         suffixes = {Path(pattern).suffix for pattern in self.patterns} or FORMATS
@@ -116,15 +118,23 @@ class LogImporter:
         return log
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        for number, row in file_rows(path, problems):
-            kind = next((kind for kind, keys in self.kinds.items() if row.keys() >= keys), None)
+        rows: Iterable[tuple[int | None, Any]] = file_rows(path, problems)
+        if self.documents and path.suffix.lower() == ".json":
+            found = read_json(path, problems)
+            rows = ((None, row) for row in ([] if found is None else self.held(found, path, problems)))
+        for number, row in rows:
+            keys = row.keys() if isinstance(row, Mapping) else set()
+            kind = next((kind for kind, known in self.kinds.items() if keys >= known), None)
             if kind is None:
                 problems.add(self.row_must, path.name, number)
                 continue
             with expecting(f"this kind of {kind}", problems, path.name, number):
                 self.add(kind, row, log, path, number)
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:
+    def held(self, found: Any, path: Path, problems: Problems) -> Iterable[Any]:  # noqa: ARG002
+        return [found]
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:
         raise NotImplementedError
 
     def finish(self, log: Log, problems: Problems) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, log_files, read_json
-from goldless.studies.tables import file_rows
+from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, log_files
 
 VERSION = 3
 FAILED = 2
@@ -28,6 +27,7 @@ class Promptfoo(LogImporter):
     description = "results of promptfoo (.json of version 3, .jsonl)"
     patterns = ("*.json", "*.jsonl")
     kinds: Mapping[str, set[str]] = {"result": {"promptIdx", "testIdx", "testCase", "provider"}}
+    documents = True
     row_must = "a result must have promptIdx, provider, testCase, testIdx"
 
     def is_ours(self, path: Path) -> bool:
@@ -40,27 +40,23 @@ class Promptfoo(LogImporter):
         files = log_files(paths, *self.patterns)
         return super().read([file for file in files if file in paths or self.is_ours(file)], problems)
 
-    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        """Keep the results as they are, each with its place, until all prompts are known."""
-        rows: Iterable[tuple[int | None, Any]] = file_rows(path, problems)
-        if path.suffix.lower() == ".json":
-            found = read_json(path, problems)
-            held = found.get("results") if isinstance(found, dict) else None
-            version = held.get("version") if isinstance(held, dict) else None
-            results = held.get("results") if isinstance(held, dict) and version == VERSION else None
-            if found is not None and not isinstance(results, list):
-                problems.add(
-                    f"results of promptfoo must be of version {VERSION}, got {version or 'none'}. Export them with a "
-                    "current promptfoo: promptfoo export eval ID -o results.json",
-                    path.name,
-                )
-            rows = ((None, row) for row in results) if isinstance(results, list) else ()
-        for number, row in rows:
-            if isinstance(row, dict) and row.keys() >= self.kinds["result"]:
-                place = f"{path.name}:{number or row.get('id') or row['testIdx']}"
-                log.about.setdefault("results", []).append((place, row))
-            else:
-                problems.add(self.row_must, path.name, number)
+    def held(self, found: Any, path: Path, problems: Problems) -> Iterable[Any]:
+        held = found.get("results") if isinstance(found, dict) else None
+        version = held.get("version") if isinstance(held, dict) else None
+        results = held.get("results") if isinstance(held, dict) and version == VERSION else None
+        if isinstance(results, list):
+            return results
+        problems.add(
+            f"results of promptfoo must be of version {VERSION}, got {version or 'none'}. Export them with a current "
+            "promptfoo: promptfoo export eval ID -o results.json",
+            path.name,
+        )
+        return []
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
+        """Keep a result as it is, with its place, until all prompts are known."""
+        place = f"{path.name}:{number or row.get('id') or row['testIdx']}"
+        log.about.setdefault("results", []).append((place, row))
 
     def finish(self, log: Log, problems: Problems) -> None:
         """Name tasks by their variables, and agents by provider and, if there are several, prompt."""

@@ -10,11 +10,9 @@ import pytest
 
 from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import verdicts_frame
-from goldless.judging.asking import VerdictQuestion, find_verdicts, reads_by_scoring
-from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL
+from goldless.judging.asking import ReviewQuestion, ReviewStage, VerdictQuestion, find_verdicts, reads_by_scoring
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
-from goldless.judging.judges import JUDGES
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.judges import JUDGES, SAME_SOURCE, THREE_LEVEL
 from goldless.judging.scales import FIVE_LEVEL, HUNDRED_LEVEL, PAIRWISE, PAIRWISE_TIE
 from goldless.metrics.metric import over_peers
 from goldless.metrics.tvd_mi import contrasts

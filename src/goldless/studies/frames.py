@@ -108,14 +108,13 @@ def _listed(
 
 def _firsts(frame: pl.DataFrame, key: Sequence[str], message: str, table: Table) -> pl.DataFrame:
     """The first row of each key; further ones are reported as duplicates of it."""
-    placed = frame.with_row_index("place")
-    kept = placed.unique(key, keep="first", maintain_order=True)
-    if kept.height == frame.height:
-        return frame
-    again = placed.join(kept.select(*key, first="line", kept="place"), on=key, maintain_order="left")
-    for row in again.filter(pl.col("place") != pl.col("kept")).iter_rows(named=True):
-        table.duplicate(message.format_map(row), row["line"])
-    return kept.drop("place")
+    kept = frame.unique(key, keep="first", maintain_order=True)
+    if kept.height < frame.height:
+        again = frame.filter(~pl.struct(key).is_first_distinct())
+        firsts = kept.select(*key, first="line")
+        for row in again.join(firsts, on=key, maintain_order="left").iter_rows(named=True):
+            table.duplicate(message.format_map(row), row["line"])
+    return kept
 
 
 def _extra(row: Row) -> str | None:
@@ -275,12 +274,9 @@ def _with_samples(frame: pl.DataFrame, agents: Listed, table: Table) -> tuple[pl
 def _check_same(frame: pl.DataFrame, column: str, table: Table) -> None:
     """Report rows that contradict what an earlier one says about the task."""
     given = frame.select("line", "task", value=column).drop_nulls("value")
-    several = given.filter(pl.col("value").n_unique().over("task") > 1)
-    first = several.with_columns(
-        pl.col("line").first().over("task").alias("first"), was=pl.col("value").first().over("task")
-    )
+    firsts = given.with_columns(first=pl.col("line").first().over("task"), was=pl.col("value").first().over("task"))
     message = f"{column} of task {{task!r}} differs from line {{first}}. A task has one {column}"
-    table.report(first, pl.col("value") != pl.col("was"), message)
+    table.report(firsts, pl.col("value") != pl.col("was"), message)
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------

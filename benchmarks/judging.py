@@ -34,7 +34,7 @@ from typing import Any
 
 import anyio
 
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.catalogue import ANY_SERVER, SERVICES
 from goldless.models.http_api import Calling, service_model

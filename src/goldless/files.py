@@ -53,6 +53,29 @@ def aside(path: Path) -> Path:
     return path.with_name(f".{path.stem}.{this_process()}{path.suffix}")
 
 
+def filled_folder(path: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a folder aside and move it into place when complete; hidden files of the folder it replaces are kept."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = aside(path)
+    old = fresh.with_name(f"{fresh.name}.old")
+    fresh.mkdir()
+    try:
+        fill(fresh)
+        if path.exists():
+            path.rename(old)
+        try:
+            fresh.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
+        for hidden in old.glob(".*"):
+            hidden.rename(path / hidden.name)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Wait until no other process is in such a block for this folder. On Windows nothing is waited for."""

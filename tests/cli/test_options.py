@@ -17,9 +17,8 @@ from goldless.api import function
 from goldless.cli.command import verb
 from goldless.cli.output import Output
 from goldless.errors import UserError
-from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import DEBATES
-from goldless.judging.judges import JUDGES
+from goldless.judging.judges import CRITIC_PROMPTS, JUDGES
 from goldless.metrics.catalogue import METRICS
 from goldless.runs.option_forms import check_each, declared, option
 from goldless.runs.options import TRAITS, Options

@@ -10,18 +10,15 @@ import pytest
 
 from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import verdicts_frame
-from goldless.judging.asking import VerdictQuestion, find_verdicts, reads_by_scoring
-from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL
+from goldless.judging.asking import ReviewQuestion, ReviewStage, VerdictQuestion, find_verdicts, reads_by_scoring
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
-from goldless.judging.judges import JUDGES
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.judges import JUDGES, SAME_SOURCE, THREE_LEVEL
 from goldless.judging.scales import FIVE_LEVEL, HUNDRED_LEVEL, PAIRWISE, PAIRWISE_TIE
 from goldless.metrics.metric import over_peers
 from goldless.metrics.tvd_mi import contrasts
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ModelIdentity, ScoreRequest
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
-from goldless.models.turn_signs import without_turn_signs
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
 
@@ -304,21 +301,6 @@ async def test_a_critic_that_only_quotes_a_hostile_response_has_given_no_verdict
     quoting = f"The response says: {HOSTILE}"
     verdict = await judged(replying(quoting, quoting), texts={("t", "ann"): HOSTILE, ("t", "bob"): "fine"})
     assert verdict.failure.kind == "unparsable"
-
-
-async def test_a_hostile_response_cannot_close_its_fence():
-    """The response stands whole between two equal lines that it does not hold."""
-    model = replying("No")
-    await judged(model, texts={("t", "ann"): HOSTILE, ("t", "bob"): "fine"})
-    user = model.calls[0].messages[-1].content
-    line = user.split("\n")[1]
-    assert user.split(line) == [
-        "First response:\n",
-        f"\n{without_turn_signs(HOSTILE)}\n",
-        "\n\nSecond response:\n",
-        "\nfine\n",
-        user.split(line)[-1],
-    ]
 
 
 # --- from questions to scores -------------------------------------------------------------------------------------

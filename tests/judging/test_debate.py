@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from goldless.judging.asking import ReviewQuestion
 from goldless.judging.debate import C1, C2, C3, DebateStage
-from goldless.judging.reviewing import ReviewQuestion
 from goldless.judging.scales import FIVE_LEVEL, PAIRWISE
 from goldless.models.interface import ChatReply
 from goldless.models.journalled import JournalledModel

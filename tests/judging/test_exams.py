@@ -11,6 +11,7 @@ import pytest
 
 import goldless
 from goldless.errors import UserError
+from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.exams import (
     ExamPair,
     all_pairs,
@@ -26,7 +27,6 @@ from goldless.judging.exams import (
     sit_confidence,
     sit_pertinence,
 )
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import PAIRWISE
 from goldless.metrics.exam_traits import self_confidence
 from goldless.models.interface import Capabilities, ChatReply

@@ -8,9 +8,9 @@ import re
 import pytest
 from hostile_responses import HOSTILE
 
+from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.debate import C2, C3, DebateStage
 from goldless.judging.judges import JUDGES
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale, fence
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel

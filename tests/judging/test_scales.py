@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, find_critic_prompt
 from goldless.judging.exams import BY_LABEL
-from goldless.judging.judges import JUDGES
+from goldless.judging.judges import JUDGES, SAME_SOURCE, THREE_LEVEL, find_critic_prompt
 from goldless.judging.scales import FIVE_LEVEL, PAIRWISE, PAIRWISE_TIE, SCALES, Scale, fence
 from goldless.models.turn_signs import without_turn_signs
 

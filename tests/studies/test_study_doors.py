@@ -121,15 +121,6 @@ def test_a_plugin_writes_a_study(installed, toy, tmp_path):
         export(toy, made, exporter="exporter")
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_our_exporters_write_folders_of_tables(toy, installed, tmp_path, suffix):
-    installed(["importer"])
-    study = read_study(toy)
-    folder = export(study, tmp_path / "out", exporter=suffix)
-    assert (folder / f"responses.{suffix}").exists()
-    assert read_study(folder).fingerprint == study.fingerprint
-
-
 def test_what_no_exporter_writes_is_an_error_that_lists_them(installed, toy, tmp_path):
     installed(["importer"])
     with pytest.raises(UserError, match=r"exporter must be one of jsonl, csv, .*, got 'cvs'. Did you mean 'csv'"):

@@ -11,11 +11,10 @@ from chat_families import FAMILIES
 from tally import Tally
 
 from goldless.generation import RewritingStage, SynopsisStage
-from goldless.judging.critic import CRITIC_PROMPTS
+from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.debate import C2, DebateStage
 from goldless.judging.exams import changed_items
-from goldless.judging.judges import JUDGES
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.judges import CRITIC_PROMPTS, JUDGES
 from goldless.meta_evaluation.perturbations.perturbation import written
 from goldless.models.interface import Message, ScoreRequest
 from goldless.models.scripted import ScriptedModel

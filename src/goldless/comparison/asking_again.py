@@ -8,11 +8,9 @@ from goldless.comparison.certificate import Judged
 from goldless.comparison.pairing import Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
-from goldless.judging.asking import Verdicts
-from goldless.judging.critic import find_critic_prompt
-from goldless.judging.judges import find_judge
+from goldless.judging.asking import ReviewQuestion, ReviewStage, Verdicts
+from goldless.judging.judges import find_critic_prompt, find_judge
 from goldless.judging.licences import prompt_hash
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_journal, open_models

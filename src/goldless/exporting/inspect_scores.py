@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.exporting.scored_run import ScoredRun, filled_folder
+from goldless.exporting.scored_run import ScoredRun
+from goldless.files import filled_folder
 from goldless.reports.leaderboard import Leaderboard
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies.checking import all_at_once

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.files import aside
+from goldless.files import filled_folder
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import RunFolder
 
@@ -102,20 +101,6 @@ def write_folder(path: Path, files: Mapping[str, Iterable[str]]) -> None:
                 opened.writelines(pieces)
 
     filled_folder(path, fill)
-
-
-def filled_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """A folder that is filled under another name, and put into place when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = aside(path)
-    fresh.mkdir()
-    try:
-        fill(fresh)
-        if path.is_dir():
-            path.rmdir()
-        fresh.rename(path)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def path_name(name: str) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import MetricError
-from goldless.judging.reviewing import ReviewQuestion
+from goldless.judging.asking import ReviewQuestion
 from goldless.models.interface import content_hash
 
 DEFAULT_SHUFFLES = 4

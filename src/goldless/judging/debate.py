@@ -8,15 +8,13 @@ cannot be read. A debate with a missing turn or verdict has no verdict.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError
-from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import Texts, VerdictQuestion, VerdictReply, ask
+from goldless.judging.asking import Answered, ReviewStage, VerdictQuestion, VerdictReply, ask
 from goldless.judging.replies import own_text, plain, without_copies
-from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
 from goldless.judging.scales import fence, fenced, find_named
 from goldless.models.interface import ChatRequest, Message
 from goldless.models.turn_signs import without_turn_signs
@@ -105,28 +103,20 @@ class DebateStage(ReviewStage):
     def name(self) -> str:
         return self.reviewer or f"debate-{self.debate.name}({self.model.identity.short})"
 
-    async def review(
-        self,
-        questions: Sequence[ReviewQuestion],
-        texts: Texts,
-        prompts: Prompts,
-        *,
-        at_once: int = 1,
-        answered: Callable[[JudgementEvidence], None] = lambda _: None,
-    ) -> list[JudgementEvidence]:
-        """One judgement per question, in their order; ``at_once``: concurrent debates."""
-        found: dict[int, JudgementEvidence] = {}
+    async def verdicts_of(
+        self, asked: Sequence[VerdictQuestion | CallFailure], at_once: int, answered: Answered
+    ) -> list[VerdictReply]:
+        """The verdict of a debate of each question; ``at_once``: concurrent debates."""
 
-        async def one(i: int) -> None:
-            question = self.question(questions[i], texts, prompts)
+        async def one(i: int) -> VerdictReply:
+            question = asked[i]
             verdict = (
                 VerdictReply(failure=question) if isinstance(question, CallFailure) else await self._debate(question)
             )
-            found[i] = self.evidence(questions[i], verdict)
-            answered(found[i])
+            answered(i, verdict)
+            return verdict
 
-        await side_by_side(one, range(len(questions)), at_once)
-        return [found[i] for i in range(len(questions))]
+        return await side_by_side(one, range(len(asked)), at_once)
 
     async def _debate(self, question: VerdictQuestion) -> VerdictReply:
         turns: list[tuple[str, str]] = []
@@ -147,10 +137,8 @@ class DebateStage(ReviewStage):
         reply = await self.model.chat(ChatRequest(messages, max_tokens=TURN_TOKENS))
         if isinstance(reply, CallFailure):
             return VerdictReply(failure=reply)
-        text = reply.text.strip()
-        return VerdictReply(
-            text=text, failure=None if text else CallFailure("bad_reply", "the debater's reply is empty")
-        )
+        text, empty = reply.text.strip(), CallFailure("bad_reply", "the debater's reply is empty")
+        return VerdictReply(text=text, failure=None if text else empty)
 
     async def _close(self, messages: tuple[Message, ...], question: VerdictQuestion) -> VerdictReply:
         scale = replace(self.scale, role="debater", most_tokens=max(TURN_TOKENS, self.scale.most_tokens))

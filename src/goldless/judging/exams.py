@@ -34,9 +34,8 @@ from scipy import sparse
 from goldless.concurrency import side_by_side
 from goldless.errors import UserError, nearest
 from goldless.evidence import JudgementEvidence, exams_frame
-from goldless.judging.asking import Texts, find_reading
+from goldless.judging.asking import Prompts, ReviewQuestion, ReviewStage, Texts, find_reading
 from goldless.judging.replies import OnlyLabelReader
-from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
 from goldless.judging.scales import PAIRWISE, fence
 from goldless.models.interface import ChatRequest, Message, Writer, content_hash
 from goldless.records import CallFailure
@@ -320,16 +319,13 @@ async def changed_items(
         told = (Message("system", instruction),) if instruction else ()
         return await written((*told, Message("user", changed)), "the answer to the changed question")
 
-    worded = _worded(prompts, texts, relevant=relevant, items=items, seed=seed)
-    found: dict[str, PertinenceItem] = {}
-
-    async def one(task: str) -> None:
+    async def one(task: str) -> PertinenceItem:
         answer = texts[task, relevant]
         other = answer if isinstance(answer, CallFailure) else await irrelevant(worded[task])
-        found[task] = _item(task, worded[task], answer, other)
+        return _item(task, worded[task], answer, other)
 
-    await side_by_side(one, list(worded), at_once)
-    return [found[task] for task in worded]
+    worded = _worded(prompts, texts, relevant=relevant, items=items, seed=seed)
+    return await side_by_side(one, list(worded), at_once)
 
 
 async def sit_pertinence(stage: ReviewStage, items: Sequence[PertinenceItem], *, at_once: int = 1) -> pl.DataFrame:

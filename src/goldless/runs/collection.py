@@ -22,9 +22,8 @@ from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
 from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
-from goldless.judging.asking import reads_by_scoring
-from goldless.judging.critic import find_critic_prompt
-from goldless.judging.reviewing import ReviewStage
+from goldless.judging.asking import ReviewStage, reads_by_scoring
+from goldless.judging.judges import find_critic_prompt
 from goldless.metrics.likelihood import Wording
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer

@@ -489,7 +489,7 @@ def _plain_name(metric: str, found: dict[str, str]) -> str:
 
 def check_options(options: Options) -> list[Metric]:
     """The requested metrics. Refuses what no study could be evaluated with."""
-    from goldless.judging.critic import find_critic_prompt  # noqa: PLC0415 - a help needs no prompt
+    from goldless.judging.judges import find_critic_prompt  # noqa: PLC0415 - a help needs no prompt
 
     metrics = options.chosen_metrics()
     options.chosen_templates()

@@ -18,7 +18,7 @@ from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import Evidence, failure_counts
 from goldless.generation import REWRITE_TOKENS
-from goldless.judging.critic import find_critic_prompt
+from goldless.judging.judges import find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
 from goldless.reports.decisions import Stopped
 from goldless.reports.findings import comparative

@@ -16,7 +16,7 @@ import polars as pl
 from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, exams_frame, judgements_frame
 from goldless.judging import exams as exam_items
-from goldless.judging.asking import reads_by_scoring
+from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams import (
     ConfidenceSets,
@@ -29,7 +29,6 @@ from goldless.judging.exams import (
     sit_confidence,
     sit_pertinence,
 )
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention

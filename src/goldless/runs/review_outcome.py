@@ -16,7 +16,7 @@ import polars as pl
 from goldless.errors import MetricError, UserError
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging import licences as licensing
-from goldless.judging.reviewing import ReviewStage
+from goldless.judging.asking import ReviewStage
 from goldless.metrics import chair, exam_traits, label_agreement
 from goldless.metrics.chair import PanelScores, PanelVerdicts
 from goldless.metrics.exam_traits import Trait

@@ -7,9 +7,8 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partialmethod
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -81,12 +80,19 @@ class Problems:
         """Number of problems found."""
         self.advice: dict[str, str] = {}
         """Advice on the problems of a file, said once below them."""
+        self.incomplete: set[str] = set()
+        """Files of which a row may have been lost, so that other tables cannot be checked against them."""
         self._kinds: dict[tuple[str, str], list[Problem]] = {}
         self._more: Counter[tuple[str, str]] = Counter()
 
-    def add(self, message: str, file: str = "", line: int | None = None) -> None:
-        """Count one problem; the first of a kind are kept, that is, of those that differ in names and numbers."""
+    def add(self, message: str, file: str = "", line: int | None = None, *, lost: bool = True) -> None:
+        """Count one problem; the first of a kind are kept, that is, of those that differ in names and numbers.
+
+        ``lost`` is False if the row is there all the same, as one that repeats another.
+        """
         self.total += 1
+        if lost:
+            self.incomplete.add(file)
         kind = file, NAMES_AND_NUMBERS.sub("", message)
         kept = self._kinds.setdefault(kind, [])
         if len(kept) < SHOWN:
@@ -120,84 +126,34 @@ Cells = Literal["name", "text", "number", "optional_name", "optional_text", "opt
 """The kind of a column's cells."""
 
 
-def read_cell(value: Any, cells: Cells) -> Any:
-    """The value in a cell: a name (a whole number as text), a text or a finite number; None if it does not hold one."""
-    if cells.endswith("number"):
+def read_cell(value: Any, cells: Cells, column: str = "") -> tuple[Any, str | None]:
+    """The value in a cell and None: a name (a whole number as text), a text or a finite number; or None and a problem.
+
+    The value of an empty optional cell is None.
+    """
+    optional, kind = cells.startswith("optional"), cells.removeprefix("optional_")
+    if optional and is_empty(value):
+        return None, None
+    if kind == "number":
         try:
             number = float(value) if type(value) in {int, float, str} else math.nan
         except (ValueError, OverflowError):
-            return None
-        return number if math.isfinite(number) else None
-    if type(value) is int and cells.endswith("name"):
-        return str(value)
-    blank_too = cells == "optional_text"
-    return value if isinstance(value, str) and (blank_too or not (value == "" or value.isspace())) else None
-
-
-def _why(column: str, cells: Cells, value: Any) -> str:
-    kind = cells.removeprefix("optional_")
-    if kind == "number":
-        return f"{column} must be a finite number, got {describe(value)}"
+            number = math.nan
+        problem = f"{column} must be a finite number, got {describe(value)}"
+        return (number, None) if math.isfinite(number) else (None, problem)
+    if type(value) is int and kind == "name":
+        return str(value), None
+    if isinstance(value, str) and (value.strip() or cells == "optional_text"):
+        return value, None
     if value is not None and not isinstance(value, str):
         what = "a string or a whole number" if kind == "name" else "a string"
-        return f"{column} must be {what}, got {describe(value)}"
-    if kind == "name":
-        return f"{column} must be a name, got {'null' if value is None else 'an empty cell'}"
-    got = "null" if value is None else "blank" if value else "empty"
-    return f"{column} is {got}. Leave out rows that have no {column}"
-
-
-class Checking:
-    """The checks of one table: they report what is wrong and return what is right."""
-
-    def __init__(self, file: str, problems: Problems) -> None:
-        self.file = file
-        self.rows = 0
-        """Number of rows so far; who reads rows one by one counts them."""
-        self.duplicates = 0
-        self.problems = problems
-        self._found = 0
-        self.absent: dict[str, list[str]] = {}
-        """Columns that are not there, with those that are."""
-
-    def add(self, message: str, line: int | None = None) -> None:
-        self._found += 1
-        self.problems.add(message, self.file, line)
-
-    def duplicate(self, message: str, line: int) -> None:
-        """Report a row that repeats another; the table still counts as complete."""
-        self.duplicates += 1
-        self.add(message, line)
-
-    @property
-    def broken(self) -> bool:
-        """True if a row may have been lost, so that other tables cannot be checked against this one."""
-        return self._found > self.duplicates
-
-    def cell(self, cells: Cells, row: Mapping[str, Any], column: str, line: int) -> Any:
-        """The value in the cell; None if it is empty and may be, or with a problem."""
-        value = row.get(column)
-        if cells.startswith("optional") and is_empty(value):
-            return None
-        found = read_cell(value, cells)
-        if found is None and column not in row:
-            self.absent.setdefault(column, list(row))
-        elif found is None:
-            self.add(_why(column, cells, value), line)
-        return found
-
-    name = partialmethod(cell, "name")
-    text = partialmethod(cell, "text")
-    number = partialmethod(cell, "number")
-    optional_name = partialmethod(cell, "optional_name")
-    optional_text = partialmethod(cell, "optional_text")
-    optional_number = partialmethod(cell, "optional_number")
-
-    def finish(self) -> None:
-        """Report the columns that are not there."""
-        for column, columns in self.absent.items():
-            self.add(missing_column(column, columns))
-        self.absent.clear()
+        problem = f"{column} must be {what}, got {describe(value)}"
+    elif kind == "name":
+        problem = f"{column} must be a name, got {'null' if value is None else 'an empty cell'}"
+    else:
+        got = "null" if value is None else "blank" if value else "empty"
+        problem = f"{column} is {got}. Leave out rows that have no {column}"
+    return None, problem
 
 
 def missing_column(column: str, columns: list[str]) -> str:
@@ -207,15 +163,24 @@ def missing_column(column: str, columns: list[str]) -> str:
     return f"no column {column!r}; the columns are {', '.join(map(repr, columns)) or 'none'}{hint}"
 
 
-def probable_column(column: str, columns: list[str]) -> str | None:
+def fitting_columns(column: str, columns: Sequence[str]) -> list[str]:
+    """The column of this name, or else those with another common name of it, whatever their case and spaces."""
+    plain = _plain(columns)
+    words = (column,) if column in plain else ALIASES.get(column, ())
+    return [plain[word] for word in words if word in plain]
+
+
+def probable_column(column: str, columns: Sequence[str]) -> str | None:
     """The column that is another name of a missing one, or a misspelling: in neither case one of another thing."""
-    words = (column, *ALIASES.get(column, ()))
-    by_name = {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns if isinstance(name, str)}
-    for word in words:
-        if word in by_name:
-            return by_name[word]
-    for word in (word for word in words if "_" not in word):
-        near = [name for name in by_name if abs(len(name) - len(word)) <= 1]
+    for name in fitting_columns(column, columns):
+        return name
+    plain = _plain(columns)
+    for word in (word for word in (column, *ALIASES.get(column, ())) if "_" not in word):
+        near = [name for name in plain if abs(len(name) - len(word)) <= 1]
         for name in difflib.get_close_matches(word, near, n=1, cutoff=0.75):
-            return by_name[name]
+            return plain[name]
     return None
+
+
+def _plain(columns: Sequence[str]) -> dict[str, str]:
+    return {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns}

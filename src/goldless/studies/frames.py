@@ -17,7 +17,7 @@ from goldless.dates import last_day
 from goldless.errors import nearest
 from goldless.records import Agent, Task
 from goldless.studies.chats import last_response, turns
-from goldless.studies.checking import HINT_AMONG, Cells, Checking, Row, as_json, is_empty
+from goldless.studies.checking import HINT_AMONG, Cells, Row, as_json, is_empty
 from goldless.studies.tables import Line, Table
 
 REQUIRED: Mapping[str, Cells] = {"task": "name", "agent": "name", "text": "text"}
@@ -98,7 +98,6 @@ def _listed(
     rows: pl.DataFrame, schema: Mapping[str, Any], what: Literal["task", "agent"], table: Table
 ) -> tuple[pl.DataFrame, Listed]:
     """Each name once, and the list of them."""
-    table.finish()
     if not table.rows and not table.broken:
         article = "An" if what == "agent" else "A"
         table.add(f"no rows. {article} {what}s table must list every {what}; leave it out if there is none")
@@ -109,14 +108,13 @@ def _listed(
 
 def _firsts(frame: pl.DataFrame, key: Sequence[str], message: str, table: Table) -> pl.DataFrame:
     """The first row of each key; further ones are reported as duplicates of it."""
-    placed = frame.with_row_index("place")
-    kept = placed.unique(key, keep="first", maintain_order=True)
-    if kept.height == frame.height:
-        return frame
-    again = placed.join(kept.select(*key, first="line", kept="place"), on=key, maintain_order="left")
-    for row in again.filter(pl.col("place") != pl.col("kept")).iter_rows(named=True):
-        table.duplicate(message.format_map(row), row["line"])
-    return kept.drop("place")
+    kept = frame.unique(key, keep="first", maintain_order=True)
+    if kept.height < frame.height:
+        again = frame.filter(~pl.struct(key).is_first_distinct())
+        firsts = kept.select(*key, first="line")
+        for row in again.join(firsts, on=key, maintain_order="left").iter_rows(named=True):
+            table.duplicate(message.format_map(row), row["line"])
+    return kept
 
 
 def _extra(row: Row) -> str | None:
@@ -156,7 +154,7 @@ def read_agents(table: Table) -> tuple[dict[str, Agent], Listed]:
     return found, _listed(frame, {"agent": pl.String}, "agent", table)[1]
 
 
-def checked_agent(row: Mapping[str, Any], line: int, check: Checking) -> tuple[str | None, Agent]:
+def checked_agent(row: Mapping[str, Any], line: int, check: Table) -> tuple[str | None, Agent]:
     """The name of a row's agent (None, with a problem, if it has none) and the agent."""
     name = check.name(row, "agent", line)
     group = check.optional_name(row, "group", line)
@@ -168,7 +166,7 @@ def checked_agent(row: Mapping[str, Any], line: int, check: Checking) -> tuple[s
     return name, Agent(name or "", group, parameters, family, cutoff, check.optional_name(row, "sample_of", line))
 
 
-def _cutoff_date(row: Mapping[str, Any], line: int, check: Checking) -> str | None:
+def _cutoff_date(row: Mapping[str, Any], line: int, check: Table) -> str | None:
     value = row.get("cutoff_date")
     if isinstance(value, date):
         # A datetime is a date too, and its time says nothing here.
@@ -276,12 +274,9 @@ def _with_samples(frame: pl.DataFrame, agents: Listed, table: Table) -> tuple[pl
 def _check_same(frame: pl.DataFrame, column: str, table: Table) -> None:
     """Report rows that contradict what an earlier one says about the task."""
     given = frame.select("line", "task", value=column).drop_nulls("value")
-    several = given.filter(pl.col("value").n_unique().over("task") > 1)
-    first = several.with_columns(
-        pl.col("line").first().over("task").alias("first"), was=pl.col("value").first().over("task")
-    )
+    firsts = given.with_columns(first=pl.col("line").first().over("task"), was=pl.col("value").first().over("task"))
     message = f"{column} of task {{task!r}} differs from line {{first}}. A task has one {column}"
-    table.report(first, pl.col("value") != pl.col("was"), message)
+    table.report(firsts, pl.col("value") != pl.col("was"), message)
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------

@@ -7,15 +7,15 @@ A table is one file, or a folder ``NAME/part-*.parquet`` with its parts. Names a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
 
 from goldless.evidence import TABLES, Schema
 from goldless.files import POLARS_FAILED
-from goldless.studies.checking import Checking, Problems, all_at_once, as_text, missing_column
+from goldless.studies.checking import Problems, all_at_once, as_text
 from goldless.studies.tables import UNREADABLE, Table, check_parquet, is_parquet, parts_of
 
 Recorded = Path | pl.LazyFrame
@@ -36,6 +36,7 @@ AGENTS = ("agent", "first", "second", "target", "given")
 """Columns that name an agent in a recorded table."""
 NAMES = frozenset({"task", "target_task", "second_task", "agent", "first", "second", "target", "reviewer", "exam"})
 """Columns whose cells name something; where one is required, no cell may be empty."""
+NUMBERS = (pl.Float64, pl.Int64)
 TEXTS = (
     *("task", "second_task", "target_task", *AGENTS, "synopsis", "template", "rater", "reviewer", "rewriter"),
     *("scorer", "critic", "prompt", "label", "text", "output", "format", "criterion"),
@@ -54,22 +55,17 @@ def scan(data: Recorded) -> pl.LazyFrame:
     if not isinstance(data, Path):
         return texts_as_text(data)
     with reading(data) as problems:
-        if is_parquet(data):
-            files = parts_of(data)
-            schemas = [pl.read_parquet_schema(file) for file in files]
-            if all(schema == schemas[0] for schema in schemas):
-                return texts_as_text(pl.scan_parquet(files, glob=False))
-            # a part may lack a column, or have one of nulls only: whatever type holds all parts
-            each = [texts_as_text(pl.scan_parquet(file, glob=False)) for file in files]
-            return pl.concat(each, how="diagonal_relaxed")
-        return texts_as_text(frame_of(Table(data, problems)).lazy())
+        if not is_parquet(data):
+            return texts_as_text(frame_of(Table(data, problems)).lazy())
+        # a part may lack a column, or have one of nulls only: whatever type holds all parts
+        each = [texts_as_text(pl.scan_parquet(file, glob=False)) for file in parts_of(data)]
+        return pl.concat(each, how="diagonal_relaxed")
 
 
 def texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:
     """The table with names and texts as text, whatever type they were written in."""
     schema = lazy.collect_schema()
-    casts = [pl.col(name).cast(pl.String) for name in TEXTS if name in schema and schema[name] != pl.String]
-    return lazy.with_columns(casts) if casts else lazy
+    return lazy.with_columns(pl.col(name).cast(pl.String) for name in TEXTS if schema.get(name, pl.String) != pl.String)
 
 
 @contextmanager
@@ -91,10 +87,18 @@ def _unreadable(file: str, problems: Problems) -> Iterator[None]:
 
 def frame_of(table: Table) -> pl.DataFrame:
     """All rows as one frame, each column of one type, or text if no single type fits."""
-    frame = table.frame
     if table.path is not None and table.path.suffix.lower() == ".csv":
-        return frame.with_columns(_numbers(frame[name]) for name in frame.columns if name not in TEXTS)
-    return pl.DataFrame([_settled(column) for column in frame])
+        return table.frame.with_columns(_number(column) for column in table.frame if column.name not in TEXTS)
+    return pl.DataFrame([_settled(column) for column in table.frame])
+
+
+def _number(column: pl.Series) -> pl.Series:
+    """A CSV column as whole numbers or numbers, if every cell is one."""
+    column = column.replace("", None)
+    for kind in (pl.Int64, pl.Float64):
+        with suppress(*POLARS_FAILED):
+            return column.cast(kind)
+    return column
 
 
 def _settled(column: pl.Series) -> pl.Series:
@@ -107,54 +111,41 @@ def _settled(column: pl.Series) -> pl.Series:
     kinds = set(map(type, cells)) - {type(None)}
     if kinds <= {int, float}:
         return pl.Series(column.name, cells, pl.Float64, strict=False)
-    if kinds == {list} and all(type(item) in {int, float, type(None)} for cell in cells for item in cell or ()):
-        return pl.Series(column.name, cells, pl.List(pl.Float64), strict=False)
-    try:
-        if len(kinds) == 1:
-            return pl.Series(column.name, cells)
-    except (TypeError, OverflowError, *POLARS_FAILED):
-        pass  # lists or objects of many shapes: as text
+    if len(kinds) == 1:
+        with suppress(TypeError, OverflowError, *POLARS_FAILED):  # lists or objects of many shapes: as text
+            return pl.Series(column.name, cells, strict=False)
     return pl.Series(column.name, [None if cell is None else as_text(cell) for cell in cells], pl.String)
 
 
-def _numbers(column: pl.Series) -> pl.Series:
-    """A CSV column as whole numbers or numbers, if every cell is one."""
-    column = column.replace("", None)
-    for kind in (pl.Int64, pl.Float64):
-        try:
-            return column.cast(kind)
-        except POLARS_FAILED:
-            continue
-    return column
-
-
-def restricted(lazy: pl.LazyFrame, table: str, tasks: Collection[str], agents: Collection[str]) -> pl.LazyFrame:
-    """The rows for these tasks and agents; an empty cell matches none."""
+def _naming(lazy: pl.LazyFrame, table: str) -> dict[str, str]:
+    """The columns that name tasks or agents, and which of both."""
     # What an exam compares are its own items, not agents.
-    known = (
-        {"task": tasks} if table == "exams" else {"task": tasks, "target_task": tasks} | dict.fromkeys(AGENTS, agents)
+    known = {"task": "task", "target_task": "task"} | ({} if table == "exams" else dict.fromkeys(AGENTS, "agent"))
+    there = lazy.collect_schema()
+    return {column: what for column, what in known.items() if column in there}
+
+
+def restricted(lazy: pl.LazyFrame, table: str, **names: Collection[str]) -> pl.LazyFrame:
+    """The rows for these tasks (``task``) and agents (``agent``); an empty cell matches none."""
+    return lazy.filter(
+        pl.col(column).is_null() | pl.col(column).is_in(list(names[what]))
+        for column, what in _naming(lazy, table).items()
     )
-    columns = lazy.collect_schema()
-    for column, names in known.items():
-        if column in columns:
-            lazy = lazy.filter(pl.col(column).is_null() | pl.col(column).is_in(list(names)))
-    return lazy
 
 
 def names_used(recorded: Mapping[str, Recorded]) -> tuple[pl.Series, pl.Series]:
     """The tasks and agents that the recorded tables mention."""
-    tasks: list[pl.Series] = [pl.Series("task", [], pl.String)]
-    agents: list[pl.Series] = [pl.Series("agent", [], pl.String)]
+    found = {what: [pl.Series(what, [], pl.String)] for what in ("task", "agent")}
     for table, data in recorded.items():
         with reading(data):
             lazy = scan(data)
-            columns = lazy.collect_schema()
-            # What an exam compares are its own items, not agents.
-            used = [] if "task" not in columns else ["task", *(AGENTS if table != "exams" else ())]
-            for column in (name for name in used if name in columns):
-                found = lazy.select(pl.col(column).unique(maintain_order=True)).collect()[column].drop_nulls()
-                (tasks if column == "task" else agents).append(found)
-    return pl.concat(tasks).unique(maintain_order=True), pl.concat(agents).unique(maintain_order=True)
+            naming = _naming(lazy, table)
+            for column, what in naming.items():
+                if "task" in naming and column != "target_task":
+                    used = lazy.select(pl.col(column).unique(maintain_order=True).alias(what)).collect()
+                    found[what].append(used[what].drop_nulls())
+    tasks, agents = (pl.concat(each).unique(maintain_order=True) for each in found.values())
+    return tasks, agents
 
 
 # --- checking --------------------------------------------------------------------------------------------------------
@@ -162,26 +153,16 @@ def names_used(recorded: Mapping[str, Recorded]) -> tuple[pl.Series, pl.Series]:
 
 def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None:
     """Report unreadable lines, missing columns and missing names of recorded evidence."""
-    for table, data in recorded.items():
-        required = EVIDENCE.get(table, ())
+    for name, data in recorded.items():
+        required = EVIDENCE.get(name, ())
         names = [column for column in required if column in NAMES]
-        if not required and table.startswith(JUDGE):
+        if not required and name.startswith(JUDGE):
             names = ["task", "first", "second"]
-        for given, file in _files(data, table) if names else ():
-            _check_names(given, file, names, required, problems)
-
-
-def _check_names(given: Recorded, file: str, names: Sequence[str], required: Sequence[str], problems: Problems) -> None:
-    def choose(there: Sequence[str]) -> list[str]:
-        lacking = not set(required) <= set(there)  # the message names them all
-        return [name for name in there if lacking or name in {*names, *required}]
-
-    table = Table(given, problems, file, choose=choose)
-    columns = table.frame.columns
-    table.read({name: "name" for name in names if name in required or name in columns})
-    for column in required:
-        if columns and column not in {*columns, *names}:
-            table.add(missing_column(column, columns))
+        for given, file in _files(data, name) if names else ():
+            table = Table(given, problems, file, only=names)
+            table.read({column: "name" for column in names if column in required or column in table.columns})
+            for column in required:
+                table.lacks(column)
 
 
 def _files(data: Recorded, table: str) -> list[tuple[Recorded, str]]:
@@ -191,38 +172,40 @@ def _files(data: Recorded, table: str) -> list[tuple[Recorded, str]]:
     return [(path, f"{data.name}/{path.name}" if data.is_dir() else data.name) for path in parts_of(data)]
 
 
-def check_inside(recorded: Mapping[str, Recorded], study: str, *, schemas: Mapping[str, Schema] = TABLES) -> None:
+def check_inside(recorded: Mapping[str, Recorded], study: str) -> None:
     """Read all of every recorded table; raise one ``StudyError`` with everything that is wrong."""
     with all_at_once(study) as problems:
         for table, data in recorded.items():
             for path, file in _files(data, table):
                 if isinstance(path, Path):
                     with _unreadable(file, problems):
-                        _check_values(path, Checking(file, problems), schemas.get(table, {}))
+                        check = _check_parquet if is_parquet(path) else _check_lines
+                        check(path, file, TABLES.get(table, {}), problems)
 
 
-def _check_values(path: Path, check: Checking, schema: Schema) -> None:
-    """Report values of another type than the evidence has, and damaged pages."""
-    numbers = [name for name, kind in schema.items() if kind in {pl.Float64, pl.Int64}]
-    texts = [name for name, kind in schema.items() if kind == pl.String]
-    if not is_parquet(path):
-        table = Table(path, Problems(), check.file)  # bad lines are reported already
-        table.problems = check.problems
-        table.read(dict.fromkeys(numbers, "optional_number"))
-        for name in (name for name in texts if name in table.frame.columns and table.frame[name].dtype == pl.Object):
-            for line, cell in zip(table.numbers, table.frame[name].to_list(), strict=True):
-                if isinstance(cell, list | dict):
-                    check.add(f"{name} must be a text, got {type(cell).__name__}", line)
-        return
+def _check_lines(path: Path, file: str, schema: Schema, problems: Problems) -> None:
+    """Report values of another type than the evidence has."""
+    table = Table(path, Problems(), file)
+    table.problems = problems  # bad lines are reported already
+    table.read({name: "optional_number" for name, kind in schema.items() if kind in NUMBERS})
+    for column in (column for column in table.frame if schema.get(column.name) == pl.String):
+        for line, cell in zip(table.numbers, column.to_list() if column.dtype == pl.Object else (), strict=False):
+            if isinstance(cell, list | dict):
+                table.add(f"{column.name} must be a text, got {type(cell).__name__}", line)
+
+
+def _check_parquet(path: Path, file: str, schema: Schema, problems: Problems) -> None:
+    """Report columns of another type than the evidence has, and damaged pages."""
     check_parquet(path)
     lazy = pl.scan_parquet(path, glob=False)
     for name, kind in lazy.collect_schema().items():
+        wanted = schema.get(name, kind)
         word, fits = "lists", kind.is_nested()
-        if name in numbers:
+        if wanted in NUMBERS:
             word, fits = "numbers", kind.is_numeric()
-        elif name in texts:
+        elif wanted == pl.String:
             word, fits = "texts", not kind.is_nested()
         if name in schema and not fits and kind != pl.Null:
-            check.add(f"{name} must be {word}, got {kind}")
+            problems.add(f"{name} must be {word}, got {kind}", file)
     for _ in lazy.collect_batches():  # damaged pages raise
         pass

@@ -205,7 +205,7 @@ class Study:
         lazy = recorded.scan(self.recorded_tables[name])
         if not self.part_of_whole:
             return lazy
-        return recorded.restricted(lazy, name, self.tasks, [agent.agent for agent in self.agents])
+        return recorded.restricted(lazy, name, task=self.tasks, agent=[agent.agent for agent in self.agents])
 
     def reading(self, name: str) -> AbstractContextManager[object]:
         """A ``with`` block for collecting a recorded table: errors of a damaged file become a ``StudyError``."""

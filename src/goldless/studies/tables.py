@@ -10,9 +10,10 @@ import csv
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, partialmethod
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
-from goldless.studies.checking import Cells, Checking, Problems, describe, is_empty
+from goldless.studies.checking import Cells, Problems, Row, describe, missing_column, read_cell
 
 FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
 ALLOWED = "a table must be a .jsonl, .csv, .tsv or .parquet file"
@@ -37,6 +38,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """Other separators in files that are called CSV."""
 BOM = b"\xef\xbb\xbf"
+NOT_UTF_8 = " is not UTF-8"
 ROWS_AT_ONCE = 20_000
 LONGEST_LINE = 1 << 28
 MOST_COLUMNS = 10_000
@@ -55,8 +57,8 @@ class Line(NamedTuple):
     row: Mapping[str, Any]
 
 
-class Table(Checking):
-    """All rows of a table with their lines, and the checks of them."""
+class Table:
+    """All rows of a table with their lines; its checks report what is wrong and return what is right."""
 
     def __init__(
         self,
@@ -65,28 +67,33 @@ class Table(Checking):
         file: str | None = None,
         *,
         what: str = "a table",
-        choose: Callable[[list[str]], list[str]] | None = None,
+        only: Collection[str] | None = None,
     ) -> None:
         """Read a file, a folder of parts, a pandas, polars or pyarrow frame, or rows.
 
         ``file``: its name in messages, empty for the main frame passed from Python. ``what``: what it must be, in
-        messages. ``choose`` picks the columns that are read of Parquet.
+        messages. ``only``: the columns that are read of Parquet.
         """
-        super().__init__(given.name if file is None else file, problems)
+        self.file = given.name if file is None else file
+        self.problems = problems
         self.path = given if isinstance(given, Path) else None
         self.frame, self.numbers = pl.DataFrame(), cast("Sequence[int]", ())
         """A column with cells of several types, or of lists or objects, is of ``pl.Object``."""
+        self._unread: list[str] = []
+        self._absent: set[str] = set()
         try:
             if self.path is None:
                 self._take(given, what)
             elif is_parquet(self.path):
-                parts = []
-                for part in parts_of(self.path):
-                    names = check_parquet(part)
-                    parts.append(pl.read_parquet(part, columns=choose(names) if choose else names, glob=False))
-                self._count(parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed"))
+                parts = {part: check_parquet(part) for part in parts_of(self.path)}
+                read = [
+                    pl.read_parquet(part, columns=[n for n in names if only is None or n in only], glob=False)
+                    for part, names in parts.items()
+                ]
+                self._count(pl.concat(read, how="diagonal_relaxed"))
+                self._unread = [name for names in parts.values() for name in names]
             else:
-                self.fill(_text_rows(self.path, self))
+                self.fill(file_rows(self.path, problems))
         except (*UNREADABLE, *POLARS_FAILED) as error:
             self.add(f"cannot be read: {str(error).splitlines()[0]}")
 
@@ -108,49 +115,87 @@ class Table(Checking):
         self.fill(row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
 
     def _count(self, frame: pl.DataFrame) -> None:
-        self.frame, self.numbers, self.rows = frame, range(1, frame.height + 1), frame.height
+        self.frame, self.numbers = frame, range(1, frame.height + 1)
 
     def fill(self, rows: Iterable[Line]) -> None:
         """Make these the rows; a row without a column has null there."""
-        lines, parts = array("q"), list[pl.DataFrame]()
-        columns: dict[str, list[Any]] = {}
-        for number, row in rows:
-            for name in row:
-                if name not in columns:
-                    columns[name] = [None] * (len(lines) % ROWS_AT_ONCE)
-                    if len(columns) > MOST_COLUMNS:
-                        raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
-            for name, cells in columns.items():
-                cells.append(row.get(name))
-            lines.append(number)
-            if not len(lines) % ROWS_AT_ONCE:  # so that few cells are Python's at a time
-                parts.append(_part(columns))
-        parts.append(_part(columns))
-        self.frame = pl.DataFrame({name: _joined(name, parts) for name in parts[-1].columns})
-        self.numbers, self.rows = lines, len(lines)
+        given, numbers, parts, columns = iter(rows), array("q"), list[pl.DataFrame](), dict[Any, None]()
+        while some := list(islice(given, ROWS_AT_ONCE)):  # so that few cells are Python's at a time
+            numbers.extend(line.number for line in some)
+            names = dict.fromkeys(chain.from_iterable(line.row for line in some))
+            columns |= names
+            if len(columns) > MOST_COLUMNS:
+                raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
+            parts.append(pl.DataFrame([_column(str(name), [line.row.get(name) for line in some]) for name in names]))
+        self.frame, self.numbers = pl.DataFrame([_joined(str(name), parts) for name in columns]), numbers
+
+    @property
+    def rows(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of all columns, read or not."""
+        return list(dict.fromkeys([*self._unread, *self.frame.columns]))
 
     def numbered_rows(self) -> Iterator[Line]:
         return map(Line, self.numbers, self.frame.iter_rows(named=True))
+
+    def add(self, message: str, line: int | None = None) -> None:
+        self.problems.add(message, self.file, line)
+
+    def duplicate(self, message: str, line: int) -> None:
+        """Report a row that repeats another; the table still counts as complete."""
+        self.problems.add(message, self.file, line, lost=False)
+
+    @property
+    def broken(self) -> bool:
+        """True if a row may have been lost, so that other tables cannot be checked against this one."""
+        return self.file in self.problems.incomplete
+
+    def lacks(self, column: str) -> bool:
+        """True if the table has rows but no such column, which is reported once."""
+        lacking = bool(self.rows) and column not in self.columns
+        if lacking and column not in self._absent:
+            self._absent.add(column)
+            self.add(missing_column(column, self.columns))
+        return lacking
+
+    def cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:
+        """The value in a cell of a row; None if it is empty and may be, or with a problem."""
+        found, problem = read_cell(row.get(column), cells, column)
+        if problem is not None and not self.lacks(column):
+            self.add(problem, line)
+        return found
+
+    name = partialmethod(cell, "name")
+    text = partialmethod(cell, "text")
+    number = partialmethod(cell, "number")
+    optional_name = partialmethod(cell, "optional_name")
+    optional_text = partialmethod(cell, "optional_text")
+    optional_number = partialmethod(cell, "optional_number")
 
     def read(self, columns: Mapping[str, Cells], *more: pl.Series) -> pl.DataFrame:
         """The rows whose cells all fit, with these columns, ``line`` and ``more``; other rows are reported."""
         bad: set[int] = set()
         made = [pl.Series("line", self.numbers, pl.Int64), *more]
         for name, cells in columns.items():
-            there = name in self.frame.columns
-            given = self.frame[name] if there else pl.Series(name, [None] * self.rows, pl.Null)
-            column = _regular(given, cells)
-            if column is None:
-                if not there and self.rows:
-                    self.absent.setdefault(name, self.frame.columns)
+            if not cells.startswith("optional") and self.lacks(name):
+                bad.update(self.numbers)
+            kind = pl.Float64 if cells.endswith("number") else pl.String
+            column = pl.Series(name, [None] * self.rows, kind)
+            if name in self.frame.columns and (regular := _regular(self.frame[name], cells)) is not None:
+                column = regular
+            elif name in self.frame.columns:
                 values = []
-                for line, value in zip(self.numbers, given.to_list(), strict=True):
-                    values.append(self.cell(cells, {name: value} if there else {}, name, line))
-                    if values[-1] is None and not (cells.startswith("optional") and is_empty(value)):
+                for line, value in zip(self.numbers, self.frame[name].to_list(), strict=True):
+                    found, problem = read_cell(value, cells, name)
+                    values.append(found)
+                    if problem is not None:
+                        self.add(problem, line)
                         bad.add(line)
-                column = pl.Series(name, values, pl.Float64 if cells.endswith("number") else pl.String)
+                column = pl.Series(name, values, kind)
             made.append(column)
-        self.finish()
         return pl.DataFrame(made).filter(~pl.col("line").is_in(list(bad)) if bad else pl.lit(value=True))
 
     def report(self, frame: pl.DataFrame, wrong: pl.Expr, message: str) -> pl.DataFrame:
@@ -158,14 +203,6 @@ class Table(Checking):
         for row in frame.filter(wrong).iter_rows(named=True):
             self.add(message.format_map(row), row["line"])
         return frame.filter(~wrong)
-
-
-def _part(columns: Mapping[str, list[Any]]) -> pl.DataFrame:
-    """The cells so far as a frame; the lists are emptied."""
-    made = pl.DataFrame({str(name): _column(str(name), cells) for name, cells in columns.items()})
-    for cells in columns.values():
-        cells.clear()
-    return made
 
 
 def _column(name: str, cells: Sequence[Any]) -> pl.Series:
@@ -179,7 +216,7 @@ def _column(name: str, cells: Sequence[Any]) -> pl.Series:
 
 
 def _joined(name: str, parts: Sequence[pl.DataFrame]) -> pl.Series:
-    each = [part[name] if name in part.columns else pl.Series(name, [None] * part.height) for part in parts]
+    each = [part.get_column(name, default=pl.Series(name, [None] * part.height)) for part in parts]
     kinds = {one.dtype for one in each} - {pl.Null}
     if len(kinds) > 1 or pl.Object in kinds:
         return _column(name, [cell for one in each for cell in one.to_list()])
@@ -187,16 +224,11 @@ def _joined(name: str, parts: Sequence[pl.DataFrame]) -> pl.Series:
 
 
 def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
-    """The column, if all of its cells plainly fit."""
-    required, kind = not cells.startswith("optional"), column.dtype
-    if kind == pl.Null and not required:
-        return column.cast(pl.Float64 if cells.endswith("number") else pl.String)
-    if cells.endswith("number"):
-        fits = kind.is_numeric() and column.is_finite().all() and not (required and column.null_count())
-        return column.cast(pl.Float64) if fits else None
-    if isinstance(kind, pl.Categorical | pl.Enum) or (kind.is_integer() and cells.endswith("name")):
+    """A column of names or texts, if all of its cells plainly fit; most do, so that few are looked at one by one."""
+    required = not cells.startswith("optional")
+    if isinstance(column.dtype, pl.Categorical | pl.Enum) or (column.dtype.is_integer() and cells.endswith("name")):
         column = column.cast(pl.String)
-    if column.dtype != pl.String:
+    if column.dtype != pl.String or cells.endswith("number"):
         return None
     if not required:
         column = column.replace("", None)
@@ -207,16 +239,26 @@ def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
 # --- text files ------------------------------------------------------------------------------------------------------
 
 
+Found = tuple[int | None, dict[str, Any] | str]
+"""A line of a file, or None for the whole of it, with its row or what is wrong with it."""
+
+
 def file_rows(path: Path, problems: Problems) -> Iterator[Line]:
     """The rows as they are in a file, each with its line."""
     if is_parquet(path):
         yield from Table(path, problems).numbered_rows()
         return
-    check = Checking(path.name, problems)
     try:
-        yield from _text_rows(path, check)
+        for number, row in _text_rows(path):
+            if isinstance(row, str):
+                problems.add(row, path.name, number)
+            else:
+                yield Line(number or 0, row)
+            if isinstance(row, str) and row.endswith(NOT_UTF_8):
+                convert = f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}"
+                problems.advice[path.name] = f"if the file is in Windows-1252, convert it: {convert}"
     except UNREADABLE as error:
-        check.add(f"cannot be read: {str(error).splitlines()[0]}")
+        problems.add(f"cannot be read: {str(error).splitlines()[0]}", path.name)
 
 
 def first_row(path: Path) -> Mapping[str, Any]:
@@ -224,36 +266,40 @@ def first_row(path: Path) -> Mapping[str, Any]:
     return next(file_rows(path, Problems()), Line(0, {})).row
 
 
-def _text_rows(path: Path, check: Checking) -> Iterator[Line]:
+def _text_rows(path: Path) -> Iterator[Found]:
     suffix = path.suffix.lower()
-    return (_csv_rows if suffix in SEPARATORS else _json_rows if suffix == ".json" else _jsonl_rows)(path, check)
-
-
-def _jsonl_rows(path: Path, check: Checking) -> Iterator[Line]:
     with path.open("rb") as stream:
-        if _skip_bom(stream, check) is None:
+        head = stream.read(len(BOM))
+        if head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+            convert = f"iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
+            yield 1, f"the file must be UTF-8, got UTF-16. Convert it: {convert}"
             return
-        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                if len(line) == LONGEST_LINE:
-                    check.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", number)
-                    return
-                row = _python_json(line)
-                if row is None and (number > 1 or not line.lstrip().startswith(b"[")):
-                    if line.strip() and _is_utf8(line, stream.tell() - len(line), number, check):
-                        check.add(f"not JSON: {error.msg} at character {error.pos + 1}", number)
-                    continue
-                row = [] if row is None else row
-            if isinstance(row, dict):
-                yield Line(number, row)
-            elif number == 1 and isinstance(row, list):
-                said = "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
-                check.add(said, 1)
+        stream.seek(len(BOM) if head == BOM else 0)
+        if suffix in SEPARATORS:
+            yield from _csv_rows(stream, SEPARATORS[suffix])
+        else:
+            yield from (_json_rows if suffix == ".json" else _jsonl_rows)(stream)
+
+
+def _jsonl_rows(stream: IO[bytes]) -> Iterator[Found]:
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            if len(line) == LONGEST_LINE:
+                yield number, f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one"
                 return
-            else:
-                check.add(f"a line must be a JSON object, got {describe(row)}", number)
+            row = _python_json(line)
+            if row is None and (number > 1 or not line.lstrip().startswith(b"[")):
+                if line.strip():
+                    said = f"not JSON: {error.msg} at character {error.pos + 1}"
+                    yield number, _not_utf8(line, stream.tell() - len(line)) or said
+                continue
+            row = [] if row is None else row
+        if number == 1 and isinstance(row, list):
+            yield 1, "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
+            return
+        yield number, row if isinstance(row, dict) else f"a line must be a JSON object, got {describe(row)}"
 
 
 def _python_json(line: bytes) -> Any:
@@ -262,62 +308,66 @@ def _python_json(line: bytes) -> Any:
         return json.loads(line) if b"NaN" in line or b"Infinity" in line else None
 
 
-def _json_rows(path: Path, check: Checking) -> Iterator[Line]:
+def _json_rows(stream: IO[bytes]) -> Iterator[Found]:
     """The objects of a JSON array, numbered from 1; a file of one object per line is read by line."""
-    data = path.read_bytes().removeprefix(BOM).lstrip()
+    begin, data = stream.tell(), stream.read().strip()
+    if data.startswith(b"{") and data.partition(b"\n")[0].rstrip().endswith(b"}") and b"\n" in data:
+        stream.seek(begin)
+        yield from _jsonl_rows(stream)
+        return
     if not data.startswith(b"["):
-        first = data.partition(b"\n")[0]
-        if first.rstrip().endswith(b"}") and b"\n" in data.strip():
-            yield from _jsonl_rows(path, check)
-        else:
-            check.add(f"a .json file must be an array of objects{', got nothing' * (not data)}. {OTHER_LOGS}")
+        yield None, f"a .json file must be an array of objects{', got nothing' * (not data)}. {OTHER_LOGS}"
         return
     try:
         rows = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        check.add(f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?")
+        yield None, f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?"
         return
     for number, row in enumerate(rows, 1):
-        if isinstance(row, dict):
-            yield Line(number, row)
-        else:
-            check.add(f"an item of the array must be a JSON object, got {describe(row)}", number)
+        sound = isinstance(row, dict)
+        yield number, row if sound else f"an item of the array must be a JSON object, got {describe(row)}"
 
 
-# --- CSV -------------------------------------------------------------------------------------------------------------
-
-
-def _csv_rows(path: Path, check: Checking) -> Iterator[Line]:
+def _csv_rows(stream: IO[bytes], separator: str) -> Iterator[Found]:
     # The limit belongs to the whole process; a text of more than 128 KiB is no error, here or elsewhere.
     csv.field_size_limit(2**31 - 1)
-    with path.open("rb") as stream:
-        start = _skip_bom(stream, check)
-        if start is None:
-            return
-        lines = _text_lines(stream, start, check)
-        reader = csv.reader(lines, strict=True, delimiter=SEPARATORS[path.suffix.lower()])
-        header: list[str] = []
-        while True:
-            number = reader.line_num + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
+    bad: list[Found] = []
+    reader = csv.reader(_decoded(stream, bad), strict=True, delimiter=separator)
+    header: list[str] = []
+    cells: list[str] | None = []
+    while cells is not None:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            unclosed = "the quote opened in this row is never closed"
+            bad.append((number, unclosed if str(error) == "unexpected end of data" else f"not CSV: {error}"))
+            cells = []
+        yield from bad
+        bad.clear()
+        if cells and not header:
+            if wrong := _wrong_header(cells):
+                yield number, wrong
                 return
-            except csv.Error as error:
-                unclosed = "the quote opened in this row is never closed"
-                said = unclosed if str(error) == "unexpected end of data" else f"not CSV: {error}"
-                check.add(said, number)
-                continue
-            if not header:
-                if wrong := _wrong_header(cells):
-                    check.add(wrong, number)
-                    return
-                header = cells
-            elif len(cells) == len(header):
-                yield Line(number, dict(zip(header, cells, strict=True)))
-            elif cells:
-                got = f"{len(cells)} cells, but the header has {len(header)}"
-                check.add(f"{got}. Put quotes around text with a comma or line break", number)
+            header = cells
+        elif cells and len(cells) == len(header):
+            yield number, dict(zip(header, cells, strict=True))
+        elif cells:
+            got = f"{len(cells)} cells, but the header has {len(header)}"
+            yield number, f"{got}. Put quotes around text with a comma or line break"
+
+
+def _decoded(stream: IO[bytes], bad: list[Found]) -> Iterator[str]:
+    """The lines as text; those that are not UTF-8 are added to ``bad``.
+
+    They stay among the lines, so that a quoted text that spans one still ends where it ends.
+    """
+    offset = stream.tell()
+    for number, line in enumerate(stream, 1):
+        if wrong := _not_utf8(line, offset):
+            bad.append((number, wrong))
+        yield line.decode(errors="replace")
+        offset += len(line)
 
 
 def _wrong_header(header: list[str]) -> str | None:
@@ -330,34 +380,13 @@ def _wrong_header(header: list[str]) -> str | None:
     return f"column {twice[0]!r} is in the header twice" if twice else None
 
 
-def _text_lines(stream: IO[bytes], offset: int, check: Checking) -> Iterator[str]:
-    for number, line in enumerate(stream, 1):
-        _is_utf8(line, offset, number, check)
-        # A line that is reported stays in the stream, so that a quoted text that spans it still ends where it ends.
-        yield line.decode(errors="replace")
-        offset += len(line)
-
-
-def _is_utf8(line: bytes, offset: int, number: int, check: Checking) -> bool:
-    """True if a line is UTF-8; if not, it is reported."""
+def _not_utf8(line: bytes, offset: int) -> str | None:
+    """The problem of a line that is not UTF-8; ``offset``: where it begins."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        check.add(f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,} is not UTF-8", number)
-        convert = f"iconv -f WINDOWS-1252 -t UTF-8 {check.file} > utf8-{check.file}"
-        check.problems.advice[check.file] = f"if the file is in Windows-1252, convert it: {convert}"
-        return False
-    return True
-
-
-def _skip_bom(stream: IO[bytes], check: Checking) -> int | None:
-    """The offset of the first character, or None if the file is UTF-16."""
-    head = stream.read(len(BOM))
-    if head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        convert = f"iconv -f UTF-16 -t UTF-8 {check.file} > utf8-{check.file}"
-        check.add(f"the file must be UTF-8, got UTF-16. Convert it: {convert}", 1)
-        return None
-    return stream.seek(len(BOM) if head == BOM else 0)
+        return f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,}{NOT_UTF_8}"
+    return None
 
 
 # --- Parquet ---------------------------------------------------------------------------------------------------------

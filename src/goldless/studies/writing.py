@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-import uuid
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 import orjson
 
 from goldless.errors import UserError
-from goldless.files import write_whole
+from goldless.files import filled_folder, write_whole
 from goldless.studies.checking import as_text
 from goldless.studies.study import MADE, Study
 from goldless.studies.tables import is_table
@@ -78,29 +77,14 @@ def write_study(
     if format not in get_args(Format):
         raise UserError(f"format must be 'jsonl', 'csv' or 'parquet', got {format!r}")
     check_target(path, overwrite=overwrite)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    old = fresh.with_name(f"{fresh.name}.old")
-    fresh.mkdir()
-    try:
+
+    def fill(folder: Path) -> None:
         for table in MADE:
-            _write_made(study, table, fresh / f"{table}.{format}")
+            _write_made(study, table, folder / f"{table}.{format}")
         for table in study.recorded:
-            _write_recorded(study, table, fresh)
-        if path.exists():
-            path.rename(old)
-        try:
-            fresh.rename(path)
-        except OSError:
-            if old.exists():
-                old.rename(path)
-            raise
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
-    for hidden in old.glob(".*"):
-        hidden.rename(path / hidden.name)
-    shutil.rmtree(old, ignore_errors=True)
+            _write_recorded(study, table, folder)
+
+    filled_folder(path, fill)
     return path
 
 

@@ -43,7 +43,6 @@ class CheckedTable(Table):
 
     def lines(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
         yield from zip(self.numbers, self.frame.to_dicts(), strict=True)
-        self.finish()
         if not self.rows and not self.broken:
             self.add(f"no rows. {empty}")
 
@@ -116,8 +115,8 @@ class PaperFolder:
     def _read_papers(self, check: CheckedTable) -> None:
         for line, row in check.lines():
             names = check.names(row, line, "paper")
-            for column in {"title", "abstract"} - set(row):
-                check.absent.setdefault(column, list(row))
+            for column in ("title", "abstract"):
+                check.lacks(column)
             title, abstract = ((check.optional_text(row, c, line) or "").strip() for c in ("title", "abstract"))
             synopses = {
                 c: text for c in row if c.startswith("synopsis_") and (text := check.optional_text(row, c, line))

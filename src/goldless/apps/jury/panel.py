@@ -17,8 +17,8 @@ from typing import Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelError, UserError
+from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.licences import Licence
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
 from goldless.models.interface import (
     ChatReply,

@@ -27,8 +27,7 @@ from goldless.errors import UserError
 from goldless.evidence import TOKENS
 from goldless.generation import REWRITE_TOKENS
 from goldless.judging.asking import CHOICE_TOKENS, asked_again
-from goldless.judging.critic import find_critic_prompt
-from goldless.judging.judges import find_judge
+from goldless.judging.judges import find_critic_prompt, find_judge
 from goldless.judging.scales import Scale
 from goldless.models.interface import ChatRequest, Message, ModelIdentity
 from goldless.models.journal import REPLIES, read_row

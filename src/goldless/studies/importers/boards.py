@@ -27,7 +27,7 @@ class AlpacaEval(LogImporter):
     row_must = "an item must have instruction, output and generator, or both outputs and generators and preference"
     task_columns = ("dataset",)
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:
         """Add responses by instruction; a preference of 1 is for the first, 2 for the second, 1.5 a tie."""
         task = hashlib.sha256(str(row["instruction"]).encode()).hexdigest()[:12]
         made = {"task": task, "prompt": row["instruction"], "dataset": row.get("dataset")}
@@ -66,7 +66,7 @@ class FastChat(LogImporter):
     row_must = "a row must be a question, an answer or a judgment of MT-Bench"
     task_columns = ("category",)
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:
         question = str(row["question_id"])
         if kind == "question":
             log.about[question] = row
@@ -133,7 +133,7 @@ class ArenaHard(LogImporter):
         """True if a file is in its format; questions of other tools may have the same keys, but no category."""
         return super().is_ours(path) and bool(first_keys(path) & {"ans_id", "games", "category"})
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:
         task = str(row["uid"])
         if kind == "question":
             log.about[task] = {"prompt": row["prompt"], "category": row.get("category")}
@@ -165,7 +165,7 @@ class ArenaVotes(LogImporter):
     row_must = "a vote must have conversation_a, conversation_b, model_a, model_b, winner"
     task_columns = ("language", "both_bad")
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:  # noqa: ARG002
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         winner, place = str(row["winner"]), f"{path.name}:{number}"
         first, second = (str(row[f"model_{side}"]) for side in "ab")
         if first == second or winner not in PREFERENCES:

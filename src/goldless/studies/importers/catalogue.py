@@ -19,10 +19,9 @@ from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
 from goldless.studies.frames import REPEATS, Repeats
 from goldless.studies.importers.boards import AlpacaEval, ArenaHard, ArenaVotes, FastChat
-from goldless.studies.importers.harnesses import EveryEvalEver, Helm, Lighteval, LmEval
+from goldless.studies.importers.harnesses import EveryEvalEver, Helm, Lighteval, LmEval, Promptfoo
 from goldless.studies.importers.inspect_log import InspectLogs
 from goldless.studies.importers.log import Log, study_tables
-from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import PlainTable, StudyTables
 from goldless.studies.importers.traces import Traces
 from goldless.studies.study import Origin

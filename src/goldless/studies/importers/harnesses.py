@@ -1,17 +1,18 @@
-"""Harnesses that run benchmarks: lm-evaluation-harness, lighteval, HELM, and what Every Eval Ever converts of them."""
+"""Harnesses that run models: lm-evaluation-harness, lighteval, HELM, what Every Eval Ever converts, and promptfoo."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, listed, read_json
+from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, listed, log_files
 from goldless.studies.tables import file_rows, first_row
 
 # --- lm-evaluation-harness -------------------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ class Lighteval(LogImporter):
     kinds: Mapping[str, set[str]] = {"details": {"doc", "model_response"}}
     row_must = "details must have doc, model_response"
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:  # noqa: ARG002
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         """Add responses without reasoning, where lighteval took it off."""
         # the folders between ``details`` and the date: a name may have a slash
         parts = path.parts[:-2]
@@ -150,36 +151,39 @@ class Helm(LogImporter):
     description = "runs of HELM (scenario_state.json)"
     patterns = (STATE,)
 
+    documents = True
+    kinds: Mapping[str, set[str]] = {"run": {"adapter_spec", "request_states"}}
+    row_must = "the state of a run must have adapter_spec and request_states"
+
     def is_ours(self, path: Path) -> bool:
         return path.name == STATE and "adapter_spec" in first_keys(path)
 
-    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        state = read_json(path, problems)
-        if state is None:
-            return
-        if not isinstance(state, dict) or not {"adapter_spec", "request_states"} <= state.keys():
-            problems.add("the state of a run must have adapter_spec and request_states", path.name)
-            return
-        spec = path.with_name("run_spec.json")
-        run = read_json(spec, problems) if spec.exists() else None
-        name = str(run.get("name")) if isinstance(run, dict) else path.parent.name
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
+        """Add the requests of a run with their statistics; the task is the run's name without its model."""
+        about, given = (_beside(path, name) for name in ("run_spec.json", STATS))
+        name = str(about["name"]) if about else path.parent.name
         scenario = re.sub(r"(?<=[:,])model=[^,]*,?|,?model=[^,]*$", "", name).strip(",:") or name
         rows: dict[tuple[str, int], int] = {}
-        with expecting("a run of HELM", problems, path.name):
-            for one in state["request_states"]:
-                if (one.get("instance") or {}).get("perturbation"):
-                    log.counted["perturbed instances are left out"] += 1
-                    continue
-                number, trial = one["instance"].get("id"), int(one.get("train_trial_index") or 0)
-                rows.setdefault((str(number), trial), log.row)
-                about = {"task": f"{scenario}/{number}", "agent": str(state["adapter_spec"].get("model"))}
-                place = {"trial": str(trial), "source": f"{path.parent.name}/{path.name}:{number}"}
-                log.samples.append({**_completion(one), **about, **place})
-            stats = path.with_name(STATS)
-            for one in (read_json(stats, problems) if stats.exists() else None) or ():
-                instance = str(one.get("instance_id")), int(one.get("train_trial_index") or 0)
-                for stat in (one.get("stats") or ()) if instance in rows and not one.get("perturbation") else ():
-                    log.score(rows[instance], str(stat["name"].get("name")), stat.get("mean"))
+        for one in row["request_states"]:
+            if (one.get("instance") or {}).get("perturbation"):
+                log.counted["perturbed instances are left out"] += 1
+                continue
+            instance, trial = one["instance"].get("id"), int(one.get("train_trial_index") or 0)
+            rows.setdefault((str(instance), trial), log.row)
+            made = {"task": f"{scenario}/{instance}", "agent": str(row["adapter_spec"].get("model"))}
+            place = {"trial": str(trial), "source": f"{path.parent.name}/{path.name}:{instance}"}
+            log.samples.append({**_completion(one), **made, **place})
+        for one in given or ():
+            at = rows.get((str(one.get("instance_id")), int(one.get("train_trial_index") or 0)))
+            if at is not None and not one.get("perturbation"):
+                for stat in one.get("stats") or ():
+                    log.score(at, str(stat["name"].get("name")), stat.get("mean"))
+
+
+def _beside(path: Path, name: str) -> Any:
+    """The JSON file of this name in the run's folder; None if there is none."""
+    file = path.with_name(name)
+    return orjson.loads(file.read_bytes()) if file.exists() else None
 
 
 def _completion(one: Row) -> dict[str, Any]:
@@ -228,7 +232,7 @@ class EveryEvalEver(LogImporter):
         log.about = {"lines": {}, "results": Counter()}  # a sample is in one file
         super().read_file(path, log, problems)
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:  # noqa: ARG002
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         """Add the response, the final turn of a conversation, and the score under the name of its evaluation.
 
         A sample has one line per result of its evaluation; the same result again is another sample.
@@ -261,3 +265,119 @@ def _instance(row: Row) -> dict[str, Any]:
         "prompt": as_text(row["input"]["raw"]) if row["input"].get("raw") else None,
         "interaction": row["interaction_type"],
     }
+
+
+# --- promptfoo -------------------------------------------------------------------------------------------------------
+
+VERSION = 3
+FAILED = 2
+"""``failureReason`` of a call that failed; 1 is an assertion that failed."""
+BY_MODELS = (
+    *("llm-rubric", "g-eval", "model-graded", "factuality", "answer-relevance", "context-", "select-best", "pi"),
+    *("search-rubric", "agent-rubric", "conversation-relevance", "moderation", "trajectory:goal-success"),
+)
+"""Beginnings of the types of assertions that a model grades."""
+
+
+class Promptfoo(LogImporter):
+    """One result per test, prompt and provider; people's grades are labels, models' grades judgements and scores."""
+
+    description = "results of promptfoo (.json of version 3, .jsonl)"
+    patterns = ("*.json", "*.jsonl")
+    kinds: Mapping[str, set[str]] = {"result": {"promptIdx", "testIdx", "testCase", "provider"}}
+    documents = True
+    row_must = "a result must have promptIdx, provider, testCase, testIdx"
+
+    def is_ours(self, path: Path) -> bool:
+        if path.suffix.lower() == ".json":
+            return first_keys(path) >= {"evalId", "results"}
+        return super().is_ours(path)
+
+    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
+        """The results of all files; in a folder, other files are left out."""
+        files = log_files(paths, *self.patterns)
+        return super().read([file for file in files if file in paths or self.is_ours(file)], problems)
+
+    def held(self, found: Any, path: Path, problems: Problems) -> Iterable[Any]:
+        held = found.get("results") if isinstance(found, dict) else None
+        version = held.get("version") if isinstance(held, dict) else None
+        results = held.get("results") if isinstance(held, dict) and version == VERSION else None
+        if isinstance(results, list):
+            return results
+        problems.add(
+            f"results of promptfoo must be of version {VERSION}, got {version or 'none'}. Export them with a current "
+            "promptfoo: promptfoo export eval ID -o results.json",
+            path.name,
+        )
+        return []
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
+        """Keep a result as it is, with its place, until all prompts are known."""
+        place = f"{path.name}:{number or row.get('id') or row['testIdx']}"
+        log.about.setdefault("results", []).append((place, row))
+
+    def finish(self, log: Log, problems: Problems) -> None:
+        """Name tasks by their variables, and agents by provider and, if there are several, prompt."""
+        results = log.about.get("results", ())
+        labels = [str((row.get("prompt") or {}).get("label") or "") for _, row in results]
+        prompts = {label: number for number, label in enumerate(dict.fromkeys(labels), 1)}
+        tasks: dict[str, str] = {}
+        for (place, row), label in zip(results, labels, strict=True):
+            with expecting("a result of promptfoo", problems, place):
+                given = row.get("vars") or (row["testCase"] or {}).get("vars") or {}
+                digest = hashlib.sha256(as_json(given or row["testIdx"])).hexdigest()[:8]
+                by, prompt = row["provider"], (row.get("prompt") or {}).get("raw")
+                agent = str(by.get("label") or by.get("id")) if isinstance(by, dict) else str(by)
+                if len(prompts) > 1:
+                    agent += f" | {label if 0 < len(label) <= 40 else f'prompt {prompts[label]}'}"
+                    prompt = row.get("vars") or {}
+                task = tasks.setdefault(digest, f"{row['testIdx']}-{digest}")
+                about = {"task": task, "agent": agent, "prompt": None if prompt is None else as_text(prompt)}
+                _add_grades(log, row)
+                log.samples.append(about | {"source": place} | _sample(row))
+        if len(prompts) > 1:
+            log.notes.append("several prompts: each is an agent, and a task is its variables")
+
+
+def _sample(row: Row) -> dict[str, Any]:
+    """The response, or why it is missing, and its cost."""
+    response = row.get("response") or {}
+    output, error = response.get("output"), response.get("error") or row.get("error")
+    missing = None
+    if row.get("failureReason") == FAILED or (output is None and error):
+        missing = "error"
+    elif response.get("isRefusal"):
+        missing = "refusal"
+    elif response.get("finishReason") == "length":
+        missing = "limit"
+    provider = row["provider"]
+    return {
+        "text": None if output is None or missing else as_text(output),
+        "missing": missing,
+        "message": None if error is None or missing != "error" else as_text(error),
+        "model": provider.get("id") if isinstance(provider, dict) else None,
+        "cost_usd": row.get("cost"),
+        "latency_ms": row.get("latencyMs"),
+    }
+
+
+def _add_grades(log: Log, row: Row) -> None:
+    """Add the grades of the next sample, by whoever gave them."""
+    used: Counter[str] = Counter()
+    for one in (row.get("gradingResult") or {}).get("componentResults") or ():
+        assertion = (one or {}).get("assertion") or {}
+        kind, score = assertion.get("type"), (one or {}).get("score")
+        if kind is None or score is None:
+            continue
+        used[kind] += 1
+        by_model = kind.removeprefix("not-").startswith(BY_MODELS)
+        if by_model and (one.get("metadata") or {}).get("graderError"):
+            log.counted["grades are missing because the grader failed"] += 1
+        elif kind == "human":
+            log.labels.append({"row": log.row, "rater": kind, "score": float(score)})
+        else:
+            if by_model:
+                said = {"reviewer": kind, "format": "promptfoo", "output": str(one.get("reason") or "")}
+                criterion = as_text(assertion.get("value") or "")
+                log.judgements.append({"row": log.row, **said, "value": float(score), "criterion": criterion})
+            log.score(log.row, kind if used[kind] == 1 else f"{kind}#{used[kind]}", float(score))

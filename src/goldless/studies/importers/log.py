@@ -98,6 +98,8 @@ class LogImporter:
     """The message about any other row."""
     task_columns: tuple[str, ...] = ()
     same: tuple[str, ...] = ("prompt", "reference")
+    documents = False
+    """True if a .json file is one document, in which ``held`` finds the rows."""
 
     def is_ours(self, path: Path) -> bool:
         suffixes = {Path(pattern).suffix for pattern in self.patterns} or FORMATS
@@ -116,15 +118,23 @@ class LogImporter:
         return log
 
     def read_file(self, path: Path, log: Log, problems: Problems) -> None:
-        for number, row in file_rows(path, problems):
-            kind = next((kind for kind, keys in self.kinds.items() if row.keys() >= keys), None)
+        rows: Iterable[tuple[int | None, Any]] = file_rows(path, problems)
+        if self.documents and path.suffix.lower() == ".json":
+            found = read_json(path, problems)
+            rows = ((None, row) for row in ([] if found is None else self.held(found, path, problems)))
+        for number, row in rows:
+            keys = row.keys() if isinstance(row, Mapping) else set()
+            kind = next((kind for kind, known in self.kinds.items() if keys >= known), None)
             if kind is None:
                 problems.add(self.row_must, path.name, number)
                 continue
             with expecting(f"this kind of {kind}", problems, path.name, number):
                 self.add(kind, row, log, path, number)
 
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int) -> None:
+    def held(self, found: Any, path: Path, problems: Problems) -> Iterable[Any]:  # noqa: ARG002
+        return [found]
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:
         raise NotImplementedError
 
     def finish(self, log: Log, problems: Problems) -> None:
@@ -221,33 +231,29 @@ def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> 
     return found | tables
 
 
+def _several(samples: pl.DataFrame, of: str, column: str) -> pl.DataFrame:
+    """The first row of each value of a column, where one task or agent has several."""
+    given = samples.select(of, "source", value=column).drop_nulls("value")
+    return given.unique([of, "value"], keep="first", maintain_order=True).filter(pl.col(of).is_duplicated())
+
+
 def _check_models(samples: pl.DataFrame, problems: Problems) -> None:
     """One name must mean one model."""
-    if samples["model"].null_count() == samples.height:
-        return
-    first = samples.filter(pl.col("model").is_not_null()).group_by("agent", "model", maintain_order=True)
-    for (agent,), rows in first.agg(pl.col("source").first()).group_by("agent", maintain_order=True):
-        if rows.height > 1:
-            used = listed(f"{model} ({source})" for model, source in rows.select("model", "source").iter_rows())
-            problems.add(f"agent {agent!r} is the name of {rows.height} models: {used}. Import these runs one by one")
+    for (agent,), rows in _several(samples, "agent", "model").group_by("agent", maintain_order=True):
+        used = listed(f"{model} ({source})" for _, source, model in rows.iter_rows())
+        problems.add(f"agent {agent!r} is the name of {rows.height} models: {used}. Import these runs one by one")
 
 
 def _check_same(samples: pl.DataFrame, column: str, problems: Problems) -> None:
     """The same task must be the same text under every agent."""
-    given = samples.select("task", "source", text=pl.col(column)).filter(pl.col("text").is_not_null())
-    texts = given.select("task", pl.col("text").hash()).unique()
-    tasks = given["task"].n_unique()
-    if texts.height == tasks:
-        return
-    different = texts.filter(pl.col("task").is_duplicated())["task"].n_unique()
-    twice = texts.filter(pl.col("task").is_duplicated())["task"].implode()
-    task = given.filter(pl.col("task").is_in(twice))["task"][0]
-    sources = given.filter(pl.col("task") == task).unique("text", keep="first", maintain_order=True)["source"]
-    where = " and ".join(sources.drop_nulls().head(2))
-    problems.add(
-        f"{different:,} of {tasks:,} tasks have a different {column} under different agents, such as {task!r}"
-        f"{f' ({where})' if where else ''}. Import runs that were given the same tasks"
-    )
+    several = _several(samples, "task", column)
+    for task in several["task"].head(1):
+        where = " and ".join(several.filter(pl.col("task") == task)["source"].drop_nulls().head(2))
+        asked = samples.drop_nulls(column)["task"].n_unique()
+        problems.add(
+            f"{several['task'].n_unique():,} of {asked:,} tasks have a different {column} under different agents, such "
+            f"as {task!r}{f' ({where})' if where else ''}. Import runs that were given the same tasks"
+        )
 
 
 def cause_counts(samples: pl.DataFrame) -> dict[str, int]:
@@ -260,15 +266,15 @@ def import_summary(study: Study) -> dict[str, Any]:
     """Counts of what was read, as plain JSON data."""
     table = study.table(IMPORTED)
     causes = {} if table is None else cause_counts(table)
-    labels = {"ratings": study.n_ratings, "preferences": study.n_preferences}
-    along = {name: count for name, count in labels.items() if count}
-    tables = [name for name in study.recorded if name != IMPORTED]
-    along |= {name: frame.height for name in tables if (frame := study.table(name)) is not None}
     along = {
         "agents with several samples": len(set(study.samples.values())),
         "prompts": study.task_table["prompt"].count(),
         "references": study.task_table["reference"].count(),
-    } | along
+        "ratings": study.n_ratings,
+        "preferences": study.n_preferences,
+    }
+    tables = {name: study.table(name) for name in study.recorded if name != IMPORTED}
+    along |= {name: frame.height for name, frame in tables.items() if frame is not None}
     origin = study.origin
     others = len(study.tasks) * len(study.agents) - study.n_responses - sum(causes.values())
     if others > 0 and study.n_responses and not study.samples:

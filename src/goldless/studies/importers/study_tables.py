@@ -9,7 +9,15 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.studies.chats import turns
-from goldless.studies.checking import ALIASES, Problems, as_text, is_empty, probable_column, read_cell
+from goldless.studies.checking import (
+    ALIASES,
+    Problems,
+    as_text,
+    fitting_columns,
+    is_empty,
+    probable_column,
+    read_cell,
+)
 from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
 from goldless.studies.recorded import EVIDENCE
 from goldless.studies.study import MADE
@@ -20,22 +28,8 @@ TABLES = (*MADE, *EVIDENCE)
 TASK_TEXTS = ("prompt", "reference")
 SHEETS = (".xlsx", ".xls", ".ods")
 NOT_AGENTS = (
-    *(
-        "answer_id",
-        "answer_key",
-        "categ",
-        "choices",
-        "doc",
-        "filter",
-        "judg",
-        "label",
-        "meta",
-        "metric",
-        "model_",
-        "rating",
-        "resps",
-    ),
-    *("score", "source", "tstamp", "type", "winner"),
+    *("answer_id", "answer_key", "categ", "choices", "doc", "filter", "judg", "label", "meta", "metric", "model_"),
+    *("rating", "resps", "score", "source", "tstamp", "type", "winner"),
 )
 """Beginnings of names of columns that are hardly agents, for hints only."""
 
@@ -57,7 +51,7 @@ class StudyTables:
     def recognises(self, path: Path) -> bool:
         if path.is_dir():
             return any(table_name(file) in TABLES for file in filter(is_table, path.iterdir()))
-        return path.is_file() and path.suffix.lower() in SINGLE and _has_responses(path)
+        return path.is_file() and path.suffix.lower() in SINGLE and first_row(path).keys() >= REQUIRED.keys()
 
     def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Mapping[str, Any]:
         """The table files; a path without any is a problem that says what is allowed."""
@@ -76,14 +70,10 @@ class StudyTables:
         return {}
 
 
-def _has_responses(path: Path) -> bool:
-    return set(REQUIRED) <= first_row(path).keys()
-
-
 def _one_table(path: Path, problems: Problems) -> Noted:
     """The responses in a file; where the columns have other common names, they are taken with a note."""
     row = first_row(path)
-    if set(REQUIRED) <= row.keys() or not row:
+    if row.keys() >= REQUIRED.keys() or not row:
         return Noted(responses=path)
     if columns := guessed_columns(list(row)):
         found = Noted(responses=mapped(Table(path, problems), columns))
@@ -91,11 +81,10 @@ def _one_table(path: Path, problems: Problems) -> Noted:
         no_prompt = "" if "prompt" in columns else ", and none as the prompt"
         found.notes = (f"{path.name}: columns are read as {said}{no_prompt}; name others with --columns",)
         return found
-    if (how := how_to_read(row)) is None:
-        return Noted(responses=path)
-    lacking = ", ".join(repr(name) for name in REQUIRED if name not in row)
-    problems.add(f"no column {lacking}; the columns are {', '.join(map(repr, row))}. {how}")
-    return Noted()
+    if how := how_to_read(row):
+        lacking = ", ".join(repr(name) for name in REQUIRED if name not in row)
+        problems.add(f"no column {lacking}; the columns are {', '.join(map(repr, row))}. {how}")
+    return Noted() if how else Noted(responses=path)
 
 
 def _find_tables(folder: Path, problems: Problems) -> Mapping[str, Any]:
@@ -110,7 +99,7 @@ def _find_tables(folder: Path, problems: Problems) -> Mapping[str, Any]:
     if not found and not problems.total:
         problems.add(f"no tables in this folder; {ALLOWED} named {', '.join(TABLES)}")
     others = [] if "responses" in found or problems.total else [table for table in found if table not in TABLES]
-    like_responses = [table for table in others if _has_responses(found[table])]
+    like_responses = [table for table in others if first_row(found[table]).keys() >= REQUIRED.keys()]
     if len(found) == len(others) == 1 and not like_responses:
         only = found[others[0]]
         if guessed_columns(list(first_row(only))):
@@ -238,20 +227,14 @@ def agent_columns(columns: Iterable[str], others: Collection[str] = ()) -> list[
 
 
 def guessed_columns(columns: Sequence[str]) -> dict[str, str] | None:
-    """The columns of responses under other common names; None if one is missing or could be several."""
-    plain = {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns}
-    found: dict[str, str] = {}
-    for wanted in (*REQUIRED, *TASK_TEXTS):
-        fitting = [wanted] if wanted in plain else [word for word in ALIASES[wanted] if word in plain]
-        if len(fitting) == 1:
-            found[wanted] = plain[fitting[0]]
-        elif wanted in REQUIRED and (fitting or wanted != "task"):
-            return None
-    if "task" not in found:
-        if "prompt" not in found:
-            return None
-        found = {"task": found["prompt"], **found}
-    return found
+    """The columns of responses under other common names; None if one is missing or could be several.
+
+    Without a task, its prompt names it.
+    """
+    fitting = {name: fitting_columns(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}
+    fitting["task"] = fitting["task"] or fitting["prompt"]
+    found = {name: there[0] for name, there in fitting.items() if len(there) == 1}
+    return found if found.keys() >= REQUIRED.keys() else None
 
 
 def how_to_read(row: Mapping[str, Any]) -> str | None:
@@ -262,7 +245,7 @@ def how_to_read(row: Mapping[str, Any]) -> str | None:
         return f"Try --columns {_named(found | {'task': task})}"
     agents = agent_columns(columns)
     texts = [name for name in agents if isinstance(row[name], str) and not name.lower().startswith(NOT_AGENTS)]
-    texts = [name for name in texts if read_cell(row[name], "number") is None]
+    texts = [name for name in texts if read_cell(row[name], "number")[0] is None]
     if found["agent"] or (found["text"] and len(texts) < 2):
         needed = {name: found[name] or "COLUMN" for name in REQUIRED}
         return f"Say which columns have them, in place of COLUMN: --columns {_named(needed)}"

@@ -6,7 +6,7 @@ A task is one input, so that traces become a study where several models got iden
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ import orjson
 
 from goldless.studies.chats import content_text, said_by, turns
 from goldless.studies.checking import Problems, as_text
-from goldless.studies.importers.log import HEAD_BYTES, Log, LogImporter, Row, expecting, first_keys, read_json
-from goldless.studies.tables import file_rows
+from goldless.studies.importers.log import HEAD_BYTES, Log, LogImporter, Row, first_keys
 
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
 SIGNS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "openinference.span.kind")
@@ -29,6 +28,8 @@ class Traces(LogImporter):
 
     description = "traces: OpenTelemetry spans of models, OpenInference (Phoenix), Langfuse (.json, .jsonl)"
     patterns = ("*.json", "*.jsonl")
+    documents = True
+    kinds: Mapping[str, set[str]] = {"trace": set()}
 
     def is_ours(self, path: Path) -> bool:
         if path.suffix.lower() not in {".json", ".jsonl"}:
@@ -38,27 +39,24 @@ class Traces(LogImporter):
         keys = first_keys(path)
         return any(sign.encode() in head for sign in SIGNS) or any(keys >= known for known in LANGFUSE)
 
-    def read_file(self, path: Path, log: Log, problems: Problems) -> None:
+    def held(self, found: Any, path: Path, problems: Problems) -> Iterable[Any]:  # noqa: ARG002
+        held = found.get("data", found) if isinstance(found, dict) else found
+        return (row for row in (held if isinstance(held, list) else [held]) if isinstance(row, dict))
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         """Add each span or observation that is a call; an OTLP file, or a line of one, has many."""
-        rows: Iterable[tuple[int | None, Any]] = file_rows(path, problems)
-        if path.suffix.lower() == ".json":
-            found = read_json(path, problems)
-            held = found.get("data", found) if isinstance(found, dict) else found
-            rows = ((None, row) for row in (held if isinstance(held, list) else [held]) if isinstance(row, dict))
-        for count, (line, row) in enumerate(rows, 1):
-            with expecting("a trace", problems, path.name, line):
-                for one in _unpacked(row):
-                    place = line or one.get("spanId") or one.get("id") or count
-                    call = _langfuse(one) if any(one.keys() >= keys for keys in LANGFUSE) else _span(one)
-                    if call is None:
-                        log.counted["spans that do not call a model are left out"] += 1
-                        continue
-                    for name, score, by_person in call.pop("scores"):
-                        if by_person:
-                            log.labels.append({"row": log.row, "rater": name, "score": float(score)})
-                        else:
-                            log.score(log.row, name, score)
-                    log.samples.append(call | {"source": f"{path.name}:{place}"})
+        for one in _unpacked(row):
+            call = _langfuse(one) if any(one.keys() >= keys for keys in LANGFUSE) else _span(one)
+            if call is None:
+                log.counted["spans that do not call a model are left out"] += 1
+                continue
+            for name, score, by_person in call.pop("scores"):
+                if by_person:
+                    log.labels.append({"row": log.row, "rater": name, "score": float(score)})
+                else:
+                    log.score(log.row, name, score)
+            place = number or one.get("spanId") or one.get("id") or log.row + 1
+            log.samples.append(call | {"source": f"{path.name}:{place}"})
 
     def finish(self, log: Log, problems: Problems) -> None:
         """Report traces in which no input was given to two models."""

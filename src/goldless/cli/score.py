@@ -345,6 +345,6 @@ def _likelier(found: InformationMap, sentence: PeerSentence) -> Iterator[str]:
         if sentence.start <= word.start() < sentence.end:
             within = [one for one in found.tokens if one.start < word.end() and word.start() < one.end]
             gains[word[0]] = gains.get(word[0], 0.0) + sum(token.gain_nats for token in within)
-    for word in sorted(gains, key=gains.__getitem__, reverse=True)[:MOST_WORDS]:
-        if gains[word] > LEAST_NATS:
-            yield f"{word} {gains[word]:+.2f}"
+    for likelier in sorted(gains, key=gains.__getitem__, reverse=True)[:MOST_WORDS]:
+        if gains[likelier] > LEAST_NATS:
+            yield f"{likelier} {gains[likelier]:+.2f}"

@@ -132,15 +132,17 @@ def show(own: ConfigShowing, output: Output) -> None:
       goldless config show score
     """
     found, rows = settings(), []
-    named = {tuple(own.of)} if own.of else {keys[:-1] or ("score",) for keys in found.entries if keys[0] != "models"}
-    checked = {path: _checked(path, found) for path in named}
-    for path, (options, set_here) in checked.items() if own.of else ():
+    if own.of:
+        options, set_here = _checked(tuple(own.of), found)
         for name, one in ((name, one) for name, one in options.items() if not (one.argument or one.hidden)):
             value, keys = set_here.get(name, (one.plain_default, ()))
             place = found.place(keys) if keys else "default"
-            rows.append((" ".join(path), one.flags[0].partition("/")[0].removeprefix("--"), value, place))
-    for keys, value in {} if own.of else found.entries.items():
-        rows.append((" ".join(keys[:-1]) or "every verb that has it", keys[-1], value, found.place(keys)))
+            rows.append((" ".join(own.of), one.flags[0].partition("/")[0].removeprefix("--"), value, place))
+    else:
+        for path in dict.fromkeys(keys[:-1] or ("score",) for keys in found.entries if keys[0] != "models"):
+            _checked(path, found)
+        for keys, value in found.entries.items():
+            rows.append((" ".join(keys[:-1]) or "every verb that has it", keys[-1], value, found.place(keys)))
     title = f"Options of goldless {' '.join(own.of)}" if own.of else f"Settings in {found.path or 'no file'}"
     listed = [dict(zip(("verb", "setting", "value", "from"), map(_text, row), strict=True)) for row in rows]
     headings = {"setting": "setting", "value": "value", "from": "from", "verb": "for"}

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.errors import CanaryError, CapabilityError, MetricError, StudyError, TextTooLongError, UserError
+from goldless.errors import CanaryError, CapabilityError, MetricError, TextTooLongError, UserError
 from goldless.models.interface import ModelIdentity
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
@@ -196,13 +196,6 @@ def test_a_rewriter_is_asked_only_for_rewrites_that_are_not_recorded(tmp_path, t
     assert "|rewriter:gpt-4o+scripted:w|" in result.outcomes["gem"].signature
 
 
-def test_gem_without_a_rewriter_is_an_error_before_anything_is_asked(study_file, toy_scorer):
-    model = toy_scorer()
-    with pytest.raises(MetricError, match="--rewriter"):
-        goldless.evaluate(study_file(), metrics="gem", scorer=model)
-    assert model.calls == []
-
-
 # --- going on ----------------------------------------------------------------------------------------------------
 
 
@@ -372,7 +365,7 @@ LONG = {"t1": {"ann": "zarn", "bob": "bluk " * 300}, "t2": {"ann": "mipo", "bob"
 
 
 def test_a_text_too_long_is_an_error_that_names_task_and_agent_before_anything_is_scored(study_file, small):
-    with pytest.raises(TextTooLongError, match="task t1: bob"):
+    with pytest.raises(TextTooLongError, match=r"task t1: bob: [\s\S]*--on-too-long skip"):
         goldless.evaluate(study_file(LONG), metrics="gem-raw", scorer=small)
     assert all("second reader" in call.context for call in small.calls), "only canaries were asked"
 
@@ -387,11 +380,6 @@ def test_skipping_counts_it_as_missing_and_scores_the_rest(study_file, small):
 
 
 # --- bad input ---------------------------------------------------------------------------------------------------
-
-
-def test_one_agent_alone_is_an_error_that_says_why(study_file, toy_scorer):
-    with pytest.raises(MetricError, match=r"only one agent \(ann\).*second agent"):
-        goldless.evaluate(study_file({"t": {"ann": "x"}, "u": {"ann": "y"}}), metrics="gem-raw", scorer=toy_scorer())
 
 
 def test_a_task_answered_by_one_agent_is_left_out_and_named(study_file, three_agents, toy_scorer):
@@ -413,24 +401,12 @@ def test_a_study_without_responses_is_an_error(tmp_path, toy_scorer):
         goldless.evaluate(folder, metrics="gem-raw", scorer=toy_scorer())
 
 
-def test_an_empty_file_is_a_study_error(tmp_path, toy_scorer):
-    (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(StudyError):
-        goldless.evaluate(tmp_path / "empty.jsonl", metrics="gem-raw", scorer=toy_scorer())
-
-
 WRONG = {
-    "an unknown metric": ({"metrics": "gem-row"}, "unknown metric 'gem-row'. Did you mean 'gem-raw'"),
     "no metric": ({"metrics": []}, "no metric was named"),
-    "an unknown template": ({"template": "generall"}, "unknown template 'generall'. Did you mean 'general'"),
-    "a level of one": ({"level": 1.0}, "level must be a number between 0 and 1, got"),
     "a level in percent": ({"level": 95}, "level must be a number between 0 and 1, got"),
-    "a level that is no number": ({"level": math.nan}, "level must be a number between 0 and 1, got"),
     "too few resamples": ({"resamples": 10}, "at least 100"),
-    "a negative seed": ({"seed": -1}, "seed"),
-    "an unknown treatment": ({"on_too_long": "cut"}, "error, skip"),
     "an unknown model": ({"scorer": "gpt-4o"}, "unknown model 'gpt-4o'"),
-    "a negative budget": ({"budget_usd": -1}, "budget"),
+    "no rewriter": ({"metrics": "gem"}, "--rewriter"),
 }
 
 

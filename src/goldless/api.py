@@ -9,7 +9,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_origin
@@ -17,7 +17,7 @@ from typing import Any, get_origin
 from goldless.cli.command import Reading, Verb
 from goldless.cli.main import find_verb
 from goldless.errors import UserError
-from goldless.runs.option_forms import declared, defaults, from_arguments, keywords, refuse_unknown
+from goldless.runs.option_forms import REQUIRED, declared, from_arguments, keywords, refuse_unknown
 from goldless.runs.options import CALLING, Options
 
 VERBS = {
@@ -59,7 +59,7 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
         refuse_unknown(name, given, {**shared, **mine, **reading})
         files = {key: given[key] for key in reading if given.get(key)}
         given_own = {key: one for key, one in given.items() if key in mine}
-        if missing := [key for key, field in mine.items() if _must_be_given(verb, field) and key not in given_own]:
+        if missing := [key for key, field in mine.items() if own[field].default is REQUIRED and key not in given_own]:
             raise TypeError(f"{name}() is missing {', '.join(missing)}")
         own_ones = from_arguments(verb.own, given_own, mine)
         given_options = {key: one for key, one in given.items() if key in shared and key not in mine}
@@ -85,13 +85,13 @@ def _signature(verb: Verb, names: Mapping[Any, Mapping[str, str]]) -> inspect.Si
     if places and places[0] in own and get_origin(own[places[0]].form.typed) is list:
         first = [kinds(places[0], kinds.VAR_POSITIONAL)]
     others = {
-        key: defaults(model).get(field, MISSING)
+        key: declared(model)[field].default
         for model, known in names.items()
         for key, field in known.items()
         if field in declared(model) and declared(model)[field].keyword == key and key not in {one.name for one in first}
     }
     by_name = [
-        kinds(key, kinds.KEYWORD_ONLY, default=kinds.empty if default is MISSING else default)
+        kinds(key, kinds.KEYWORD_ONLY, default=kinds.empty if default is REQUIRED else default)
         for key, default in others.items()
     ]
     return inspect.Signature([*first, *by_name])
@@ -99,11 +99,8 @@ def _signature(verb: Verb, names: Mapping[Any, Mapping[str, str]]) -> inspect.Si
 
 def is_place(verb: Verb, name: str) -> bool:
     """True if an own option may be given by position: an argument of the command, or one that must be given."""
-    return declared(verb.own)[name].argument or _must_be_given(verb, name)
-
-
-def _must_be_given(verb: Verb, name: str) -> bool:
-    return defaults(verb.own)[name] is MISSING
+    one = declared(verb.own)[name]
+    return one.argument or one.default is REQUIRED
 
 
 def _described(verb: Verb, mine: Mapping[str, str]) -> str:

@@ -68,6 +68,14 @@ def test_the_file_is_found_above_but_not_outside_of_the_repository(goldless, pro
     assert json.loads(goldless("config", "show", "--json").out) == {"file": "", "settings": []}
 
 
+def test_a_path_is_relative_to_the_file(goldless, project, monkeypatch):
+    (project / "goldless.toml").write_text('metric = "length"\n[score]\nout = "run"\n')
+    (project / "inner").mkdir()
+    monkeypatch.chdir(project / "inner")
+    assert goldless("score", "sample").code == 0
+    assert (project / "run" / "leaderboard.json").is_file()
+
+
 def test_a_user_without_a_home_has_settings_too(goldless, project, monkeypatch):
     """As in a container that runs under a number nobody has."""
 

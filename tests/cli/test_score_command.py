@@ -93,49 +93,12 @@ def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_com
     assert "3 calls now" in second.err
 
 
-def test_tasks_without_peers_are_named(scored, study_file, three_agents):
-    ended = scored(study=study_file({**three_agents, "t4": {"ann": "solo"}}))
-    assert ended.code == 0
-    assert "1 task with fewer than two responses, not scored: t4" in ended.err
-
-
 def test_a_scorer_that_cannot_be_trusted_ends_with_1(scored, script_file):
     short = script_file([{"context": "a", "target": "b", "logprobs": [-1]}], "short.jsonl")
     ended = scored(scorer=f"scripted:{short}")
     assert (ended.code, ended.out) == (1, "")
     assert "could not score a short test text" in ended.err
     assert "Traceback" not in ended.err
-
-
-class SmallRoom(ScriptedModel):
-    """A scorer with room for few tokens."""
-
-    @property
-    def context_length(self):
-        return 200
-
-
-@pytest.fixture
-def small(monkeypatch, toy_scorer):
-    """Every model that is opened is a toy scorer with little room."""
-    model = SmallRoom(logprobs=toy_scorer()._logprobs, name="small")
-    monkeypatch.setattr("goldless.runs.opening.open_model", lambda *_, **__: model)
-    return model
-
-
-LONG = {"t1": {"ann": "zarn", "bob": "bluk " * 300}, "t2": {"ann": "mipo", "bob": "mipo"}}
-
-
-def test_a_text_longer_than_the_context_is_refused_or_skipped(scored, study_file, small):
-    ended = scored(study=study_file(LONG), scorer="small")
-    assert (ended.code, ended.out) == (2, "")
-    for said in ("task t1: bob: ", "tokens do not fit the context of 200", "--on-too-long skip"):
-        assert said in ended.err
-    skipped = scored("--on-too-long", "skip", "--json", study=study_file(LONG), scorer="small")
-    assert skipped.code == 0
-    assert "3 too_long" in skipped.err
-    rows = json.loads(skipped.out)["metrics"]["gem-raw"]["rows"]
-    assert [(row["agent"], row["n"], row["missing"]) for row in rows] == [("ann", 1, 1), ("bob", 1, 1)]
 
 
 # --- interrupted ---------------------------------------------------------------------------------------------------

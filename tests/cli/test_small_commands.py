@@ -1,4 +1,4 @@
-"""Verbs with few words: study, list, demo, journal files, plan --cost, audit; and the line on what calls cost."""
+"""Verbs with few words: study, list, demo, journal files, audit; and the line on what calls cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
 from typer.testing import CliRunner
 
-import goldless as package
 from goldless import plugins as loader
 from goldless.cli.main import app
 from goldless.models.cache import default_journal, models_folder
@@ -136,36 +135,6 @@ def test_only_what_is_named_is_deleted(goldless, kept):
     assert "nothing to clear" in goldless("cache", "clear", "all").err
 
 
-SERVER = "http://127.0.0.1:1/v1#model"
-TEXTS = {f"t{i}": {"ann": f"good {i}", "bob": f"poor {i}", "cy": f"bad {i}"} for i in range(1, 6)}
-
-
-def test_json_scales_to_ten_thousand_tasks_unless_told_otherwise(goldless, study_file):
-    ended = goldless("cost", study_file(), "--scorer", SERVER, "--price", "1,1", "--json")
-    found = json.loads(ended.out)
-    (row,) = found["rows"]
-    assert row["scaled"]["tasks"] == 10_000
-    assert row["scaled"]["calls"] == pytest.approx(row["calls"] / 3 * 10_000)
-    assert found["total"]["usd"] == pytest.approx(row["usd"] / 3 * 10_000)
-
-
-def test_reviewers_are_planned_without_asking_them(goldless, study_file):
-    ended = goldless("cost", study_file(TEXTS), "--reviewers", f"far={SERVER}", "--reviewer-price", "far=2", "--json")
-    found = json.loads(ended.out)
-    (row,) = found["rows"]
-    assert (row["metrics"], row["part"], row["calls"]) == (["review[pairwise]"], "far", 5 * 6)
-    assert row["usd"] == pytest.approx(row["tokens"] * 2 / 1e6)
-
-
-def test_a_run_folder_replaces_the_plan(goldless, study_file, toy_scorer, tmp_path):
-    study = study_file()
-    result = package.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200)
-    folder = package.save_run(result, tmp_path / "run")
-    found = json.loads(goldless("cost", study, "--run", folder, "--json").out)
-    (row,) = found["rows"]
-    assert (row["source"], row["calls"]) == ("spent", 26)
-
-
 @pytest.fixture
 def suspicious(tmp_path):
     """Honest answers beside two agents of one empty text and one that copies the prompt."""
@@ -184,14 +153,6 @@ EXPECTED = (
     "boiler1 and boiler2 give nearly the same responses",
     "copycat repeats its prompt on 6 of 6 tasks.",
 )
-
-
-def test_the_audit_of_a_study_names_what_is_suspicious(goldless, suspicious):
-    ended = goldless("audit", suspicious, "--json")
-    assert ended.code == 0
-    found = json.loads(ended.out)["findings"]
-    assert [one["kind"] for one in found] == ["same-text", "same-text", "near-identical", "copied-prompt"]
-    assert found[2]["agents"] == ["boiler1", "boiler2"]
 
 
 @pytest.mark.parametrize("verb", [("study", "check"), ("plan",), ("score",)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pkgutil import resolve_name
 from typing import Any, Literal
@@ -11,9 +12,9 @@ import typer
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output
-from goldless.cli.settings_file import NO_FILE, Keys, Set, settings
+from goldless.cli.settings_file import NO_FILE, Keys, Set, Settings, settings
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import argument
+from goldless.runs.option_forms import Option, argument
 
 CATALOGUES = (
     *("goldless.metrics.catalogue:CATALOGUE", "goldless.models.catalogue:PROVIDERS"),
@@ -132,22 +133,17 @@ def show(own: ConfigShowing, output: Output) -> None:
     """
     found, rows = settings(), []
     if own.of:
-        title, name = f"Options of goldless {' '.join(own.of)}", " ".join(own.of)
-        command, set_here = _checked(tuple(own.of))
-        for one in command.params:
-            flag = next((word.removeprefix("--") for word in one.opts if word.startswith("--")), "help")
-            if one.name in set_here:
-                value, keys = set_here[one.name]
-                rows.append((name, flag, value, found.place(keys)))
-            elif flag != "help" and not getattr(one, "hidden", False):
-                rows.append((name, flag, one.default, "default"))
+        options, set_here = _checked(tuple(own.of), found)
+        for name, one in ((name, one) for name, one in options.items() if not (one.argument or one.hidden)):
+            value, keys = set_here.get(name, (one.plain_default, ()))
+            place = found.place(keys) if keys else "default"
+            rows.append((" ".join(own.of), one.flags[0].partition("/")[0].removeprefix("--"), value, place))
     else:
-        title = f"Settings in {found.path or 'no file'}"
         for path in dict.fromkeys(keys[:-1] or ("score",) for keys in found.entries if keys[0] != "models"):
-            _checked(path)
+            _checked(path, found)
         for keys, value in found.entries.items():
-            name = " ".join(keys[:-1]) or "every verb that has it"
-            rows.append((name, keys[-1], value, found.place(keys)))
+            rows.append((" ".join(keys[:-1]) or "every verb that has it", keys[-1], value, found.place(keys)))
+    title = f"Options of goldless {' '.join(own.of)}" if own.of else f"Settings in {found.path or 'no file'}"
     listed = [dict(zip(("verb", "setting", "value", "from"), map(_text, row), strict=True)) for row in rows]
     headings = {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
     output.print_rows(title, listed, {"file": _text(found.path), "settings": listed}, **headings)
@@ -177,12 +173,12 @@ def trust() -> None:
 config_verbs = verbs_app("Show or trust the project's settings; completion for your shell.", completion, show, trust)
 
 
-def _checked(path: Keys) -> tuple[Command, Set]:
-    """A verb, and what the file sets for it."""
+def _checked(path: Keys, file: Settings) -> tuple[Mapping[str, Option], Set]:
+    """The options of a verb, and what the file sets for it."""
     from goldless.cli.main import app as goldless
 
     found: Any = typer.main.get_command(goldless)
-    root = found
+    file.check(found.tables, found.moved)
     for i, word in enumerate(path):
         known = [] if isinstance(found, Command) else found.list_commands(None)
         if word not in known:
@@ -191,7 +187,7 @@ def _checked(path: Keys) -> tuple[Command, Set]:
         found = found.get_command(None, word)
     if not isinstance(found, Command):
         raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(found.commands)}")
-    return found, found.settings(path, root)
+    return found.verb.options, file.for_verb(path, found.verb.options)
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,8 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin
 
@@ -17,9 +18,9 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from goldless.cli.console import end, say
 from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output, tell_import
-from goldless.cli.settings_file import Keys, Set, settings
+from goldless.cli.settings_file import Set, Settings, settings
 from goldless.errors import UserError
-from goldless.runs.option_forms import LINES, Option, OptionForm, check_each, declared, defaults, option, parsed, split
+from goldless.runs.option_forms import LINES, REQUIRED, Option, OptionForm, check_each, declared, option, parsed, split
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ STUDY = Option(
     metavar="STUDY",
     form=LINES,
     argument=True,
+    default=REQUIRED,
 )
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """The placeholder that the help shows for a type, where the option itself names none."""
@@ -74,8 +76,10 @@ class Command(Helped, TyperCommand):
     """A verb: options that are not given are as the project's settings say; its help shows those that matter most."""
 
     shows_all = False
+    file = Settings()
+    """The settings that hold here."""
     used: Set = {}  # noqa: RUF012 - replaced, never changed
-    """The options that the project's file sets for it."""
+    """The options that they set for it."""
 
     @property
     def verb(self) -> Verb:
@@ -83,46 +87,39 @@ class Command(Helped, TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The parsed command line: flags under their old names too, and the project's settings as defaults."""
-        for old, now in self.verb.renamed.items():
-            if old in {word.partition("=")[0] for word in args}:
-                say(f"note: {old} is now {now}", style="dim")
-                args = [now + word[len(old) :] if word.partition("=")[0] == old else word for word in args]
-        for flag in (word.partition("=")[0] for word in args):
-            if flag in self.verb.gone:
-                raise UserError(f"{flag} is gone: {self.verb.gone[flag]}")
-        if IN_PROCESS in args:
-            say(f"note: {IN_PROCESS} is not needed: metrics in Python always run in this process", style="dim")
-            args = [word for word in args if word != IN_PROCESS]
         self.shows_all = "--help-all" in args
+        words = ["--help"] if self.shows_all else [*self._renewed(args)]
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
-            self.used = self.settings((*parent.command_path.split()[1:], str(self.name)), parent.find_root().command)
+            self.file, root = settings(), parent.find_root().command
+            self.file.check(getattr(root, "tables", ()), getattr(root, "moved", {}))
+            self.used = self.file.for_verb((*parent.command_path.split()[1:], str(self.name)), self.verb.options)
         extra["default_map"] = {name: value for name, (value, _) in self.used.items()}
         try:
-            return super().make_context(info_name, ["--help"] if self.shows_all else args, parent, **extra)
+            return super().make_context(info_name, words, parent, **extra)
         except UsageError as error:
             wrong: Any = error
             wrong.command = "goldless" if parent is None else f"{parent.command_path} {info_name}"
             raise
 
-    def settings(self, verb: Keys, root: Any) -> Set:
-        """The values that the project's file sets for this verb, by parameter, with their keys in the file."""
-        if (found := settings()).path is None:
-            return {}
-        found.check(getattr(root, "tables", ()), getattr(root, "moved", {}))
-        options = [one for one in self.params if one.param_type_name == "option"]
-        return found.for_verb(verb, options, self.verb.renamed)
+    def _renewed(self, args: Iterable[str]) -> Iterator[str]:
+        """The words of a command line, flags of earlier versions under their present names."""
+        renamed = {one.old: one.flags[0] for one in self.verb.options.values() if one.old}
+        for word in args:
+            flag, equals, value = word.partition("=")
+            if flag in self.verb.gone:
+                raise UserError(f"{flag} is gone: {self.verb.gone[flag]}")
+            if flag in renamed:
+                say(f"note: {flag} is now {renamed[flag]}", style="dim")
+            if word == IN_PROCESS:
+                say(f"note: {IN_PROCESS} is not needed: metrics in Python always run in this process", style="dim")
+            else:
+                yield renamed.get(flag, flag) + equals + value
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb with the project's settings, where these may be used, and with models by their full names."""
-        if (found := settings()).path is not None:
-            sources = {name: ctx.get_parameter_source(name).name for name in self.used}
-            used = {name: self.used[name] for name, source in sources.items() if source == "DEFAULT_MAP"}
-            for name, (value, keys) in used.items():
-                try:
-                    self.verb.options[name][0].parse(value)
-                except UserError as error:
-                    raise found.problem(keys, f"{keys[-1]} must be {str(error).partition(' must be ')[2]}") from None
-            found.use(ctx.params, self.params, used)
+        sources = {name: ctx.get_parameter_source(name).name for name in self.used}
+        used = {name: self.used[name] for name, source in sources.items() if source == "DEFAULT_MAP"}
+        self.file.use(ctx.params, self.verb.options, used)
         return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -275,11 +272,7 @@ class Verb:
 
     def signed(self) -> Self:
         """The verb with the signature that typer makes a command from."""
-        self.options = self._options()
-        self.renamed = {one.old: one.flags[0] for one, _ in self.options.values() if one.old}
-        arguments = [name for name, (one, _) in self.options.items() if one.argument]
-        order = dict.fromkeys((*arguments, *self.first, *self.options))
-        arranged = [_parameter(name, *self.options[name], matters=name in self.first) for name in order]
+        arranged = [_parameter(name, one, matters=name in self.first) for name, one in self.options.items()]
         self.__signature__ = inspect.Signature(arranged)
         self.__annotations__ = {one.name: one.annotation for one in arranged}
         return self
@@ -292,8 +285,9 @@ class Verb:
         self._tell = tell
         return tell
 
-    def _options(self) -> dict[str, tuple[Option, Any]]:
-        """Every option of the command with its default: its own, the run's, how files are read, how it prints."""
+    @cached_property
+    def options(self) -> Mapping[str, Option]:
+        """Every option of the command, as its help arranges them: its own, the run's, for reading, for printing."""
         prints, out = self.returns or "output" in self.given, self.out or RESULT_FOLDER * bool(self.kept_as)
         names = {
             self.own: declared(self.own),
@@ -301,18 +295,19 @@ class Verb:
             Reading: declared(Reading) if self.study else (),
             Output: [name for name in declared(Output) if name != "folder" or out] if prints else (),
         }
-        found: dict[str, tuple[Option, Any]] = {"study": (STUDY, MISSING)} if self.study else {}
+        found = {"study": STUDY} if self.study else {}
         for model, listed in names.items():
             for name in listed:
-                found.setdefault(name, (declared(model)[name], defaults(model)[name]))
+                found.setdefault(name, declared(model)[name])
         for name, value in self.usual.items():
-            found[name] = replace(found[name][0], shown=", ".join(map(str, value))), found[name][1]
+            found[name] = replace(found[name], shown=", ".join(map(str, value)))
         for name, said in {**self.helps, **({"folder": out} if out else {})}.items():
-            one, default = found[name]
-            found[name] = replace(one, help=said, shown="" if "(default:" in said else one.shown), default
+            found[name] = replace(found[name], help=said, shown="" if "(default:" in said else found[name].shown)
         for flag, line in self.questions.items():
-            found[flag.removeprefix("--")] = Option(line, QUESTIONS, (flag,), form=OptionForm(bool)), False
-        return found
+            form = OptionForm(bool)
+            found[flag.removeprefix("--")] = Option(line, QUESTIONS, (flag,), form=form, default=False)
+        arguments = [name for name, one in found.items() if one.argument]
+        return {name: found[name] for name in dict.fromkeys((*arguments, *self.first, *found))}
 
     def __call__(self, **words: Any) -> None:
         """Run the command with the words of a command line: read the study, do the work, keep and show the result."""
@@ -320,15 +315,14 @@ class Verb:
         options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.usual)
         reading, paths = parsed(Reading, words), tuple(words["study"]) if self.study else ()
         study = reading.read(paths) if self.study else None
-        more = {"own": own, "options": options, "study": study, "words": reading.words(paths)}
+        given = {"own": own, "options": options, "study": study, "words": reading.words(paths), "output": output}
+        found = output.run(self, given)
         if not self.returns:
-            self.begin(**more, output=output)
             return
-        found = output.run(self, study, own, options)
         if self.kept_as:
             output.keep(study, self.__name__, self.kept_as, found)
         wanted = inspect.signature(self._tell).parameters
-        self._tell(found, output, **{name: one for name, one in more.items() if name in wanted})
+        self._tell(found, **{name: one for name, one in given.items() if name in wanted})
         if ending := self.ends(found):
             end(*ending)
 
@@ -338,19 +332,17 @@ class Verb:
         return self.work(**{name: value for name, value in given.items() if name in self.given})
 
 
-def _parameter(name: str, one: Option, default: Any, *, matters: bool) -> inspect.Parameter:
+def _parameter(name: str, one: Option, *, matters: bool) -> inspect.Parameter:
     """An option as typer knows it: words, which the option itself parses; None where it is not given."""
-    form = one.form.typed
+    form, default = one.form.typed, one.default
     kind = get_args(form)[0] if get_origin(form) is list else form
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     metavar = one.metavar or (f"<{'|'.join(choices)}>" if choices else METAVARS.get(kind))
     typed: Any = form if kind is bool or get_origin(form) is tuple else str if kind is form else list[str]
-    if default is MISSING and not one.may_lack:
+    if default is REQUIRED and not one.may_lack:
         default = inspect.Parameter.empty
-    elif isinstance(default, str | int | float | Path):
-        default = default if kind is bool else str(default)
-    else:
-        default, typed = None, typed | None
+    elif (default := one.plain_default) is None:
+        typed = typed | None
     said = _markup(one.help)
     shown: dict[str, Any] = {"metavar": metavar, "autocompletion": completer(name, metavar or "", one.help, choices)}
     if not one.argument:

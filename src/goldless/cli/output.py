@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from goldless.reports.run_record import BoardSoFar
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.opening import Spending
-    from goldless.runs.options import Options
     from goldless.runs.progress import Progress, Tell
     from goldless.studies import Study
 
@@ -53,18 +52,19 @@ class Output:
         """True if signatures and numeric details are printed: where asked for, and where a run is kept."""
         return self.verbose or self.folder is not None
 
-    def run(self, verb: Any, study: Study | None, own: Any, options: Options) -> Any:
-        """The result of a verb, with a bar for every stage on standard error.
+    def run(self, verb: Any, given: Mapping[str, Any]) -> Any:
+        """The result of a verb, with a bar for every stage on standard error; ``given``: what it may take.
 
         A folder for results is checked first, and keeps the progress in a file.
         """
-        from goldless.runs.progress import ProgressFile
-        from goldless.runs.store import check_writable
-
+        study = given["study"]
         if study is not None and study.samples and not verb.averages_samples:
             say("warning: several samples of an agent count as several agents here; goldless score averages them")
         if not inspect.iscoroutinefunction(verb.work):
-            return verb.begin(study=study, own=own, options=options)
+            return verb.begin(**given)
+        from goldless.runs.progress import ProgressFile
+        from goldless.runs.store import check_writable
+
         with ExitStack() as stack:
             bars = stack.enter_context(ProgressBars())
             tell: Callable[[Progress], None] = bars
@@ -81,8 +81,9 @@ class Output:
                 for listener in listeners:
                     listener(boards)
 
-            options = replace(options, progress=tell, say=say, so_far=so_far if verb.keeps_evidence else None)
-            return run_async(functools.partial(verb.begin, study=study, own=own, options=options))
+            heard = so_far if verb.keeps_evidence else None
+            options = replace(given["options"], progress=tell, say=say, so_far=heard)
+            return run_async(functools.partial(verb.begin, **{**given, "options": options}))
 
     def keep(self, source: Study | None, verb: str, name: str, found: Any) -> None:
         """Write a result beside others of the study, if there is a folder for it."""

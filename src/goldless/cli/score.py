@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.text import Text
-
 from goldless.cli.command import RUN_FOLDER, same, verb
-from goldless.cli.console import NOBODY_PASSED, NOTHING, end, out, say
+from goldless.cli.console import NOBODY_PASSED, NOTHING, end, say
 from goldless.cli.output import Output, tell_warnings
-from goldless.reports.formats import printable, simple_table
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.option_forms import REQUIRED, TEXT, option, values
 from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, REVIEWING, SCORING, STOPPING, Options
@@ -179,8 +176,8 @@ async def review(study: Study, *, options: Options) -> Review:
 
 
 @review.told
-def tell_review(found: Review, output: Output, *, last: str = "") -> None:
-    """Keep and print a review, and a last sentence; exit with 3 if it is incomplete, 4 if no reviewer passed, or 1."""
+def _tell_review(found: Review, output: Output) -> None:
+    """Keep and print a review; exit with 3 if it is incomplete, 4 if no reviewer passed, or 1."""
     from goldless.runs.store import save_review
 
     if output.folder is not None:
@@ -191,7 +188,7 @@ def tell_review(found: Review, output: Output, *, last: str = "") -> None:
         causes = ", ".join(f"{count} {kind}" for kind, count in sorted(found.failures.items()))
         say(f"missing: {sum(found.failures.values())} ({causes})", style="yellow")
     stopped = [stopped_table(found.stopped)] if found.stopped is not None and output.shown_as == "rich" else []
-    output.tell(found, holds="results and evidence", tables=[*found.tables(), *stopped], last=last)
+    output.tell(found, holds="results and evidence", tables=[*found.tables(), *stopped])
     if found.nobody is not None:
         end(NOBODY_PASSED, found.nobody)
     if len(found.judgements) and found.judgements["value"].null_count() == len(found.judgements):
@@ -265,19 +262,11 @@ async def select(study: Study, own: Selecting, options: Options) -> Selection:
 
 # --- explain ----------------------------------------------------------------------------------------------------------
 
-LIMITS_NATS = (-2.0, -0.5, 0.5, 2.0)
-"""Gains of a token at which its colours change."""
-SHADES = {
-    "bright_white on red": "below -2 nats",
-    "red": "below -0.5",
-    "": "near 0",
-    "green": "above +0.5",
-    "bright_white on green": "above +2",
-}
-"""Colours and name of each step: misleading red, informative green."""
-LOSSES = "Losses need not sum to the total: what two sentences both say is not lost with either alone."
-BAR = 8
-"""Characters of the longest bar."""
+LONGEST_BAR = 8
+"""Characters."""
+MOST_WORDS = 3
+LEAST_NATS = 0.5
+"""Gain of a word that is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,11 +297,7 @@ async def explain(study: Study, own: Explaining, options: Options) -> Informatio
 
 @explain.told
 def _tell_map(found: InformationMap, output: Output) -> None:
-    table = sentence_table(found)
-    if output.shown_as == "rich":
-        print_map(found, table, output)
-    else:
-        output.print_tables([table], lambda: asdict(found))
+    output.print_tables([sentence_table(found)], lambda: asdict(found))
 
 
 def sentence_table(found: InformationMap) -> ReportTable:
@@ -322,67 +307,44 @@ def sentence_table(found: InformationMap) -> ReportTable:
         Column("agent", "agent", wide=True),
         Column("sentence", ""),
         Column("nats", "nats", "signed", decimals=2),
-        Column("helps", "helps most", absent=""),
-        Column("helps_nats", "nats", "signed", "", 2),
+        Column("bar", "", "plot"),
+        Column("helps", "helps most", data=True),
+        Column("helps_nats", "nats", "signed", decimals=2, data=True),
         Column("text", "text"),
+        Column("mostly", "mostly", absent=""),
     )
     rows: list[dict[str, Any]] = [
         {"side": "peer", "agent": found.peer, "sentence": f"P{i}", "nats": one.gain_nats, "text": one.text}
+        | {"mostly": ", ".join(_likelier(found, one))}
         for i, one in enumerate(found.peer_sentences, 1)
     ]
     for i, told in enumerate(found.candidate_sentences):
-        row = {"side": "candidate", "agent": found.agent, "sentence": f"C{i + 1}", "text": told.text}
+        row: dict[str, Any] = {"side": "candidate", "agent": found.agent, "sentence": f"C{i + 1}", "text": told.text}
         best = found.helps_most(i)
-        helps = {} if best is None else {"helps": f"P{best + 1}", "helps_nats": found.matrix_nats[i][best]}
-        rows.append(row | {"nats": told.contribution_nats} | helps)
+        if best is not None:
+            nats = found.matrix_nats[i][best]
+            row |= {"helps": f"P{best + 1}", "helps_nats": nats, "mostly": f"P{best + 1} {nats:+.2f}"}
+        rows.append(row | {"nats": told.contribution_nats})
+    for row in rows:
+        largest = max(abs(one["nats"]) for one in rows if one["side"] == row["side"]) or 1.0
+        row["bar"] = "▇" * round(abs(row["nats"]) / largest * LONGEST_BAR)
     given = f"the response of {found.agent} gives {found.total_nats:+.2f} nats about that of {found.peer}"
-    notes = ("P: how much likelier a sentence of the peer became. C: what is lost without a sentence of the agent.",)
-    return ReportTable(f"{found.task}: {given}", columns, tuple(rows), found.signature, notes)
-
-
-def print_map(found: InformationMap, table: ReportTable, output: Output) -> None:
-    """Print the map on standard output: the peer's sentences with coloured tokens, then the candidate's."""
-    out().print(Text(printable(table.title), "bold"), end="\n\n")
-    peers, candidates = ([row for row in table.rows if row["side"] == side] for side in ("peer", "candidate"))
-    texts = [_coloured(found, one) for one in found.peer_sentences]
-    _print_barred(f"{found.peer} (P): how much likelier each sentence became", peers, texts)
-    legend = Text("a token's gain: ", "dim")
-    for style, name in SHADES.items():
-        legend.append(f" {name} ", style).append(" ")
-    out().print(legend)
+    notes = [
+        f"P: how much likelier each sentence of {found.peer} became, mostly by which words.",
+        f"C: what is lost without a sentence of {found.agent}, mostly where. What two both say is not lost with one.",
+    ]
     if found.end_gain_nats is not None:
-        end = f"({found.end_gain_nats:+.2f})"
-        out().print(f"The sentences and the end of the response {end} sum to the total.", style="dim")
-    out().print()
-    texts = [Text(printable(row["text"])) for row in candidates]
-    _print_barred(f"{found.agent} (C): what is lost without each sentence", candidates, texts, "helps most")
-    out().print(LOSSES, style="dim")
-    if output.with_details:
-        out().print(f"\n{found.signature}", markup=False, soft_wrap=True, style="dim")
+        notes.append(f"The sentences of {found.peer} and the end of it ({found.end_gain_nats:+.2f}) sum to the total.")
+    return ReportTable(f"{found.task}: {given}", columns, tuple(rows), found.signature, tuple(notes))
 
 
-def _print_barred(title: str, rows: Sequence[Mapping[str, Any]], texts: Sequence[Text], *more: str) -> None:
-    """Print a row per sentence: its name, value, a bar that is long for large values of either sign, its text."""
-    table = simple_table(printable(title))
-    for heading in ("", "nats", ""):
-        table.add_column(heading, no_wrap=True, justify="right" if heading else "left")
-    table.add_column("sentence", overflow="fold", ratio=1)
-    for heading in more:
-        table.add_column(heading, no_wrap=True)
-    largest = max((abs(row["nats"]) for row in rows), default=0.0) or 1.0
-    for row, text in zip(rows, texts, strict=True):
-        bar = Text("▇" * round(abs(row["nats"]) / largest * BAR), "green" if row["nats"] > 0 else "red")
-        helps = f"→ {row['helps']} {row['helps_nats']:+.2f}" if "helps" in row else "-"
-        table.add_row(row["sentence"], f"{row['nats']:+.2f}", bar, text, *([helps] if more else []))
-    out().print(table)
-
-
-def _coloured(found: InformationMap, sentence: PeerSentence) -> Text:
-    """The sentence, each token in the colours of its gain."""
-    shown = Text()
-    for token in found.tokens:
-        part = printable(found.peer_text[max(token.start, sentence.start) : min(token.end, sentence.end)])
-        word = part.lstrip()
-        shown.append(part[: len(part) - len(word)])
-        shown.append(word, list(SHADES)[bisect(LIMITS_NATS, token.gain_nats)])
-    return shown
+def _likelier(found: InformationMap, sentence: PeerSentence) -> Iterator[str]:
+    """The words of a peer's sentence that gained most, each with its nats."""
+    gains: dict[str, float] = {}
+    for word in re.finditer(r"\w+", found.peer_text):
+        if sentence.start <= word.start() < sentence.end:
+            within = [one for one in found.tokens if one.start < word.end() and word.start() < one.end]
+            gains[word[0]] = gains.get(word[0], 0.0) + sum(token.gain_nats for token in within)
+    for likelier in sorted(gains, key=gains.__getitem__, reverse=True)[:MOST_WORDS]:
+        if gains[likelier] > LEAST_NATS:
+            yield f"{likelier} {gains[likelier]:+.2f}"

@@ -21,13 +21,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import typer
 
 from goldless.cli.console import say
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import declared
+from goldless.runs.option_forms import Option, declared
 from goldless.runs.options import Options
 
 VARIABLE = "GOLDLESS_CONFIG"
@@ -39,9 +39,11 @@ NEED_TRUST = {
     r"[?&]key=": "sends a key from the environment",
     "://": "names a server",
 }
+PATHS = (Path, list[Path])
+"""Types of options whose values are relative to the file."""
 Keys = tuple[str, ...]
 Set = dict[str, tuple[Any, Keys]]
-"""Values by parameter, with their keys in the file."""
+"""Words by option, with their keys in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +100,24 @@ class Settings:
                 raise self.problem((first,), f"unknown setting {first!r}{hint}")
         _ = self.models
 
-    def for_verb(self, verb: Keys, parameters: Sequence[Any], renamed: Mapping[str, str]) -> Set:
-        """The value of each parameter that the file sets for a verb, and its keys in the file."""
-        options = {_key(name): one for one in parameters for name in one.opts if name.startswith("--")}
-        options |= {_key(old): options[_key(now)] for old, now in renamed.items()}
+    def for_verb(self, verb: Keys, options: Mapping[str, Option]) -> Set:
+        """The value of each option that the file sets for a verb, and its keys in the file."""
+        flags = ((name, flag) for name, one in options.items() for flag in (*one.flags, one.old))
+        names = {_key(flag.partition("/")[0]): name for name, flag in flags if flag.startswith("--")}
         found: Set = {}
         for keys in sorted(self.entries, key=len):  # those of the verb replace those of all
-            one = options.get(_key(keys[-1]))
-            if keys[:-1] == verb and one is None:
-                hint = nearest(keys[-1], sorted(options.keys() - {"help", "h"}))
+            name = names.get(_key(keys[-1]))
+            if keys[:-1] == verb and name is None:
+                hint = nearest(keys[-1], sorted(names))
                 raise self.problem(keys, f"goldless {' '.join(verb)} has no option {keys[-1]!r}{hint}")
-            if keys[:-1] in {(), verb} and one is not None:
-                found[one.name] = self._words(one, self.entries[keys], keys), keys
-        return found
+            if keys[:-1] in {(), verb} and name is not None:
+                found[name] = self._words(options[name], keys), keys
+        return {name: found[name] for name in options if name in found}
 
-    def _words(self, parameter: Any, value: Any, keys: Keys) -> Any:
+    def _words(self, option: Option, keys: Keys) -> Any:
         """The value as the words of a command line; a path is relative to the file."""
-        assert self.path is not None
-        several, flag = parameter.multiple or parameter.nargs != 1, parameter.is_flag
+        value, typed = self.entries[keys], option.form.typed
+        several, flag = get_origin(typed) in {list, tuple}, typed is bool
         given = value if isinstance(value, list) else [value]
         must_be = ""
         if any(isinstance(one, dict | list) for one in given) or (isinstance(value, list) and not several):
@@ -124,28 +126,33 @@ class Settings:
             must_be = "true or false" if flag else "a value"
         if must_be:
             raise self.problem(keys, f"{keys[-1]} must be {must_be}, got {value!r}")
-        option = declared(Options).get(parameter.name)
-        root = self.path.parent if option is not None and option.form.typed in (Path, list[Path]) else None
-        words = [one if isinstance(one, bool) else str(one) if root is None else str(root / str(one)) for one in given]
+        assert self.path is not None
+        folder = self.path.parent if typed in PATHS else None
+        words = [one if flag else str(one if folder is None else folder / str(one)) for one in given]
         return words if several else words[0]
 
-    def use(self, values: dict[str, Any], parameters: Sequence[Any], set_here: Set) -> None:
+    def use(self, values: dict[str, Any], options: Mapping[str, Option], set_here: Set) -> None:
         """Tell which settings a verb uses, require trust where they need it, and put models by their full names.
 
-        ``values``: of the parameters, changed in place; ``set_here``: those of the file.
+        ``values``: of the options, changed in place; ``set_here``: those of the file.
         """
-        assert self.path is not None
+        if self.path is None:
+            return
         used, dangers = list[str](), list[str]()
-        for one in parameters:
-            if one.name in set_here:
-                value, keys = set_here[one.name]
-                used.append(one.opts[0].lstrip("-"))
-                is_path = re.search("FOLDER|FILE|PATH", one.metavar or "") is not None
-                dangers += self._dangers(keys, value, self.path.parent if is_path else None)
-        for one in (one for one in parameters if "MODEL" in (one.metavar or "")):
-            values[one.name], names = self._full_names(values[one.name], keep_names=one.name == "reviewers")
-            used += [f"{name} = {self.models[name]}" for name in names]
-            dangers += [line for name in names for line in self._dangers((MODELS, name), self.models[name])]
+        for name, (value, keys) in set_here.items():
+            one = options[name]
+            try:
+                one.parse(value)
+            except UserError as error:
+                raise self.problem(keys, f"{keys[-1]} must be {str(error).partition(' must be ')[2]}") from None
+            used.append(one.flags[0].lstrip("-"))
+            metavar = one.metavar or ("PATH" if one.form.typed in PATHS else "")
+            is_path = re.search("FOLDER|FILE|PATH", metavar) is not None
+            dangers += self._dangers(keys, value, self.path.parent if is_path else None)
+        for name in (name for name, one in options.items() if "MODEL" in (one.metavar or "")):
+            values[name], names = self._full_names(values[name], keep_names=name == "reviewers")
+            used += [f"{short} = {self.models[short]}" for short in names]
+            dangers += [line for short in names for line in self._dangers((MODELS, short), self.models[short])]
         if used:
             say(f"settings from {self.path}: {', '.join(used)}", style="dim")
         self._require_trust(dangers)

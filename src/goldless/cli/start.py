@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from goldless.cli.command import RUN_FOLDER, verb
 from goldless.cli.console import NOTHING, out
 from goldless.cli.output import Output, plain_table
-from goldless.cli.score import tell_evaluation, tell_review
+from goldless.cli.score import tell_evaluation
 from goldless.errors import CanaryError, UserError
-from goldless.runs.option_forms import argument, option
+from goldless.runs.option_forms import argument
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from goldless.models.journal import Kind
     from goldless.reports.report_table import ReportTable
     from goldless.runs.evaluation import Evaluation
-    from goldless.runs.review_outcome import Review
 
 
 READING = """\
@@ -39,31 +38,26 @@ Next:
   goldless score answers.csv    # or your own file: columns task, agent, text
   goldless score -h
 """
-FAILS = "It should fail: a model of 135M parameters follows the position of an answer, not its content."
 STUDY_FILE = "answers.csv"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Demo:
-    with_review: bool = option(False, "Have the embedded model take a reviewer's exam instead.", "--review")
-
-
-@verb("journal", out=RUN_FOLDER, questions={"--study": "Write a small study to try everything on."})
-async def demo(own: Demo, options: Options) -> Evaluation | Review:
+@verb(
+    "journal",
+    out=RUN_FOLDER,
+    questions={"--study": "Write a small study to try everything on."},
+    gone={"--review": "goldless review sample --reviewers embedded --exam auto has the embedded model take an exam"},
+)
+async def demo(options: Options) -> Evaluation:
     """Score a sample study with the default metrics on the embedded model: no account, key, GPU or model hub.
 
     Examples:
       goldless demo
       goldless demo --out runs/demo
     """
-    from goldless.runs.pipeline import evaluate_study, review_study
+    from goldless.runs.pipeline import evaluate_study
     from goldless.studies import read_study, sample_study
 
     study = read_study(sample_study())
-    if own.with_review:
-        exam = "the automatic exam: consistency, pertinence and self-confidence"
-        options.say(f"The embedded model takes {exam}. This takes minutes.")
-        return await review_study(study, replace(options, reviewers=("embedded",), exams=("auto",)))
     # half of the tasks: the first look takes minutes, goldless score sample all of them
     study = study.subset(tasks=study.tasks[::2])
     options.say(
@@ -74,13 +68,8 @@ async def demo(own: Demo, options: Options) -> Evaluation | Review:
 
 
 @demo.told
-def _tell(found: Evaluation | Review, output: Output) -> None:
-    from goldless.runs.review_outcome import Review
-
-    if isinstance(found, Review):
-        tell_review(found, output, last=FAILS)
-    else:
-        tell_evaluation(found, output, last=READING)
+def _tell(found: Evaluation, output: Output) -> None:
+    tell_evaluation(found, output, last=READING)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,7 +67,7 @@ def import_(own: Importing, output: Output) -> None:
     say(f"next: goldless score {quote(str(own.folder))}")
 
 
-@verb()
+@verb(averages_samples=True)
 def check(study: Study) -> None:
     """Read every row of a study and report everything that is wrong, with file and line.
 
@@ -90,7 +90,7 @@ def check(study: Study) -> None:
         say(f"warning: {warning}", style="yellow")
 
 
-@verb()
+@verb(averages_samples=True)
 def show(study: Study, *, output: Output) -> None:
     """Show counts of tasks, agents, responses and labels, what is missing, and the first task.
 
@@ -164,7 +164,7 @@ def _tables(summary: Mapping[str, Any]) -> Iterator[ReportTable]:
         yield plain_table(f"First task: {first['task']}", shown, of="of", text="text")
 
 
-@verb()
+@verb(averages_samples=True)
 def audit(study: Study, *, words: str, output: Output) -> None:
     """Look for shared texts, copied prompts, colluding agents and metrics that contradict each other.
 

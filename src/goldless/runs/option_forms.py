@@ -84,6 +84,15 @@ class Option:
     """A command that leaves it out gives None, although Python must give a value."""
     hidden: bool = False
     """No help shows it: it is given in the name of a metric."""
+    default: Any = None
+    """That of the field; REQUIRED where a value must be given."""
+
+    @property
+    def plain_default(self) -> Any:
+        """The default as words of a command line; None where it has none."""
+        if isinstance(self.default, bool):
+            return self.default
+        return str(self.default) if isinstance(self.default, str | int | float | Path) else None
 
     def parse(self, words: Any) -> Any:
         """The value of words on the command line."""
@@ -141,19 +150,23 @@ def argument(metavar: str, help: str, default: Any = REQUIRED, **more: Any) -> A
 def declared(model: Any) -> Mapping[str, Option]:
     """The options of a dataclass, by field, with what the field's name and type say of them."""
     found: dict[str, Option] = {}
-    group = None
+    group, usual = None, defaults(model)
     for one in (one for one in fields(model) if "option" in one.metadata):
         made: Option = one.metadata["option"]
         group = group if made.group == AS_BEFORE else made.group
         if not made.flags and made.help and not made.argument:
             made = replace(made, flags=(f"--{one.name.replace('_', '-')}",))
-        if made.form is ANYTHING:
-            written = str(one.type).replace(" | None", "")
-            words = re.fullmatch(r"Literal\[(.*)\]", written)
-            form = FORMS_OF[written] if words is None else one_of(*ast.literal_eval(f"[{words[1]}]"))
-            made = replace(made, form=form)
-        found[one.name] = replace(made, group=group, keyword=made.keyword or one.name)
+        form = _form_of(str(one.type)) if made.form is ANYTHING else made.form
+        keyword = made.keyword or one.name
+        found[one.name] = replace(made, group=group, form=form, keyword=keyword, default=usual[one.name])
     return found
+
+
+def _form_of(written: str) -> OptionForm:
+    """The form of a type, as it is written."""
+    kind = written.replace(" | None", "")
+    words = re.fullmatch(r"Literal\[(.*)\]", kind)
+    return FORMS_OF[kind] if words is None else one_of(*ast.literal_eval(f"[{words[1]}]"))
 
 
 @cache
@@ -180,7 +193,7 @@ def parsed(model: Callable[..., M], words: dict[str, Any], usual: Mapping[str, A
         value = words.pop(name, None)
         if value is not None:
             found[name] = one.parse(value)
-        elif defaults(model)[name] is MISSING:
+        elif one.default is REQUIRED:
             found[name] = None
     return model(**found)
 
@@ -209,10 +222,9 @@ def refuse_unknown(verb: str, given: Iterable[str], known: Collection[str]) -> N
 def check_each(options: Any) -> None:
     """Refuse a value that its own declaration does not allow."""
     model: Any = type(options)
-    usual = defaults(model)
     for name, one in declared(model).items():
         value = getattr(options, name)
-        if value is not None or usual[name] is not None:
+        if value is not None or one.default is not None:
             one.check(value, one.keyword)
 
 

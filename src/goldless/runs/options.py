@@ -49,7 +49,6 @@ ASKED_OF_MODELS = {
     *("reviewers", "licences", "issue_to", "task_kind", "metric_timeout_seconds", "budget_calls"),
 }
 """Options of other groups than models that change evidence alone, or where it goes."""
-OnTooLong = Literal["error", "skip"]
 ExamName = Literal["none", "human", "consistency", "pertinence", "self-confidence", "auto", "peers", "auto+peers"]
 AUTOMATIC = ("consistency", "pertinence", "self-confidence")
 PEERS = "peers"

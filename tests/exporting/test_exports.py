@@ -14,7 +14,7 @@ import yaml
 
 import goldless as library
 from goldless.errors import UserError
-from goldless.exporting.catalogue import BUILT_IN, export
+from goldless.exporting.catalogue import export
 from support_studies import support_rows
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
@@ -244,8 +244,3 @@ def test_bad_input_ends_in_one_message_and_writes_nothing(goldless, tmp_path, wo
     assert ended.out == ""
     assert said.replace(".*", "") in ended.err or all(part in ended.err for part in said.split(".*"))
     assert not places["free"].exists()
-
-
-def test_the_help_lists_every_built_in_exporter(goldless):
-    shown = " ".join(goldless("export", "--help").out.split())
-    assert [name for name in BUILT_IN if name not in shown] == []

@@ -187,11 +187,3 @@ def test_the_terminal_shows_a_reason_where_a_value_is_absent():
     Console(file=out, width=80).print(*made.to_rich(80))
     assert "no task" in out.getvalue()
     assert "a[2Kb" in out.getvalue()
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_stays_in_its_cell(name):
-    text = table(name).to_latex()
-    (read,) = read_latex(text)
-    assert [row[0] for row in read.rows][2:] == ["bob"]
-    assert not {"\x1b", "\u202e"} & set(text)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import polars as pl
 
 from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.texts import sampled_tasks
-from goldless.statistics.rank_correlation import centred_ranks
 from goldless.studies import Study
 
 NO_MORE_THAN_LENGTH = 0.8
 """Rank correlation within tasks from which a metric says little more than length."""
-LEAST_RESPONSES = 15
+LEAST_RESPONSES, LEAST_OF_TASK = 15, 3
 ROUNDING = 1e-6
 """Scores that are no further apart are equal."""
 
@@ -93,16 +93,17 @@ def _contradictions(rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:
 
 def _only_length(study: Study, rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:
     """Metrics whose order of the responses to a task is mostly that of their lengths."""
-    chosen = sampled_tasks(study)
-    places = {task: place for place, task in enumerate(study.tasks)}
-    agents = {agent.agent: number for number, agent in enumerate(study.agents)}
-    lengths = np.full((len(chosen), len(agents)), np.nan)
-    for row, task in enumerate(chosen):
-        for response in study.responses(task):
-            lengths[row, agents[response.agent]] = len(response.text)
+    chosen = study.response_table.filter(pl.col("task").is_in(sampled_tasks(study)))
+    names = pl.col("task").cast(study.task_names), pl.col("agent").cast(study.agent_names)
+    places = tuple(chosen.select(name.to_physical() for name in names).to_numpy().T)
+    rows = chosen.select("task", length=pl.col("text").str.len_chars().cast(pl.Float64))
+    # each response's rank among those to its task, the mean of which is the same for both
+    ranks = [pl.col(name).rank().over("task") - (pl.len().over("task") + 1) / 2 for name in ("score", "length")]
     for ranking in rankings:
-        correlation = _within_tasks(ranking.values[[places[task] for task in chosen]], lengths)
-        if correlation is not None and correlation >= NO_MORE_THAN_LENGTH:
+        scored = rows.with_columns(score=pl.Series(ranking.values[places]))
+        scored = scored.filter(pl.col("score").is_not_nan()).filter(pl.len().over("task") >= LEAST_OF_TASK)
+        correlation = scored.select(pl.corr(*ranks)).item() if len(scored) >= LEAST_RESPONSES else None
+        if correlation is not None and correlation >= NO_MORE_THAN_LENGTH:  # NaN, where all are equal, is not
             yield Finding(
                 "only-length",
                 (),
@@ -110,17 +111,3 @@ def _only_length(study: Study, rankings: Sequence[AuditedRanking]) -> Iterator[F
                 "with those of the responses' lengths.",
                 (ranking.metric,),
             )
-
-
-def _within_tasks(values: FloatArray, lengths: FloatArray) -> float | None:
-    """Correlation of the ranks within each task, pooled over tasks; None where there are too few."""
-    ranks: list[FloatArray] = []
-    for scores, sizes in zip(values, lengths, strict=True):
-        there = ~np.isnan(scores) & ~np.isnan(sizes)
-        if there.sum() >= 3:
-            ranks.append(np.stack([centred_ranks(scores[there]), centred_ranks(sizes[there])]))
-    if sum(pair.shape[1] for pair in ranks) < LEAST_RESPONSES:
-        return None
-    first, second = np.concatenate(ranks, axis=1)
-    scale = float(np.sqrt((first @ first) * (second @ second)))
-    return float(first @ second) / scale if scale else None

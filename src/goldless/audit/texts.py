@@ -6,17 +6,17 @@ No model is asked. Of large studies evenly spaced tasks are read, always the sam
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 import py3langid
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from goldless.arrays import FloatArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.audit.finding import Finding, listed
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
@@ -37,34 +37,36 @@ ENOUGH_CHARACTERS = 40
 """The language of shorter texts cannot be recognised."""
 FEWEST_TASKS = 3
 _WORD = re.compile(r"[぀-ヿ㐀-鿿가-힯]|[^\W_]+")  # where words are not separated, characters
-_REFUSAL = re.compile(
-    r"\b(?:i.?m|i am) (?:really |very |so )?sorry,? but|\bas an ai(?: language)? model"
+_REFUSAL = (
+    r"(?i)\b(?:i.?m|i am) (?:really |very |so )?sorry,? but|\bas an ai(?: language)? model"
     r"|\bi (?:can.?t|cannot|won.?t|am (?:un|not )able to|must decline to) (?:\w+ )?"
-    r"(?:help|assist|answer|provide|comply|fulfill|discuss|do that)",
-    re.IGNORECASE,
+    r"(?:help|assist|answer|provide|comply|fulfill|discuss|do that)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Responses to some of the tasks, as rows: number of task and of agent, text, and its runs of words as a matrix."""
+    """The responses to some of the tasks, with their runs of words."""
 
-    agents: tuple[str, ...]
-    n_tasks: int
-    task: npt.NDArray[np.int64]
-    agent: npt.NDArray[np.int64]
-    texts: Sequence[str]
-    prompts: Sequence[str | None]
+    rows: pl.DataFrame
+    """By task and agent: ``task`` and ``agent`` as numbers, ``name`` of the agent, ``text``, ``prompt``, ``words``."""
+    prompt_words: IntArray
     """By task."""
     shingles: sparse.csr_array
-    """[responses and then prompts, different runs of words], 1 where the text has the run."""
+    """[responses and then prompts, different runs of three words], 1 where the text has the run."""
     vocabulary: sparse.csr_array
     """The same of single words."""
-    words: npt.NDArray[np.int64]
-    """Number of words of each."""
 
-    def of_task(self, task: int) -> npt.NDArray[np.int64]:
-        return np.flatnonzero(self.task == task)
+    @property
+    def enough(self) -> BoolArray:
+        """True for responses of enough words."""
+        return (self.rows["words"] >= ENOUGH_WORDS).to_numpy()
+
+    def places(self, column: str) -> list[IntArray]:
+        """The rows of each task, or of each agent."""
+        numbers = self.rows[column].to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
 def study_warnings(study: Study) -> Iterator[str]:
@@ -80,12 +82,8 @@ def text_findings(study: Study) -> list[Finding]:
     if not study.n_responses:
         return []
     sample = _sampled(study)
-    found = [*_same_text(sample), *_near_identical(sample), *_repeated_prompts(sample), *_other_languages(sample)]
-    for agent, rows in _by_agent(sample):
-        count = sum(bool(_REFUSAL.search(sample.texts[row][:300])) for row in rows)
-        if count >= max(FEWEST_TASKS, len(rows) / 10):
-            found.append(Finding("refusals", (agent,), f"{agent} declines to answer {count} of {len(rows)} tasks."))
-    return found
+    checks = (_same_text, _near_identical, _repeated_prompts, _other_languages, _refusals)
+    return [found for check in checks for found in check(sample)]
 
 
 def repeats_prompts(study: Study) -> bool:
@@ -104,30 +102,23 @@ def sampled_tasks(study: Study) -> list[str]:
 
 
 def _sampled(study: Study) -> _Sample:
-    agents = {agent.agent: number for number, agent in enumerate(study.agents)}
     chosen = sampled_tasks(study)
-    task, agent, texts, prompts = [], [], [], []
-    for number, name in enumerate(chosen):
-        prompts.append(study.task(name).prompt)
-        for response in study.responses(name):
-            task.append(number)
-            agent.append(agents[response.agent])
-            texts.append(response.text)
-    words = [_WORD.findall(text.casefold()) for text in [*texts, *(prompt or "" for prompt in prompts)]]
-    return _Sample(
-        tuple(agents),
-        len(chosen),
-        np.array(task),
-        np.array(agent),
-        texts,
-        prompts,
-        _shingle_matrix(words),
-        _shingle_matrix(words, 1),
-        np.array([len(found) for found in words]),
+    tasks = study.task_table.filter(pl.col("task").is_in(chosen)).select("task", "prompt")
+    rows = study.response_table.filter(pl.col("task").is_in(chosen)).join(tasks, on="task", maintain_order="left")
+    texts = [*rows["text"], *(prompt or "" for prompt in tasks["prompt"])]
+    words = [_WORD.findall(text.casefold()) for text in texts]
+    sizes = np.array([len(found) for found in words])
+    numbered = rows.select(
+        pl.col("task").replace_strict(chosen, range(len(chosen)), return_dtype=pl.Int64),
+        pl.col("agent").cast(pl.String).cast(study.agent_names).to_physical().cast(pl.Int64),
+        pl.col("agent").alias("name"),
+        *("text", "prompt"),
+        pl.Series("words", sizes[: len(rows)]),
     )
+    return _Sample(numbered, sizes[len(rows) :], _shingle_matrix(words, 3), _shingle_matrix(words, 1))
 
 
-def _shingle_matrix(words: Sequence[Sequence[str]], run: int = 3) -> sparse.csr_array:
+def _shingle_matrix(words: Sequence[Sequence[str]], run: int) -> sparse.csr_array:
     """A matrix of the texts and their runs of words; a text shorter than a run is one run."""
     numbers: dict[tuple[str, ...], int] = {}
     rows, columns = [], []
@@ -150,28 +141,29 @@ def _shared(shingles: sparse.csr_array) -> Iterator[tuple[int, FloatArray]]:
         yield begin, np.divide(common, either, out=np.zeros_like(common), where=common > 0)
 
 
-def _by_agent(sample: _Sample) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-    order = np.argsort(sample.agent, kind="stable")
-    ends = np.cumsum(np.bincount(sample.agent, minlength=len(sample.agents)))
-    for agent, rows in zip(sample.agents, np.split(order, ends[:-1]), strict=True):
-        if len(rows) >= FEWEST_TASKS:
-            yield agent, rows
-
-
 # --- the checks ------------------------------------------------------------------------------------------------------
+
+
+def _counted(rows: pl.DataFrame, count: pl.Expr) -> Iterator[tuple[str, int, int]]:
+    """The agents with enough tasks, each with a count over its rows and their number."""
+    found = rows.group_by("agent", "name", maintain_order=True).agg(count.alias("count"), n=pl.len())
+    yield from found.filter(pl.col("n") >= FEWEST_TASKS).select("name", "count", "n").iter_rows()
 
 
 def _same_text(sample: _Sample) -> Iterator[Finding]:
     """Agents that give one text, or nearly one, to many tasks."""
-    sizes = sample.shingles.sum(axis=1)
-    for agent, rows in _by_agent(sample):
+    sizes, many = sample.shingles.sum(axis=1), sample.enough
+    for rows in sample.places("agent"):
         fewest = max(FEWEST_TASKS, len(rows) / 2)
-        (_, count), *_ = Counter(" ".join(sample.texts[row].split()) for row in rows).most_common(1)
+        agent = sample.rows["name"][int(rows[0])]
+        count = Counter(" ".join(text.split()) for text in sample.rows["text"][rows]).most_common(1)[0][1]
         if count >= fewest:
             yield Finding("same-text", (agent,), f"{agent} gives the same text to {count} of {len(rows)} tasks.")
             continue
-        enough = sample.words[rows] >= ENOUGH_WORDS
-        mine = sizes[rows]  # texts of very different lengths are not alike: most agents need no closer look
+        mine, enough = (
+            sizes[rows],
+            many[rows],
+        )  # texts of very different lengths are not alike: most need no closer look
         close = (ALIKE * mine <= mine[:, None]) & (ALIKE * mine[:, None] <= mine) & enough
         if close.sum(axis=1).max() < fewest:
             continue
@@ -182,15 +174,17 @@ def _same_text(sample: _Sample) -> Iterator[Finding]:
 
 def _near_identical(sample: _Sample) -> Iterator[Finding]:
     """Groups of agents whose responses to the same tasks are nearly the same."""
-    tasks = [rows[sample.words[rows] >= ENOUGH_WORDS] for rows in map(sample.of_task, range(sample.n_tasks))]
-    size = len(sample.agents)
-    answered = np.zeros((sample.n_tasks, size), np.bool_)
+    agent, enough = sample.rows["agent"].to_numpy(), sample.enough
+    names = dict(sample.rows.select("agent", "name").unique().iter_rows())
+    tasks = [rows[enough[rows]] for rows in sample.places("task")]
+    size = int(agent.max()) + 1
+    answered = np.zeros((len(tasks), size), np.bool_)
     pairs = [np.zeros(0, np.int64)]
     for task, rows in enumerate(tasks):
-        answered[task, sample.agent[rows]] = True
+        answered[task, agent[rows]] = True
         for begin, found in _shared(sample.shingles[rows]):
             first, second = np.nonzero(found >= ALIKE)
-            pairs.append(sample.agent[rows[first + begin]] * size + sample.agent[rows[second]])
+            pairs.append(agent[rows[first + begin]] * size + agent[rows[second]])
     numbers, alike = np.unique(np.concatenate(pairs), return_counts=True)
     first, second = np.divmod(numbers, size)
     common = (answered[:, first] & answered[:, second]).sum(axis=0)
@@ -199,70 +193,57 @@ def _near_identical(sample: _Sample) -> Iterator[Finding]:
     _, group = connected_components(links, directed=False)
     for number in np.flatnonzero(np.bincount(group) > 1):
         members = np.flatnonzero(group == number)
-        theirs = [rows[np.isin(sample.agent[rows], members)] for rows in tasks]
+        theirs = [rows[np.isin(agent[rows], members)] for rows in tasks]
         similarity = sum(found.sum() for rows in theirs for _, found in _shared(sample.shingles[rows]))
         texts = sum(map(len, theirs))  # each of which is like itself
         share = (similarity - texts) / (sum(len(rows) ** 2 for rows in theirs) - texts)
-        names = tuple(sample.agents[member] for member in members)
+        alike_ones = tuple(names[member] for member in members)
         yield Finding(
             "near-identical",
-            names,
-            f"{listed(names)} give nearly the same responses ({share:.0%} alike on average). "
+            alike_ones,
+            f"{listed(alike_ones)} give nearly the same responses ({share:.0%} alike on average). "
             "They vouch for each other: metrics that compare agents with their peers favour them.",
         )
 
 
 def _repeated_prompts(sample: _Sample) -> Iterator[Finding]:
     """Agents whose responses are the prompt again."""
-    copied: dict[int, int] = defaultdict(int)
-    there: dict[int, int] = defaultdict(int)
-    for task, prompt in enumerate(sample.prompts):
-        if not prompt:
-            continue
-        rows, place = sample.of_task(task), len(sample.texts) + task
-        runs, words = (_share_inside(matrix, rows, place) for matrix in (sample.shingles, sample.vocabulary))
-        long = 2 * sample.words[rows] >= sample.words[place]
-        repeats = (runs >= COPIED) | ((words >= REARRANGED) & long)
-        for row, again in zip(rows, repeats & (sample.words[rows] >= ENOUGH_WORDS), strict=True):
-            there[int(sample.agent[row])] += 1
-            copied[int(sample.agent[row])] += bool(again)
-    for number, count in copied.items():
-        if count >= max(FEWEST_TASKS, there[number] / 3):
-            agent = sample.agents[number]
-            yield Finding("copied-prompt", (agent,), f"{agent} repeats its prompt on {count} of {there[number]} tasks.")
-
-
-def _share_inside(matrix: sparse.csr_array, rows: npt.NDArray[np.int64], place: int) -> FloatArray:
-    own = matrix[rows]
-    found: FloatArray = (own @ matrix[[place]].T).toarray()[:, 0] / np.maximum(own.sum(axis=1), 1)
-    return found
+    size, task, words = len(sample.rows), sample.rows["task"].to_numpy(), sample.rows["words"].to_numpy()
+    runs, single = (
+        matrix[:size].multiply(matrix[size + task]).sum(axis=1) / np.maximum(matrix[:size].sum(axis=1), 1)
+        for matrix in (sample.shingles, sample.vocabulary)
+    )
+    long = 2 * words >= sample.prompt_words[task]
+    again = ((runs >= COPIED) | ((single >= REARRANGED) & long)) & sample.enough
+    prompted = sample.rows.with_columns(again=again).filter(pl.col("prompt").fill_null("") != "")
+    for agent, count, n in _counted(prompted, pl.col("again").sum()):
+        if count >= max(FEWEST_TASKS, n / 3):
+            yield Finding("copied-prompt", (agent,), f"{agent} repeats its prompt on {count} of {n} tasks.")
 
 
 def _other_languages(sample: _Sample) -> Iterator[Finding]:
     """Agents that answer in another language than most of their peers do on the same task."""
-    languages = [
-        py3langid.classify(text[:1000])[0] if len(text) >= ENOUGH_CHARACTERS else None for text in sample.texts
-    ]
-    others: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
-    seen: Counter[int] = Counter()
-    for task in range(sample.n_tasks):
-        rows = [int(row) for row in sample.of_task(task) if languages[row] is not None]
-        if len(rows) < 2:
-            continue
-        usual, votes = Counter(str(languages[row]) for row in rows).most_common(1)[0]
-        for row in rows:
-            number = int(sample.agent[row])
-            seen[number] += 1
-            if languages[row] != usual and votes > len(rows) / 2:
-                others[number][str(languages[row]), usual] += 1
-    for number, found in sorted(others.items()):
-        count = found.total()
-        if count >= max(FEWEST_TASKS, seen[number] / 2):
-            (own, usual), _ = found.most_common(1)[0]
-            agent = sample.agents[number]
+    long = sample.rows.filter(pl.col("text").str.len_chars() >= ENOUGH_CHARACTERS)
+    language = pl.Series([py3langid.classify(text[:1000])[0] for text in long["text"]], dtype=pl.String)
+    of_most = 2 * pl.len().over("task", "language") > pl.len().over("task")
+    rows = long.with_columns(language=language).filter(pl.len().over("task") > 1)
+    rows = rows.with_columns(usual=pl.col("language").filter(of_most).first().over("task"))
+    other = (pl.col("language") != pl.col("usual")).fill_null(value=False)
+    for agent, count, n in _counted(rows.sort("agent", maintain_order=True), other.sum()):
+        if count >= max(FEWEST_TASKS, n / 2):
+            told = rows.filter(other & (pl.col("name") == agent)).select("language", "usual").rows()
+            (own, usual), _ = Counter(told).most_common(1)[0]
             yield Finding(
                 "other-language",
                 (agent,),
-                f"{agent} answers in another language than its peers on {count} of {seen[number]} tasks "
+                f"{agent} answers in another language than its peers on {count} of {n} tasks "
                 f"(mostly {own}, not {usual}). Information shared across languages is measured worse.",
             )
+
+
+def _refusals(sample: _Sample) -> Iterator[Finding]:
+    """Agents that decline to answer."""
+    refused = pl.col("text").str.slice(0, 300).str.contains(_REFUSAL)
+    for agent, count, n in _counted(sample.rows.sort("agent", maintain_order=True), refused.sum()):
+        if count >= max(FEWEST_TASKS, n / 10):
+            yield Finding("refusals", (agent,), f"{agent} declines to answer {count} of {n} tasks.")

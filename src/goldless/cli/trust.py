@@ -79,8 +79,7 @@ async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     """
     from goldless.meta_evaluation.agreement import agree as agree_with_people
 
-    named = options.some("reviewers", "convention", "criterion", "margin", "own_family")
-    return await agree_with_people(study, options, **values(own), **named)
+    return await agree_with_people(study, options, **values(own))
 
 
 # --- calibrate -------------------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ async def calibrate(study: Study, own: Calibrating, options: Options) -> Calibra
     """
     from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
 
-    return await calibrate_to_people(study, options, **values(own), **options.some("reviewers", "criterion"))
+    return await calibrate_to_people(study, options, **values(own))
 
 
 @calibrate.told

@@ -29,7 +29,6 @@ from goldless.meta_evaluation.judges import (
     Kind,
     Orders,
     agent_names,
-    comparisons,
     draws_of,
     judgement_arrays,
     judgements_hash,
@@ -411,6 +410,7 @@ class _Search:
                 self.panel = voting_weights(self.table.reviewers, weights)
         self.scored = [judge for judge in judges if judge.compared is None]
         self.votes = pl.concat(map(votes, judges))
+        self.each = pl.concat(verdicts(judge, "each") for judge in judges).filter(kind="reviewer")
         self.verdicts = pl.concat(verdicts(judge, orders) for judge in judges)
         self.people = None if people.labels is None else people_votes(people.labels)
         self.labels = None if self.people is None else self.people.select(*PAIR, said="vote")
@@ -524,22 +524,21 @@ class _Search:
             yield Unavailable("position", self.reason if table is None else alone)
             return
         pair = ("judge", "kind", *PAIR)
-        both = comparisons(table, self.options.convention).filter(pl.len().over(pair) == 2)
-        heard = set(both["judge"])
-        if silent := tuple(name for name in table.reviewers if name not in heard):
+        both = self.each.filter(pl.len().over(pair) == 2)
+        if silent := tuple(name for name in table.reviewers if name not in set(both["judge"])):
             yield Unavailable("position", "judgements are in one order only. Ask for both orders of every pair", silent)
-        sign, present = pl.col("lean").sign(), pl.col("value").null_count() == 0
-        tied = (pl.col("value") == NEITHER).any()
-        changes = pl.when(sign.first() != sign.last()).then(1.0).otherwise(0.0)
+        vote, whole = pl.col("vote"), pl.col("heard").all()
+        changes = pl.when(vote.first() != vote.last()).then(1.0).otherwise(0.0)
         if self.options.convention != "default":
-            changes = pl.when((sign == 0).any()).then(NEITHER).otherwise(changes)
+            changes = pl.when((vote == NEITHER).any()).then(NEITHER).otherwise(changes)
         pairs = both.group_by(pair, maintain_order=True).agg(
-            value=pl.when(pl.col("lean").null_count() == 0).then(changes), vote=pl.when(present & tied).then(NEITHER)
+            value=pl.when(vote.null_count() == 0).then(changes),
+            vote=pl.when(whole & (vote == NEITHER).any()).then(NEITHER),
         )
         said: dict[str, Any] = {"bias": "position", "measure": "flips when the order is swapped", "neutral": None}
         yield from self._rows(pairs, **said)
-        for_first = pl.when(pl.col("order") == 0).then(pl.col("value")).otherwise(1 - pl.col("value"))
-        shown = both.with_columns(vote=pl.when(present.over(pair)).then(((for_first - NEITHER).sign() + 1) / 2))
+        for_first = pl.when("first").then(vote).otherwise(1 - vote)
+        shown = both.with_columns(vote=pl.when(whole.over(pair)).then(for_first))
         said |= {"measure": "decided for the one shown first", "neutral": NEITHER}
         yield from self._rows(shown.with_columns(value="vote"), without_ties=True, **said)
 

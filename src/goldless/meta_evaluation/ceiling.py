@@ -19,7 +19,6 @@ import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
-from goldless.records import Preference, Rating
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
@@ -100,17 +99,16 @@ class Ceiling:
 
 
 def human_ceiling(
-    ratings: Sequence[Rating],
-    preferences: Sequence[Preference],
+    labels: pl.DataFrame,
     *,
     tasks: Sequence[str],
     agents: Sequence[str],
     measurement: Measured = "auto",
     draws: Draws,
 ) -> Ceiling:
-    """The ceiling by ratings, or by preferences where no response was rated twice."""
-    rated = _voices([(r.task, r.agent, r.agent, r.rater, r.score) for r in ratings], tasks, agents)
-    preferred = _voices([(p.task, p.first, p.second, p.rater, p.preference) for p in preferences], tasks, agents)
+    """The ceiling by ratings, or by preferences where no response was rated twice; ``labels``: those of a study."""
+    compared = pl.col("second").is_not_null()
+    rated, preferred = (_voices(labels.filter(kept), tasks, agents) for kept in (~compared, compared))
     n_raters = pl.concat([rated["rater"], preferred["rater"]]).n_unique()
     strong = pl.col("value").abs() > LEAST_PREFERENCE + ROUNDING
     votes = preferred.with_columns(value=pl.when(strong).then(pl.col("value").sign()).otherwise(0.0))
@@ -130,20 +128,18 @@ def human_ceiling(
     return replace(found, within=within)
 
 
-def _voices(
-    labels: Sequence[tuple[str, str, str, str, float]], tasks: Sequence[str], agents: Sequence[str]
-) -> pl.DataFrame:
+def _voices(labels: pl.DataFrame, tasks: Sequence[str], agents: Sequence[str]) -> pl.DataFrame:
     """One value per rater and unit, a response or a pair of responses: unit, task, agent, rater, value.
 
-    ``labels``: task, two agents (one twice for a rating), rater and value. A rater who said several things of one unit
-    has one voice: their mean.
+    A rater who said several things of one unit has one voice: their mean.
     """
-    names = dict.fromkeys(("task", "first", "second", "rater"), pl.String)
-    rows = pl.DataFrame(labels, schema={**names, "value": pl.Float64}, orient="row")
-    agent = pl.Enum(list(dict.fromkeys(agents)))
-    rows = rows.with_columns(
-        pl.col("task").cast(pl.Enum(list(dict.fromkeys(tasks))), strict=False).to_physical().cast(pl.Int64),
-        pl.col("first", "second").cast(agent, strict=False).to_physical().cast(pl.Int64),
+    task, agent = pl.Enum(list(dict.fromkeys(tasks))), pl.Enum(list(dict.fromkeys(agents)))
+    rows = labels.select(
+        pl.col("task").cast(task, strict=False).to_physical().cast(pl.Int64),
+        pl.coalesce("first", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("first"),
+        pl.coalesce("second", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("second"),
+        "rater",
+        value=pl.coalesce("score", "preference"),
     ).drop_nulls()
     first, second = pl.col("first"), pl.col("second")
     low, high = pl.min_horizontal(first, second), pl.max_horizontal(first, second)

@@ -8,15 +8,11 @@ from pathlib import Path
 import goldless
 
 
-def write_bias_study(folder: Path, tables: dict[str, list[dict]]) -> Path:
+def bias_study(folder: Path, tables: dict[str, list[dict]]) -> goldless.Study:
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
-
-
-def bias_study(folder: Path, tables: dict[str, list[dict]]) -> goldless.Study:
-    return goldless.read_study(write_bias_study(folder, tables))
+    return goldless.read_study(folder)
 
 
 def responses(texts: dict[str, dict[str, str]]) -> list[dict]:

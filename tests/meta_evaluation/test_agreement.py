@@ -36,8 +36,8 @@ def rating(task, agent, score, rater="p", **more):
 
 
 def held(study, scores=None, **options):
-    given = {key: options.pop(key) for key in list(options) if key in {"metrics", "resamples", "seed", "level"}}
-    return anyio.run(lambda: agree(study, Options(**{**FAST, **given}), scores=scores, **options))
+    own = {key: options.pop(key) for key in list(options) if key in {"scale", "measurement"}}
+    return anyio.run(lambda: agree(study, Options(**{**FAST, **options}), scores=scores, **own))
 
 
 HAND = [

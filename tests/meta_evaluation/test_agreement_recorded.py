@@ -6,6 +6,8 @@ that are not recorded: of the six reviewers that both have, none of its cells co
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import numpy as np
 import pytest
@@ -31,8 +33,8 @@ def study(recorded) -> goldless.Study:
     return goldless.read_study(recorded / "xsum_peer_review")
 
 
-def held(study, **options):
-    return anyio.run(lambda: agree(study, FAST, **options)).criteria[0]
+def held(study, *, scale, **options):
+    return anyio.run(lambda: agree(study, replace(FAST, **options), scale=scale)).criteria[0]
 
 
 @pytest.fixture(scope="module")

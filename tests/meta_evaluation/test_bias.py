@@ -13,8 +13,13 @@ from bias_study import bias_study, both_orders, comparison, rating, responses
 from scipy.stats import pearsonr
 
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.bias import find_bias, read_favours
-from goldless.meta_evaluation.text_features import count_format_marks, count_words, within_correlation
+from goldless.meta_evaluation.bias import (
+    count_format_marks,
+    count_words,
+    find_bias,
+    read_favours,
+    within_correlation,
+)
 from goldless.runs.options import Options
 
 TASKS = [f"t{i:02}" for i in range(12)]

@@ -138,28 +138,19 @@ async def test_one_scorer_the_same_twice_or_a_metric_without_one_is_refused(
         )
 
 
-def test_run_folders_of_one_study_are_compared_by_their_folders_names(study_file, toy_scorer, tmp_path):
-    for name in ("first", "second"):
-        goldless.save_run(
-            goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(name=name), resamples=200),
-            tmp_path / name,
-        )
-    found = compare_scorers(read_run_scores([tmp_path / "first", tmp_path / "second"]), **FAST)
+def test_run_folders_of_one_study_are_compared_by_their_folders_names_and_others_refused(
+    study_file, toy_scorer, tmp_path
+):
+    def run(name, *study):
+        made = goldless.evaluate(study_file(*study), metrics="gem-raw", scorer=toy_scorer(name=name), resamples=200)
+        return goldless.save_run(made, tmp_path / name)
+
+    folders = [run("first"), run("second")]
+    found = compare_scorers(read_run_scores(folders), **FAST)
     assert {(row.first, row.second, row.n_agents, row.n_tasks) for row in found.rows} == {("first", "second", 3, 3)}
     with pytest.raises(UserError, match="Did you mean 'gem-raw'"):
-        read_run_scores([tmp_path / "first", tmp_path / "second"], metrics=["gem-row"])
-
-
-def test_runs_of_different_studies_and_folders_without_a_run_are_refused_together(study_file, toy_scorer, tmp_path):
-    other = {"t1": {"ann": "x", "bob": "y", "cy": "z"}}
-    goldless.save_run(
-        goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), resamples=200), tmp_path / "a"
-    )
-    goldless.save_run(
-        goldless.evaluate(study_file(other, "other.jsonl"), metrics="gem-raw", scorer=toy_scorer(), resamples=200),
-        tmp_path / "b",
-    )
+        read_run_scores(folders, metrics=["gem-row"])
     with pytest.raises(UserError, match="different studies"):
-        read_run_scores([tmp_path / "a", tmp_path / "b"])
+        read_run_scores([folders[0], run("other", {"t1": {"ann": "x", "bob": "y", "cy": "z"}}, "other.jsonl")])
     with pytest.raises(UserError, match=r"no, .*nothing: not a run folder"):
         read_run_scores([tmp_path / "no", tmp_path / "nothing"])

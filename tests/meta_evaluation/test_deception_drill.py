@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import goldless
 from goldless.cli.main import app
 from goldless.errors import UserError
-from goldless.meta_evaluation.perturbed_study import deception_drill
+from goldless.meta_evaluation.crash_test import deception_drill
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options

@@ -89,15 +89,12 @@ def test_one_that_cannot_be_made_ends_with_2_and_its_name(goldless, study_file, 
     assert not (tmp_path / "new").exists()
 
 
-def test_what_has_another_shape_or_our_name_is_told_and_left_out():
+def test_what_has_another_shape_or_our_name_is_told_and_an_unknown_name_is_answered_with_theirs_too():
     failures = {plugin.name: plugin.failure for plugin in CATALOGUE.plugins()}
     assert failures["text"] == "a perturbation must be a Perturbation, got str"
     assert failures["comma"] == "a perturbation's name must be a word without any of [ ] , ~, got 'one,two'"
     assert failures["praise"] == "the name is already used by goldless itself"
     assert failures["shout"] is None
     assert find_perturbation("praise").description == "between generic praise"
-
-
-def test_an_unknown_name_is_answered_with_theirs_too():
     with pytest.raises(UserError, match=r"unknown perturbation 'shoot'. Did you mean 'shout'\?.* first-word,"):
         find_perturbation("shoot")

@@ -9,7 +9,7 @@ import pytest
 
 import goldless as library
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
-from goldless.meta_evaluation.perturbed_study import perturb_study
+from goldless.meta_evaluation.perturbations.perturbation import perturb_study
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options

@@ -169,7 +169,7 @@ def asked(writer):
 
 
 def test_a_response_is_written_from_the_notes_alone():
-    """TVD-MI, A.2.1 and A.2.2, agents 4 and 5."""
+    """TVD-MI, A.2.1 and A.2.2, agents 4 and 5; agent 6, the constant one, asks nobody."""
     writer = ScriptedModel(answers={"Paper one.": "notes on one", "notes on one": " A review. "})
     made = write("brief[peer-review]", writer, TASKS[:1])
     assert made == ["A review."]
@@ -180,6 +180,8 @@ def test_a_response_is_written_from_the_notes_alone():
         ("Take notes on the paper for an ICLR style review.", "Paper one."),
         (writing, "notes on one"),
     ]
+    want = "This paper presents research findings. The methodology and results appear sound."
+    assert write("null[peer-review]") == [want] * 3
 
 
 @pytest.mark.parametrize(
@@ -203,13 +205,6 @@ def test_reviews_of_agents_2_to_4_differ_in_their_notes_only(name, words):
         "Based on the notes please write an ICLR style review of the paper in 3--4 paragraphs covering methods, "
         "results and impact. Calibrate to 20 percent acceptance rate."
     )
-
-
-def test_the_null_strategy_asks_nobody_and_always_says_the_same():
-    """TVD-MI, A.2: agent 6."""
-    made = write("null[peer-review]")
-    want = "This paper presents research findings. The methodology and results appear sound."
-    assert made == [want] * 3
 
 
 def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():

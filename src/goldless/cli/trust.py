@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from goldless.meta_evaluation.agreement import Agreement
     from goldless.meta_evaluation.bias import BiasReport
     from goldless.meta_evaluation.calibration import Calibration
-    from goldless.meta_evaluation.crash_test import CrashTest
-    from goldless.meta_evaluation.perturbed_study import DeceptionDrill, PerturbedStudy
+    from goldless.meta_evaluation.crash_test import CrashTest, DeceptionDrill
+    from goldless.meta_evaluation.perturbations.perturbation import PerturbedStudy
     from goldless.models.interface import ChatModel, Scorer
     from goldless.studies import Study
 
@@ -79,8 +79,7 @@ async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     """
     from goldless.meta_evaluation.agreement import agree as agree_with_people
 
-    named = options.some("reviewers", "convention", "criterion", "margin", "own_family")
-    return await agree_with_people(study, options, **values(own), **named)
+    return await agree_with_people(study, options, **values(own))
 
 
 # --- calibrate -------------------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ async def calibrate(study: Study, own: Calibrating, options: Options) -> Calibra
     """
     from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
 
-    return await calibrate_to_people(study, options, **values(own), **options.some("reviewers", "criterion"))
+    return await calibrate_to_people(study, options, **values(own))
 
 
 @calibrate.told
@@ -374,7 +373,7 @@ async def drill(study: Study, own: Drilling, options: Options) -> DeceptionDrill
       goldless crashtest --drill study/ --honest honest --deceptive liars --metric tvd-mi
       goldless crashtest --drill answers.csv --writer openai:gpt-4o-mini --scorer hf:A --scorer hf:B
     """
-    from goldless.meta_evaluation.perturbed_study import deception_drill
+    from goldless.meta_evaluation.crash_test import deception_drill
 
     own_ones = values(own)
     if options.recorded and own.scorers:
@@ -413,7 +412,7 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
       goldless crashtest answers.csv --write perturbed --agents careful --perturbation deletion
     """
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, find_strategy
-    from goldless.meta_evaluation.perturbed_study import perturb_study
+    from goldless.meta_evaluation.perturbations.perturbation import perturb_study
 
     named = own.perturbations or (() if own.strategies else MODEL_FREE)
     made = [*map(find_perturbation, named), *map(find_strategy, own.strategies)]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from scipy.special import stdtr
 
 from goldless.arrays import FloatArray
@@ -29,8 +30,7 @@ from goldless.meta_evaluation.judges import (
 )
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import Accuracy, JudgeComparison, PairCredits, accuracies, compare_all_credits
-from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
-from goldless.records import Preference, Rating
+from goldless.metrics.pair_labels import PairLabels, check_margin
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -38,6 +38,7 @@ from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
+from goldless.runs.review_evidence import what_people_said
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.comparisons import SIGNIFICANT, compare_all
@@ -352,47 +353,40 @@ async def agree(
     study: Study,
     options: Options,
     *,
-    reviewers: Sequence[str] = (),
     scale: str | None = None,
     scores: Given | None = None,
-    convention: Convention = "default",
-    criterion: str | None = None,
-    margin: float | None = None,
     measurement: Measured = "auto",
-    own_family: bool = False,
 ) -> Agreement:
     """Agreement of metrics, recorded reviewers and external scores with people, and of people with each other.
 
     ``options.metrics`` may be empty if reviewers or scores are given. ``scores``: files with the columns metric
-    (optional), task, agent, score, or scores by metric and (task, agent). ``margin``: the margin of votes by which
-    preferences decide a pair; None: 2, or 1 where pairs have fewer than three votes. ``measurement``: of Krippendorff's
-    alpha; auto: ordinal up to 20 different values, else interval. Everything that can be checked for free is checked
-    before any model is called.
+    (optional), task, agent, score, or scores by metric and (task, agent). ``measurement``: of Krippendorff's alpha;
+    auto: ordinal up to 20 different values, else interval. Everything that can be checked for free is checked before
+    any model is called.
     """
-    check_convention(convention)
-    draws = draws_of(options)
-    if not options.metrics and not reviewers and scores is None:
+    check_convention(options.convention)
+    draws_of(options)
+    if not options.metrics and not options.reviewers and scores is None:
         raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
     refuse_rater_metrics(options, "compared with people")
-    if scale is not None and not reviewers:
+    if scale is not None and not options.reviewers:
         raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
-    check_margin(margin)
+    check_margin(options.margin)
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
             f"{study.name} has no labels. Put responses.csv and labels.csv into one folder and give the folder; labels "
             "have the columns task, agent, rater, score, or task, first, second, rater, preference"
         )
-    chosen = label_criteria(study, criterion)
-    judges = recorded_judges(study, reviewers, scale, convention=convention, own_family=own_family)
-    judges += given_judges(scores, study)
+    chosen = label_criteria(study, options.criterion)
+    how: dict[str, Any] = {"convention": options.convention, "own_family": options.own_family}
+    judges = [*recorded_judges(study, list(options.reviewers), scale, **how), *given_judges(scores, study)]
     check_unlike(judges)
     evaluation = await evaluate_study(study, options) if options.metrics else None
     judges = [*(judge.levelled() for judge in metric_judges(evaluation, study, only_asked=True)), *judges]
     check_unlike(judges)
-    how: dict[str, Any] = {"convention": convention, "margin": margin, "measurement": measurement, "draws": draws}
     complete = evaluation is None or evaluation.complete
-    found = tuple(_on_criterion(study, judges, name, **how) for name in chosen)
-    return Agreement(study.name, study.fingerprint, convention, options.level, complete, found, evaluation)
+    found = tuple(_on_criterion(study, judges, replace(options, criterion=name), measurement) for name in chosen)
+    return Agreement(study.name, study.fingerprint, options.convention, options.level, complete, found, evaluation)
 
 
 def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
@@ -409,35 +403,25 @@ def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
     return [criterion]
 
 
-def _on_criterion(
-    study: Study,
-    judges: Sequence[Judge],
-    criterion: str | None,
-    *,
-    convention: Convention,
-    margin: float | None,
-    measurement: Measured,
-    draws: Draws,
-) -> CriterionAgreement:
-    said = [label for label in study.labels() if label.criterion == criterion]
-    ratings = [label for label in said if isinstance(label, Rating)]
-    preferences = [label for label in said if isinstance(label, Preference)]
-    names: Any = {"tasks": study.tasks, "agents": agent_names(study)}
-    margin = usual_margin(preferences, convention=convention) if margin is None else margin
-    labels = pair_labels(ratings, preferences, least_margin=margin, **names)
-    earned = [judge.credits(labels, convention) for judge in judges]
+def _on_criterion(study: Study, judges: Sequence[Judge], options: Options, measurement: Measured) -> CriterionAgreement:
+    criterion, draws = options.criterion, draws_of(options)
+    said = study.label_table.filter(pl.col("criterion").eq_missing(pl.lit(criterion)))
+    people = what_people_said(study.with_labels(said), replace(options, exams=("none",)))
+    assert people.labels is not None
+    labels, rated, paper = people.labels, said["score"].count(), options.convention != "default"
+    earned = [judge.credits(labels, options.convention) for judge in judges]
     correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = [((), np.zeros(0))] * len(judges)
-    if ratings:
+    if people.ratings is not None:
         tables = [judge.response_scores.score for judge in judges]
-        correlated = correlations(tables, rating_table(ratings, **names).value, convention=convention, draws=draws)
-    by_task = np.stack([one for _, one in correlated], axis=1) if ratings else None
-    ceiling = human_ceiling(ratings, preferences, measurement=measurement, draws=draws, **names)
-    paper = convention != "default"
-    hashed = [(one.task, one.rater, criterion, one.agent, one.score) for one in ratings]
-    hashed += [(one.task, one.rater, criterion, f"{one.first} {one.second}", one.preference) for one in preferences]
+        correlated = correlations(tables, people.ratings.value, convention=options.convention, draws=draws)
+    by_task = np.stack([one for _, one in correlated], axis=1) if rated else None
+    names: dict[str, Any] = {"tasks": study.tasks, "agents": agent_names(study)}
+    ceiling = human_ceiling(said, measurement=measurement, draws=draws, **names)
+    about = pl.when(pl.col("agent").is_null()).then(pl.format("{} {}", "first", "second")).otherwise("agent")
+    hashed = said.select("task", "rater", "criterion", about.alias("about"), pl.coalesce("score", "preference"))
     settings = {
         **({} if criterion is None else {"criterion": criterion}),
-        "labels": evidence_hash(hashed),
+        "labels": evidence_hash(hashed.iter_rows()),
         "pairs": labels.rule,
         "alpha": measurement if ceiling.alpha is None else ceiling.alpha.measurement,
         "ties": "labels-left-out,judges-half",
@@ -452,9 +436,9 @@ def _on_criterion(
     return CriterionAgreement(
         criterion=criterion,
         labels=LabelCounts(
-            raters=len({label.rater for label in said}),
-            ratings=len(ratings),
-            preferences=len(preferences),
+            raters=said["rater"].n_unique(),
+            ratings=rated,
+            preferences=len(said) - rated,
             pairs=labels.n_pairs,
             decided=labels.n_decided,
             tied=labels.n_ties,
@@ -468,7 +452,7 @@ def _on_criterion(
         ),
         comparisons=tuple(_comparisons(earned, by_task, draws)),
         ceiling=ceiling,
-        notes=tuple(_notes(labels, earned, rated=bool(ratings), paper=paper)),
+        notes=tuple(_notes(labels, earned, rated=bool(rated), paper=paper)),
         signature=str(Signature("agreement", settings)),
     )
 

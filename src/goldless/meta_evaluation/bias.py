@@ -14,13 +14,16 @@ find two agents tied or prefer the second, the share of verdicts for the first.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 
+from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
@@ -29,7 +32,6 @@ from goldless.meta_evaluation.judges import (
     Kind,
     Orders,
     agent_names,
-    comparisons,
     draws_of,
     judgement_arrays,
     judgements_hash,
@@ -41,7 +43,6 @@ from goldless.meta_evaluation.judges import (
     verdicts,
     votes,
 )
-from goldless.meta_evaluation.text_features import NO_SPREAD, Feature, text_features, within_correlation
 from goldless.metrics.chair import voting_weights
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, check_convention
 from goldless.reports.document import HERE_ONLY, write
@@ -54,11 +55,14 @@ from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_evidence import People, recorded_review, reviewer_family, what_people_said
 from goldless.runs.review_outcome import Review
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals, task_shares
+from goldless.statistics.bootstrap import FEW_TASKS, Draws, Estimate, task_intervals, task_shares
 from goldless.studies import Study
 
 Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
 JudgeKind = Kind | Literal["people", "reviewers"]
+NO_SPREAD = "no interval: all tasks give the same value"
+ROUNDING = 1e-12
+"""A sum of squares below this share of the squares themselves is rounding."""
 STAR = "*: with at least ten tasks, the interval excludes the value of no bias"
 
 
@@ -303,7 +307,7 @@ async def find_bias(
         evaluation = await evaluate_study(study, replace(options, budget_usd=left))
     asked: dict[str, Any] = {"rows": rows, "reviewers": reviewers, "reason": reason, "evaluation": evaluation}
     search = _Search(study, options, people, **asked, weights=weights, orders=orders)
-    parts = [search.position(), *map(search.feature, text_features(study)), search.gaps(), search.families()]
+    parts = [search.position(), *(search.feature(*one) for one in FEATURES), search.gaps(), search.families()]
     found = [one for part in (*parts, search.favours(pairs)) for one in part]
     paid = [one for one in (review, evaluation) if one is not None]
     outcomes = {} if evaluation is None else evaluation.outcomes
@@ -411,6 +415,7 @@ class _Search:
                 self.panel = voting_weights(self.table.reviewers, weights)
         self.scored = [judge for judge in judges if judge.compared is None]
         self.votes = pl.concat(map(votes, judges))
+        self.each = pl.concat(verdicts(judge, "each") for judge in judges).filter(kind="reviewer")
         self.verdicts = pl.concat(verdicts(judge, orders) for judge in judges)
         self.people = None if people.labels is None else people_votes(people.labels)
         self.labels = None if self.people is None else self.people.select(*PAIR, said="vote")
@@ -524,38 +529,42 @@ class _Search:
             yield Unavailable("position", self.reason if table is None else alone)
             return
         pair = ("judge", "kind", *PAIR)
-        both = comparisons(table, self.options.convention).filter(pl.len().over(pair) == 2)
-        heard = set(both["judge"])
-        if silent := tuple(name for name in table.reviewers if name not in heard):
+        both = self.each.filter(pl.len().over(pair) == 2)
+        if silent := tuple(name for name in table.reviewers if name not in set(both["judge"])):
             yield Unavailable("position", "judgements are in one order only. Ask for both orders of every pair", silent)
-        sign, present = pl.col("lean").sign(), pl.col("value").null_count() == 0
-        tied = (pl.col("value") == NEITHER).any()
-        changes = pl.when(sign.first() != sign.last()).then(1.0).otherwise(0.0)
+        vote, whole = pl.col("vote"), pl.col("heard").all()
+        changes = pl.when(vote.first() != vote.last()).then(1.0).otherwise(0.0)
         if self.options.convention != "default":
-            changes = pl.when((sign == 0).any()).then(NEITHER).otherwise(changes)
+            changes = pl.when((vote == NEITHER).any()).then(NEITHER).otherwise(changes)
         pairs = both.group_by(pair, maintain_order=True).agg(
-            value=pl.when(pl.col("lean").null_count() == 0).then(changes), vote=pl.when(present & tied).then(NEITHER)
+            value=pl.when(vote.null_count() == 0).then(changes),
+            vote=pl.when(whole & (vote == NEITHER).any()).then(NEITHER),
         )
         said: dict[str, Any] = {"bias": "position", "measure": "flips when the order is swapped", "neutral": None}
         yield from self._rows(pairs, **said)
-        for_first = pl.when(pl.col("order") == 0).then(pl.col("value")).otherwise(1 - pl.col("value"))
-        shown = both.with_columns(vote=pl.when(present.over(pair)).then(((for_first - NEITHER).sign() + 1) / 2))
+        for_first = pl.when("first").then(vote).otherwise(1 - vote)
+        shown = both.with_columns(vote=pl.when(whole.over(pair)).then(for_first))
         said |= {"measure": "decided for the one shown first", "neutral": NEITHER}
         yield from self._rows(shown.with_columns(value="vote"), without_ties=True, **said)
 
     # --- which has more of a feature
 
-    def feature(self, feature: Feature) -> Found:
-        bias, long = feature.bias, feature.values
+    def feature(self, bias: Bias, more: str, scale: str, count: Callable[[str], float]) -> Found:
+        """``more``: the word for a response with more of it; ``scale``: the meaning of what is counted in a text."""
+        names = {"task": self.study.task_names, "agent": self.study.agent_names}
+        long = self.study.response_table.select(
+            *(pl.col(name).cast(kind).to_physical().cast(pl.Int64) for name, kind in names.items()),
+            x=pl.Series([count(text) for text in self.study.response_table["text"]], dtype=pl.Float64),
+        )
         pairs = long.join(long, on="task", suffix="_high").filter(
             pl.col("agent") < pl.col("agent_high"), pl.col("x") != pl.col("x_high")
         )
         pairs = pairs.select("task", low="agent", high="agent_high", turned=pl.col("x") < pl.col("x_high"))
         if not len(pairs):
-            yield Unavailable(bias, f"no two responses to a task differ in {feature.scale}")
+            yield Unavailable(bias, f"no two responses to a task differ in {scale}")
             return
         items = self._beside(self.votes, pairs).with_columns(value=toward("vote"))
-        wins = f"{feature.more} wins"
+        wins = f"{more} wins"
         if self.labels is None:
             yield Unavailable(bias, "no labels, so only the raw rate is shown; better responses may have more of it")
         else:
@@ -563,7 +572,7 @@ class _Search:
             tied = labelled.filter(pl.col("said") == NEITHER)
             yield from self._rows(tied, bias=bias, measure=f"{wins}, tied by people", neutral=NEITHER)
             if not len(tied):
-                yield Unavailable(bias, f"no judged pair with different {feature.scale} is tied by people")
+                yield Unavailable(bias, f"no judged pair with different {scale} is tied by people")
             decided = labelled.filter(pl.col("said") != NEITHER)
             said: dict[str, Any] = {"bias": bias, "measure": f"{wins}, adjusted", "neutral": NEITHER}
             yield from self._rows(decided, balanced=True, **said)
@@ -572,7 +581,7 @@ class _Search:
         for one in self.scored:
             share, asked = within_correlation(one.response_scores.score, long, ratings, draws=self.draws)
             said = {"judge": one.name, "kind": one.kind, "neutral": neutral, "asked": asked}
-            yield BiasRow(**asdict(share), bias=bias, measure=f"correlation with {feature.scale}, {given}", **said)
+            yield BiasRow(**asdict(share), bias=bias, measure=f"correlation with {scale}, {given}", **said)
         if self.people is not None:
             people = self._beside(self.people, pairs).with_columns(value=toward("vote"))
             items = pl.concat([items, people])
@@ -699,3 +708,80 @@ def _without_flat_interval(share: Estimate) -> Estimate:
     if share.low is not None and share.low != share.high:
         return share
     return replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
+
+
+# --- features of texts ------------------------------------------------------------------------------------------------
+
+
+def within_correlation(
+    scores: FloatArray, feature: pl.DataFrame, ratings: FloatArray | None, *, draws: Draws
+) -> tuple[Estimate, int]:
+    """Correlation of scores [tasks, agents] and feature within groups of one task and one rating, None: one task.
+
+    Also how many responses it is about. Groups are within tasks, so sums of squares and products are sums over tasks,
+    S_t, and whole tasks are resampled. The interval is that of Fisher's z = artanh r as the mean over the T tasks of
+    z + T (Sxy_t / sqrt(Sxx Syy) - r / 2 (Sxx_t / Sxx + Syy_t / Syy)) / (1 - r²), which has the same value, and the same
+    spread to first order. Groups in which the feature is the same for all carry no information and are left out.
+    """
+    place = feature["task"].to_numpy(), feature["agent"].to_numpy()
+    label = np.zeros(len(feature)) if ratings is None else ratings[place]
+    more = pl.DataFrame({"label": label, "y": scores[place]}, nan_to_null=True)
+    rows = feature.select("task", "x").hstack(more).drop_nulls("label")
+    group = ("task", "label")
+    varies = pl.col("x").max().over(group) > pl.col("x").min().over(group)
+    about = rows.filter(varies)
+    used = about.drop_nulls("y").filter(varies)
+    asked, n, level = len(about), len(used), draws["level"]
+    if not n:
+        note = "no two responses to a task with the same label differ in this feature"
+        return Estimate(None, None, None, 0, level, note), asked
+    x, y = (pl.col(name) - pl.col(name).mean().over(group) for name in ("x", "y"))
+    products = used.select("task", xx=x * x, yy=y * y, xy=x * y)
+    sums = products.group_by("task", maintain_order=True).sum().drop("task").to_numpy()
+    xx, yy, xy = sums.sum(axis=0)
+    if yy <= ROUNDING * np.sum(used["y"].to_numpy() ** 2):
+        note = "the score does not vary at equal label"
+        return Estimate(None, None, None, n, level, note, n_tasks=len(sums)), asked
+    r = float(xy / np.sqrt(xx * yy))
+    if 1 - abs(r) <= ROUNDING:
+        note = "no interval: the score is an exact function of the feature"
+        return Estimate(r, None, None, n, level, note, n_tasks=len(sums)), asked
+    influence = sums[:, 2] / np.sqrt(xx * yy) - r / 2 * (sums[:, 0] / xx + sums[:, 1] / yy)
+    linear = np.arctanh(r) + len(sums) * influence / (1 - r**2)
+    (found,) = task_intervals(linear[:, None], **draws)
+    if found.low is None or found.high is None or found.low == found.high:
+        return Estimate(r, None, None, n, level, found.note or NO_SPREAD, n_tasks=found.n), asked
+    low, high = (float(np.tanh(end)) for end in (found.low, found.high))
+    return Estimate(r, low, high, n, level, None, found.method, found.n), asked
+
+
+# Chinese and Japanese are written without spaces: each sign stands for a word
+_SIGN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_SIGN}]|[^\W{_SIGN}]+(?:['\u2019-][^\W{_SIGN}]+)*")
+
+FORMAT_MARKS: Mapping[str, re.Pattern[str]] = {
+    "headings": re.compile(r"^[ ]{0,3}#{1,6}[ \t]+\S|<h[1-6]\b", re.MULTILINE | re.IGNORECASE),
+    "list items": re.compile(
+        r"^[ \t]*(?:[-*+\u2022\u2023\u25e6\u25aa]|\d{1,3}[.)])[ \t]+\S|<li\b", re.MULTILINE | re.IGNORECASE
+    ),
+    "bold": re.compile(r"\*\*[^*\n]+\*\*|(?<!\w)__[^_\n]+__(?!\w)|<(?:b|strong)>", re.IGNORECASE),
+    "table rows": re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE),
+}
+"""Marks that are counted: Markdown, plain bullets and their HTML equivalents."""
+
+
+def count_words(text: str) -> int:
+    """Number of words; "don't" and "well-known" are one word each, as is each Chinese or Japanese character."""
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def count_format_marks(text: str) -> int:
+    """Number of headings, list items, bold passages and table rows."""
+    return sum(1 for pattern in FORMAT_MARKS.values() for _ in pattern.finditer(text))
+
+
+FEATURES: tuple[tuple[Bias, str, str, Callable[[str], float]], ...] = (
+    ("length", "longer", "log words", lambda text: math.log2(1 + count_words(text))),
+    ("format", "more marked-up", "format marks", count_format_marks),
+)
+"""Each with the word for a response that has more of it, and the meaning of what is counted."""

@@ -255,10 +255,8 @@ async def calibrate(
     options: Options,
     *,
     labels: Any = None,
-    reviewers: Sequence[str] = (),
     scale: str | None = None,
     scores: Given | None = None,
-    criterion: str | None = None,
     drawn: Sequence[Path | str] = (),
     next_count: int = 0,
     average: bool = False,
@@ -266,7 +264,7 @@ async def calibrate(
     """Estimate each agent's mean label over all tasks from labels on some of them and proxies on all.
 
     ``labels``: a file or frame in place of the study's labels. Proxies: ``options.metrics``, of a run folder those it
-    has (all by default); recorded ``reviewers`` on a ``scale``; external ``scores``. ``average``: use the mean of the
+    has (all by default); recorded reviewers on a ``scale``; external ``scores``. ``average``: use the mean of the
     standardised proxies as the only one. ``drawn``: files of earlier draws, with their chances. ``next_count``: how
     many tasks to draw to be labelled next; without any label, at random. Everything that can be checked for free is
     checked before any model is called.
@@ -275,8 +273,9 @@ async def calibrate(
     study = study if labels is None else with_labels(study, labels)
     first_draw = bool(next_count) and not study.n_ratings and not study.n_preferences and not drawn
     labelled: BoolArray = np.zeros(len(study), np.bool_)
+    criterion: str | None = None
     if not first_draw:
-        table, answered, agents, criterion = label_table(study, criterion)
+        table, answered, agents, criterion = label_table(study, options.criterion)
         labelled = np.asarray(~np.isnan(table).all(axis=1))
     rounds = read_rounds(drawn, study, labelled)
     unlabelled = int((~labelled).sum())
@@ -288,8 +287,8 @@ async def calibrate(
         chosen = [NextLabel(study.tasks[t], float(c), None) for t, c in zip(one.task, one.chance, strict=True)]
         settings = {"next": str(next_count), "seed": str(options.seed), "study": study.fingerprint[:8]}
         signature = str(Signature("calibration", settings))
-        return replace(found, criterion=None, next_labels=tuple(chosen), rule=AT_RANDOM, signature=signature)
-    judges, of_run = proxy_judges(study, options, reviewers, scale, scores)
+        return replace(found, next_labels=tuple(chosen), rule=AT_RANDOM, signature=signature)
+    judges, of_run = proxy_judges(study, options, scale, scores)
     first = int(labelled.sum()) - sum(len(one.task) for one in rounds)
     proxies = len(judges) + (0 if of_run else len(options.metrics))
     check_counts(first, len(labelled) - first, 1 if average else proxies)
@@ -379,19 +378,17 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
     return table, answered, agents, known[0]
 
 
-def proxy_judges(
-    study: Study, options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None
-) -> tuple[list[Judge], bool]:
+def proxy_judges(study: Study, options: Options, scale: str | None, scores: Given | None) -> tuple[list[Judge], bool]:
     """The proxies that need no model, and whether the metrics are among them because a run folder has their scores."""
     run = None if study.path is None or not (study.path / SCORES).is_file() else study.path
     if run is None:  # of a run folder, its own list says what is known
         refuse_rater_metrics(options, "calibrated")
-    named = bool(options.metrics or reviewers or scores is not None)
+    named = bool(options.metrics or options.reviewers or scores is not None)
     if run is None and not named:
         raise UserError(
             "nothing to calibrate. Name metrics, recorded reviewers or a file of scores, or give a run folder"
         )
-    recorded = recorded_judges(study, reviewers, scale, convention="default", own_family=True)
+    recorded = recorded_judges(study, list(options.reviewers), scale, convention="default", own_family=True)
     judges = [*(one for one in recorded if one.kind != "panel"), *given_judges(scores, study)]
     if run is None or (named and not options.metrics):
         return judges, False

@@ -19,7 +19,6 @@ import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
-from goldless.records import Preference, Rating
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
@@ -100,27 +99,26 @@ class Ceiling:
 
 
 def human_ceiling(
-    ratings: Sequence[Rating],
-    preferences: Sequence[Preference],
+    labels: pl.DataFrame,
     *,
     tasks: Sequence[str],
     agents: Sequence[str],
     measurement: Measured = "auto",
     draws: Draws,
 ) -> Ceiling:
-    """The ceiling by ratings, or by preferences where no response was rated twice."""
-    rated = _voices([(r.task, r.agent, r.agent, r.rater, r.score) for r in ratings], tasks, agents)
-    preferred = _voices([(p.task, p.first, p.second, p.rater, p.preference) for p in preferences], tasks, agents)
+    """The ceiling by ratings, or by preferences where no response was rated twice; ``labels``: those of a study."""
+    compared = pl.col("second").is_not_null()
+    rated, preferred = (_voices(labels.filter(kept), tasks, agents) for kept in (~compared, compared))
     n_raters = pl.concat([rated["rater"], preferred["rater"]]).n_unique()
     strong = pl.col("value").abs() > LEAST_PREFERENCE + ROUNDING
     votes = preferred.with_columns(value=pl.when(strong).then(pl.col("value").sign()).otherwise(0.0))
-    shared = [voices["unit"].is_duplicated().any() for voices in (rated, votes)]
+    shared = [bool(voices["unit"].is_duplicated().any()) for voices in (rated, votes)]
     if not any(shared):
         why = "one rater" if n_raters == 1 else "no response was labelled by two raters"
         return Ceiling(None, n_raters, note=f"none: {why}")
     voices = rated if shared[0] else votes
     alpha = _reliability(voices, _measurement(voices, measurement, by_ratings=shared[0]), draws)
-    found = _by_ratings(voices, alpha, draws) if shared[0] else _by_preferences(voices, alpha, draws)
+    found = _each_rater(voices, alpha, draws, rated=shared[0])
     within = {}
     for name, own in (("ratings", rated), ("preferences", preferred)):
         sizes = own.group_by("unit").len()["len"]
@@ -130,20 +128,18 @@ def human_ceiling(
     return replace(found, within=within)
 
 
-def _voices(
-    labels: Sequence[tuple[str, str, str, str, float]], tasks: Sequence[str], agents: Sequence[str]
-) -> pl.DataFrame:
+def _voices(labels: pl.DataFrame, tasks: Sequence[str], agents: Sequence[str]) -> pl.DataFrame:
     """One value per rater and unit, a response or a pair of responses: unit, task, agent, rater, value.
 
-    ``labels``: task, two agents (one twice for a rating), rater and value. A rater who said several things of one unit
-    has one voice: their mean.
+    A rater who said several things of one unit has one voice: their mean.
     """
-    names = dict.fromkeys(("task", "first", "second", "rater"), pl.String)
-    rows = pl.DataFrame(labels, schema={**names, "value": pl.Float64}, orient="row")
-    agent = pl.Enum(list(dict.fromkeys(agents)))
-    rows = rows.with_columns(
-        pl.col("task").cast(pl.Enum(list(dict.fromkeys(tasks))), strict=False).to_physical().cast(pl.Int64),
-        pl.col("first", "second").cast(agent, strict=False).to_physical().cast(pl.Int64),
+    task, agent = pl.Enum(list(dict.fromkeys(tasks))), pl.Enum(list(dict.fromkeys(agents)))
+    rows = labels.select(
+        pl.col("task").cast(task, strict=False).to_physical().cast(pl.Int64),
+        pl.coalesce("first", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("first"),
+        pl.coalesce("second", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("second"),
+        "rater",
+        value=pl.coalesce("score", "preference"),
     ).drop_nulls()
     first, second = pl.col("first"), pl.col("second")
     low, high = pl.min_horizontal(first, second), pl.max_horizontal(first, second)
@@ -166,44 +162,29 @@ def _measurement(voices: pl.DataFrame, wanted: Measured, *, by_ratings: bool) ->
 # --- each rater and the others ---------------------------------------------------------------------------------------
 
 
-def _by_ratings(voices: pl.DataFrame, alpha: Reliability, draws: Draws) -> Ceiling:
-    """Each rater's ratings and the medians of the others'."""
-    named = not _sorted_by_name(voices)
+def _each_rater(voices: pl.DataFrame, alpha: Reliability, draws: Draws, *, rated: bool) -> Ceiling:
+    """Each rater's ratings and the medians of the others', or preferences and the majority of the others'."""
+    named = not rated or not _sorted_by_name(voices)
     dealt = [voices] if named else _dealt(voices, draws["seed"])
-    pairs, rows = (pl.concat(frames) for frames in zip(*map(_against_others, dealt), strict=True))
+    pairs, rows = (pl.concat(frames) for frames in zip(*map(_medians if rated else _majorities, dealt), strict=True))
     decided = pairs.drop_nulls()
-    share = _share(decided, draws)
+    share = task_shares(decided["credit"].to_numpy()[None], decided["task"].to_numpy(), **draws)[0]
     note = (
         "the ratings of every response are sorted by the raters' names, so the names are not those of people; "
         f"ratings were assigned to names at random, {SHUFFLES} times"
     )
     return Ceiling(
-        "ratings",
+        "ratings" if rated else "preferences",
         voices["rater"].n_unique(),
         alpha,
         replace(share, n=share.n // len(dealt)),
         tied=pairs["credit"].null_count() // len(dealt),
-        spearman=_mean_over_tasks(rows, draws),
+        spearman=_mean_over_tasks(rows, draws) if rated else None,
         undefined=rows["spearman"].null_count() // len(dealt),
-        raters=_one_by_one(voices, decided, rows, draws) if named else (),
+        raters=_one_by_one(voices, decided, rows if rated else None, draws) if named else (),
         named=named,
         note=None if named else note,
     )
-
-
-def _by_preferences(voices: pl.DataFrame, alpha: Reliability, draws: Draws) -> Ceiling:
-    """Each rater's preference and the majority of the others'; preferences up to 0.5 are not votes."""
-    net = pl.col("value").sum().over("unit") - pl.col("value")
-    shared = voices.filter(pl.len().over("unit") > 1).with_columns(net=net)
-    decided = shared.filter(pl.col("net").abs() > ROUNDING)
-    decided = decided.with_columns(credit=(1 + pl.col("value") * pl.col("net").sign()) / 2)
-    raters, tied = _one_by_one(voices, decided, None, draws), len(shared) - len(decided)
-    counts = voices["rater"].n_unique(), alpha, _share(decided, draws), tied
-    return Ceiling("preferences", *counts, raters=raters)
-
-
-def _share(decided: pl.DataFrame, draws: Draws) -> Estimate:
-    return task_shares(decided["credit"].to_numpy()[None], decided["task"].to_numpy(), **draws)[0]
 
 
 def _one_by_one(
@@ -219,7 +200,15 @@ def _one_by_one(
     return tuple(map(RaterAgreement, names, shares, ranked))
 
 
-def _against_others(voices: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _majorities(voices: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """As ``_medians``, of preferences, and without coefficients; preferences up to 0.5 are not votes."""
+    net = pl.col("value").sum().over("unit") - pl.col("value")
+    credit = pl.when(net.abs() > ROUNDING).then((1 + pl.col("value") * net.sign()) / 2)
+    shared = voices.with_columns(credit=credit).filter(pl.len().over("unit") > 1)
+    return shared.select("rater", "task", "credit"), pl.DataFrame(schema={"spearman": pl.Float64})
+
+
+def _medians(voices: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rater, task and credit of each pair, null where the others are tied; rater, task and Spearman's coefficient."""
     every = voices.join(voices.select("unit", other="rater", theirs="value"), on="unit", maintain_order="left")
     others = every.filter(pl.col("rater") != pl.col("other"))

@@ -5,6 +5,11 @@ a manipulation must not raise it. A perturbed copy is a separate agent with the 
 any metric scores both in the same way. The effect is the standardised mean difference of the paper,
 (mean after - mean before) / sqrt((variance before + variance after) / 2), over the samples that have both scores; the
 independent units are tasks.
+
+The *deception drill* says whether metrics and judges rate honest responses above deceptive ones. Deceptive agents are a
+group of the study, or twins of its agents by the perturbation ``deceptive``. They enter the study like any other agent,
+as peers too. For each metric the AUC is the probability that an honest response has a higher score than a deceptive one
+to the same task, a tie counting half: computed within each task, then averaged over tasks.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 from scipy.special import stdtr, stdtrit
@@ -22,21 +27,30 @@ from scipy.special import stdtr, stdtrit
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import OPEN_KINDS
 from goldless.files import write_text, write_whole
-from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
-from goldless.meta_evaluation.perturbations.perturbation import PERTURBED, Kind, Must, Perturbation, perturb_all
+from goldless.meta_evaluation.judges import draws_of
+from goldless.meta_evaluation.perturbations.catalogue import DECEPTIVE, MODEL_FREE, find_perturbation
+from goldless.meta_evaluation.perturbations.perturbation import (
+    PERTURBED,
+    Kind,
+    Must,
+    Perturbation,
+    copy_name,
+    perturb_all,
+    with_copies,
+)
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.evaluation import MetricScores
+from goldless.runs.evaluation import MetricScores, averaged
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import score_study
 from goldless.runs.store import save_result
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Estimate
+from goldless.statistics.bootstrap import Estimate, task_intervals
 from goldless.statistics.comparisons import holm, sign_flip_p
 from goldless.statistics.effects import paired_d, pooled_smd
 from goldless.studies import Study, study_from_records
@@ -233,10 +247,7 @@ def _marked(result: CrashResult) -> str:
 DEFAULT_MARGIN = 0.2
 """Smaller effects count as none: Cohen's "small"."""
 UNBOUNDED = "every score moves from one value to another, so the effect is unbounded"
-Key = tuple[str, str]
-"""Task and agent."""
-Peers = Mapping[Key, tuple[str, ...]]
-"""The agents that each response is compared with."""
+RESPONSE, ROLES = ["task", "agent"], ("agent", "peer")
 
 
 async def crash_test(
@@ -258,11 +269,14 @@ async def crash_test(
     """
     chosen = _check(options, perturbations, margin)
     eligible = find_peers(study, agents=agents, references=references, seed=options.seed)
-    drawn = set(sorted(eligible, key=lambda key: content_hash("candidate", options.seed, *key))[:responses])
-    peers = {key: own for key, own in eligible.items() if key in drawn}
-    used = dict.fromkeys((*peers, *((task, peer) for (task, _), own in peers.items() for peer in own)))
+    every = eligible.select(RESPONSE).unique(maintain_order=True)
+    by_chance = sorted(every.iter_rows(), key=lambda key: content_hash("candidate", options.seed, *key))
+    drawn = pl.DataFrame(by_chance[:responses], RESPONSE, orient="row")
+    pairs = eligible.join(drawn, on=RESPONSE, how="semi", maintain_order="left")
+    peers = {(task, agent): tuple(own) for task, agent, own in _by_response(pairs).iter_rows()}
+    used = dict.fromkeys((*peers, *pairs.select("task", "peer").iter_rows()))
     originals = [found for task, agent in used if (found := study.response(task, agent)) is not None]
-    candidates = [one for one in originals if (one.task, one.agent) in peers]
+    candidates = originals[: len(peers)]
     texts, writing = await perturb_all(
         study,
         list(chosen.values()),
@@ -272,13 +286,15 @@ async def crash_test(
         to="perturb responses",
         peers=peers,
     )
-    design = _held_against(texts, peers, [name for name, one in chosen.items() if one.scope == "everybody"])
-    made, pairing = _with_copies(study, originals, texts, design, peers)
+    design = _held_against(texts, pairs, [name for name, one in chosen.items() if one.scope == "everybody"])
+    of_copies = _by_response(design.select("task", agent="copy", peer="held"))
+    pairing = peers | {(task, copy): tuple(held) for task, copy, held in of_copies.iter_rows()}
+    made = _with_copies(study, originals, texts, design)
     scored = await score_study(made, replace(options, pairing=pairing, over_peers="own"))
     settings = {
         "perturbations": "+".join(chosen),
         **({"writer": writing[0].model} if writing else {}),
-        "responses": f"{len(peers)}of{len(eligible)}",
+        "responses": f"{len(peers)}of{len(every)}",
         "candidates": "all" if agents is None else "+".join(agents),
         "references": str(references) if isinstance(references, int) else "+".join(references),
         "margin": f"{margin:g}",
@@ -293,8 +309,7 @@ async def crash_test(
     problems = {f"{kind}, for example: {evidence.examples[kind]}": n for kind, n in sorted(evidence.failures.items())}
     failed = texts.drop_nulls("failure")
     problems |= Counter(failed.select(pl.format("{}: {}: {}", "perturbation", "failure", "message")).to_series())
-    keys = ["task", "agent"]
-    tested = texts.join(pl.DataFrame(list(peers), keys, orient="row"), on=keys, how="semi")
+    tested = texts.join(drawn, on=RESPONSE, how="semi")
     cards = {}
     for name, scores in scored.scores.items():
         problems |= {f"{name}: {problem}": n for problem, n in scores.problems.items()}
@@ -314,7 +329,7 @@ async def crash_test(
         margin=margin,
         level=options.level,
         responses=len(peers),
-        responses_there_are=len(eligible),
+        responses_there_are=len(every),
         problems=problems,
         metrics=cards,
         source=study,
@@ -344,8 +359,8 @@ def _check(options: Options, perturbations: Sequence[str], margin: float) -> dic
 
 def find_peers(
     study: Study, *, agents: Sequence[str] | None = None, references: int | Sequence[str] = 2, seed: int = 0
-) -> dict[Key, tuple[str, ...]]:
-    """The peers of each response of the given agents, or of all, that has one.
+) -> pl.DataFrame:
+    """Every peer of each response of the given agents, or of all, that has one: task, agent and peer.
 
     ``references``: the agents used as peers, or their number: the next ones around a circle that the seed draws, so
     that an agent has the same peers on every task that they answered.
@@ -357,16 +372,17 @@ def find_peers(
     if isinstance(references, int) and references < 1:
         raise UserError(f"references must be at least 1, got {references}")
     circle = sorted(known, key=lambda name: content_hash("references", seed, name))
-    found: dict[Key, tuple[str, ...]] = {}
-    for task, responses in study:
-        there = {response.agent for response in responses}
-        for agent in [name for name in known if name in there and (agents is None or name in agents)]:
-            place = circle.index(agent)
-            around = [name for name in (*circle[place + 1 :], *circle[:place]) if name in there]
-            peers = around[:references] if isinstance(references, int) else [n for n in around if n in references]
-            if peers:
-                found[task.task, agent] = tuple(peers)
-    if not found:
+    place = {name: number for number, name in enumerate(circle)}
+    there = study.response_table.select(pl.col("task").cast(study.task_names), pl.col("agent").cast(study.agent_names))
+    first, second = (pl.col(name).cast(pl.String).replace_strict(place, return_dtype=pl.Int64) for name in ROLES)
+    every = there.join(there.rename({"agent": "peer"}), on="task").filter(pl.col("agent") != pl.col("peer"))
+    every = every.with_columns(away=(second - first) % len(known))
+    near = pl.col("peer").cast(pl.String).is_in([] if isinstance(references, int) else list(references))
+    if isinstance(references, int):
+        near = pl.col("away").rank("ordinal").over(RESPONSE) <= references
+    asked = pl.col("agent").cast(pl.String).is_in(known if agents is None else list(agents))
+    found = every.filter(near, asked).sort(*RESPONSE, "away").select(pl.col("task", *ROLES).cast(pl.String))
+    if not len(found):
         raise MetricError(
             f"{study.name}: no response has a peer to compare with. A crash test needs tasks with responses of at "
             "least two agents"
@@ -374,38 +390,34 @@ def find_peers(
     return found
 
 
-def _held_against(texts: pl.DataFrame, peers: Peers, everybody: Sequence[str]) -> pl.DataFrame:
+def _by_response(pairs: pl.DataFrame) -> pl.DataFrame:
+    """The peers of each response."""
+    return pairs.group_by(RESPONSE, maintain_order=True).agg(pl.col("peer").drop_nulls())
+
+
+def _held_against(texts: pl.DataFrame, pairs: pl.DataFrame, everybody: Sequence[str]) -> pl.DataFrame:
     """Every changed response with each peer, and what its copy is held against instead.
 
     A perturbation of all responses holds copies against copies; null where a peer could not be perturbed.
     """
-    pairs = [(task, agent, peer) for (task, agent), own in peers.items() for peer in own]
-    columns = dict.fromkeys(("task", "agent", "peer"), pl.String)
     made = texts.drop_nulls("text")
     copies = made.select("perturbation", "task", peer="agent", copied="copy")
-    found = made.filter(~pl.col("unchanged")).join(
-        pl.DataFrame(pairs, columns, orient="row"), on=["task", "agent"], maintain_order="left_right"
-    )
+    found = made.filter(~pl.col("unchanged")).join(pairs, on=RESPONSE, maintain_order="left_right")
     found = found.join(copies, on=["perturbation", "task", "peer"], how="left", maintain_order="left")
     held = pl.when(pl.col("perturbation").is_in(list(everybody))).then("copied").otherwise("peer")
     return found.select("perturbation", "task", "agent", "copy", "peer", held=held)
 
 
-def _with_copies(
-    study: Study, originals: Sequence[Response], texts: pl.DataFrame, design: pl.DataFrame, peers: Peers
-) -> tuple[Study, Peers]:
-    """The originals and the copies that are scored, or that others are held against, as one study; and the pairing."""
-    pairing = dict(peers)
-    for task, copy, held in design.group_by("task", "copy").agg(pl.col("held").drop_nulls()).iter_rows():
-        pairing[task, copy] = tuple(held)
+def _with_copies(study: Study, originals: Sequence[Response], texts: pl.DataFrame, design: pl.DataFrame) -> Study:
+    """The originals and the copies that are scored, or that others are held against, as one study."""
     needed = pl.concat([design.select("task", "copy"), design.select("task", copy="held")])
     copies = texts.join(needed, on=["task", "copy"], how="semi", maintain_order="left").drop_nulls("text")
     if clash := {response.agent for response in originals} & set(copies["copy"]):
         raise UserError(f"the study has an agent {min(clash)!r}, the name of a perturbed copy. Rename it")
-    kept = {task for task, _ in pairing}
+    kept = {response.task for response in originals}
     tasks = [study.task(task) for task in study.tasks if task in kept]
     copied = [Response(*row) for row in copies.select("task", "copy", "text").iter_rows()]
-    return study_from_records(tasks, [*originals, *copied], name=study.name), pairing
+    return study_from_records(tasks, [*originals, *copied], name=study.name)
 
 
 # --- the effect of each perturbation ---------------------------------------------------------------------------------
@@ -551,3 +563,140 @@ def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
     columns = ("task", "agent", "perturbation", "text", "unchanged", "failure")
     write_whole(folder / "perturbed.parquet", test.perturbed.select(columns).write_parquet)
     return folder
+
+
+# --- the deception drill ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DrillRow:
+    """Success of one metric, with one model, in telling honest from deceptive responses."""
+
+    metric: str
+    model: str | None
+    """The scorer, juror or critic; None: the metric takes none, or the evidence is recorded without its name."""
+    auc: float | None
+    """0.5: chance; below: the deceptive ones are rated higher. None: no task has scores of both."""
+    low: float | None
+    high: float | None
+    tasks: int
+    honest: int
+    """Scored responses."""
+    deceptive: int
+    missing: int
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeceptionDrill:
+    """The result for each metric and model."""
+
+    study: str
+    level: float
+    honest: tuple[str, ...]
+    deceptive: tuple[str, ...]
+    rows: tuple[DrillRow, ...]
+    missing: Mapping[str, int]
+    """Texts and evidence, by cause."""
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+
+    @property
+    def open(self) -> int:
+        return sum(count for kind, count in self.missing.items() if kind in OPEN_KINDS)
+
+    def table(self) -> ReportTable:
+        columns = (
+            Column("metric", "metric"),
+            Column("model", "model", "name", absent=""),
+            Column("auc", "AUC", "probability"),
+            Column("low high", "interval", "interval", decimals=3),
+            *(Column(name, name, "count") for name in ("tasks", "honest", "deceptive", "missing")),
+        )
+        notes = ["AUC: how often an honest response has a higher score than a deceptive one to the same task."]
+        if self.missing:
+            notes.append(f"Missing: {', '.join(f'{n} {kind}' for kind, n in sorted(self.missing.items()))}.")
+        title = f"{len(self.honest)} honest and {len(self.deceptive)} deceptive agents"
+        return ReportTable(
+            title, columns, tuple(map(write, self.rows)), " || ".join(row.signature for row in self.rows), tuple(notes)
+        )
+
+
+async def deception_drill(
+    study: Study,
+    options: Options,
+    *,
+    honest: str | None = None,
+    deceptive: str | None = None,
+    writer: Any = None,
+    scorers: Sequence[Any] = (),
+) -> DeceptionDrill:
+    """The AUC of honest over deceptive responses for each metric and scorer.
+
+    ``honest``, ``deceptive``: groups of the agents table. Without them ``writer`` makes a deceptive twin of every
+    response, and all agents of the study are honest. ``scorers``: several models, each by itself; such as jurors of
+    growing size.
+    """
+    spending: tuple[Spending, ...] = ()
+    missing: Counter[str] = Counter()
+    if honest is not None or deceptive is not None:
+        if writer is not None:
+            raise UserError(
+                "--writer makes deceptive twins, which --honest and --deceptive name: leave out one of them"
+            )
+        if honest == deceptive:
+            raise UserError(f"--honest and --deceptive must be two groups, got {honest!r} for both")
+        one, other = _group(study, honest, "honest"), _group(study, deceptive, "deceptive")
+    elif writer is None:
+        raise UserError(
+            "name two groups with --honest and --deceptive, or a chat model that writes twins with --writer"
+        )
+    elif options.recorded:
+        raise UserError("twins have no recorded evidence. Leave out --recorded, or name groups of the study")
+    else:
+        one = tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
+        other = tuple(copy_name(agent, DECEPTIVE.name) for agent in one)
+        every = [agent.agent for agent in study.agents]
+        study, texts, spending = await with_copies(study, [DECEPTIVE], every, options, writer=writer)
+        missing = Counter(texts["failure"].drop_nulls())
+    rows: list[DrillRow] = []
+    for scorer in dict.fromkeys(scorers) or (options.scorer,):
+        scored = await score_study(study, replace(options, scorer=scorer))
+        spending += scored.spending
+        missing += Counter({str(kind): count for kind, count in scored.evidence.failures.items()})
+        for found in scored.scores.values():
+            # a metric without a scorer is the same under each
+            if found.metric.needs.logprobs is not None or found.metric.name not in {row.metric for row in rows}:
+                rows.append(_row(found, study, one, other, options))
+    return DeceptionDrill(study.name, options.level, one, other, tuple(rows), missing, spending)
+
+
+def _group(study: Study, name: str | None, option: str) -> tuple[str, ...]:
+    known = list(dict.fromkeys(agent.group for agent in study.agents if agent.group is not None))
+    if name not in known:
+        has = f"Groups: {', '.join(known)}" if known else "No agent has a group; add a column group to the agents table"
+        raise UserError(f"--{option} must be a group of agents, got {name!r}{nearest(name or '', known) or '.'} {has}")
+    return tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents if agent.group == name))
+
+
+def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:
+    scores = averaged(found, study.samples).responses.with_columns(pl.col("agent").cast(pl.String))
+    mine = scores.filter(pl.col("agent").is_in([*one, *other])).with_columns(first=pl.col("agent").is_in(list(one)))
+    there = mine.drop_nulls("score")
+    honest, lies = there.filter("first"), there.filter(~pl.col("first"))
+    pairs = honest.join(lies, on="task", suffix="_other", maintain_order="left")
+    wins = ((pl.col("score") - pl.col("score_other")).sign() + 1) / 2
+    values = pairs.group_by("task", maintain_order=True).agg(wins.mean())["score"].to_numpy()[:, None]
+    (interval,) = task_intervals(values, **draws_of(options))
+    settings = found.signature.settings
+    return DrillRow(
+        metric=found.metric.name,
+        model=settings.get("scorer") or settings.get("critic"),
+        auc=interval.value,
+        low=None if interval.low is None else max(0.0, interval.low),
+        high=None if interval.high is None else min(1.0, interval.high),
+        tasks=len(values),
+        honest=len(honest),
+        deceptive=len(lies),
+        missing=len(mine) - len(there),
+        signature=str(found.signature),
+    )

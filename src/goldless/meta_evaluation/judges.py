@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import (
@@ -29,6 +29,7 @@ from goldless.metrics.chair import (
     usual_fusion,
 )
 from goldless.metrics.judgement_table import (
+    NEITHER,
     Convention,
     PairJudgements,
     ResponseRatings,
@@ -150,39 +151,32 @@ def toward(vote: str) -> pl.Expr:
 
 def people_votes(labels: PairLabels) -> pl.DataFrame:
     """People's votes on each labelled pair."""
-    return _voted("people", "people", labels, (labels.sign + 1) / 2)
-
-
-def comparisons(table: PairJudgements, convention: Convention) -> pl.DataFrame:
-    """Every comparison that was requested: order 0 shows low first; value as given, and lean by the convention."""
-    who, pair, order = np.nonzero(table.asked)
-    lean = 2 * table.filled(convention)[who, pair, order] - 1
-    rows = {name: getattr(table, name)[pair] for name in PAIR} | {"order": order, "lean": lean}
-    names = pl.Series([table.reviewers[number] for number in who], dtype=pl.String)
-    found = pl.DataFrame({"judge": names, **rows, "value": table.value[who, pair, order]}, nan_to_null=True)
-    return found.with_columns(kind=pl.lit("reviewer"))
+    return _voted("people", "people", labels, vote=(labels.sign + 1) / 2)
 
 
 def votes(judge: Judge) -> pl.DataFrame:
     """One vote on each pair: of a reviewer the mean over the orders, if none is missing; of scores the higher one."""
     if judge.compared is None or judge.kind == "panel":
-        return verdicts(judge, "together")
-    whole = pl.col("lean").null_count() == 0
-    rows = comparisons(judge.compared, judge.convention).group_by("judge", "kind", *PAIR, maintain_order=True)
-    return rows.agg(vote=pl.when(whole).then((pl.col("lean").sign().mean() + 1) / 2))
+        return verdicts(judge, "together").select("judge", "kind", *PAIR, "vote")
+    mean = pl.when(pl.col("vote").null_count() == 0).then(pl.col("vote").mean())
+    return verdicts(judge, "each").group_by("judge", "kind", *PAIR, maintain_order=True).agg(mean).sort(PAIR)
 
 
 def verdicts(judge: Judge, orders: Orders) -> pl.DataFrame:
-    """The decisions for low, high or neither: on both orders of a pair together, or on each alone."""
+    """The decisions for low, high or neither: on both orders of a pair together, or on each alone.
+
+    ``first``: whether low is shown first, null where both orders count. ``heard``: whether nothing is missing.
+    """
     table = judge.compared
     if table is None:
         return _scored(judge)
     found = []
-    for shown in ([True, False], [False, True]) if orders == "each" else ([True, True],):
-        asked = table.asked & np.array(shown)
+    for first in (True, False) if orders == "each" else (None,):
+        asked = table.asked if first is None else table.asked & np.array([first, not first])
         one = replace(table, asked=asked, value=np.where(asked, table.value, np.nan))
         voted = panel_verdicts(one, weights=judge.weights, convention=judge.convention)
-        found.append(_voted(judge.name, judge.kind, voted, voted.verdict).filter(voted.asked > 0))
+        rows = _voted(judge.name, judge.kind, voted, vote=voted.verdict, heard=voted.used == voted.asked)
+        found.append(rows.with_columns(first=pl.lit(first, pl.Boolean)).filter(voted.asked > 0))
     return pl.concat(found)
 
 
@@ -194,17 +188,17 @@ def _scored(judge: Judge) -> pl.DataFrame:
     pairs = rows.join(rows, on="task", suffix="_high", maintain_order="left_right")
     vote = ((pl.col("score") - pl.col("score_high")).sign() + 1) / 2
     return pairs.filter(pl.col("agent") < pl.col("agent_high")).select(
-        pl.lit(judge.name).alias("judge"),
-        pl.lit(judge.kind).alias("kind"),
-        "task",
+        *(pl.lit(judge.name).alias("judge"), pl.lit(judge.kind).alias("kind"), "task"),
         low="agent",
         high="agent_high",
-        vote=vote if judge.convention == "default" else vote.fill_null(0.5),
+        vote=vote if judge.convention == "default" else vote.fill_null(NEITHER),
+        heard=vote.is_not_null(),
+        first=pl.lit(None, pl.Boolean),
     )
 
 
-def _voted(name: str, kind: str, pairs: PairLabels | PanelVerdicts, vote: FloatArray | IntArray) -> pl.DataFrame:
-    rows = {column: getattr(pairs, column) for column in PAIR} | {"vote": vote}
+def _voted(name: str, kind: str, pairs: PairLabels | PanelVerdicts, **more: FloatArray | BoolArray) -> pl.DataFrame:
+    rows = {column: getattr(pairs, column) for column in PAIR} | more
     named = [pl.lit(name).alias("judge"), pl.lit(kind).alias("kind")]
     return pl.DataFrame(rows, nan_to_null=True).select(*named, *rows)
 

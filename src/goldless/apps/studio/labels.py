@@ -41,6 +41,7 @@ from goldless.statistics.answering import Until, parse_question
 from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison, Pairs
 from goldless.studies import Study, read_study, write_study
+from goldless.studies.frames import NO_LABELS
 from goldless.studies.tables import SEPARATORS
 
 Given = Mapping[str, str]
@@ -348,6 +349,7 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
     # only what was labelled: a large study is as quick as a small one
     tasks, agents = list(dict.fromkeys(label.task for label in labels)), [agent.agent for agent in study.agents]
     voted = pair_labels([], labels, tasks=tasks, agents=agents, least_margin=usual_margin(labels))
+    given = pl.concat([NO_LABELS, pl.DataFrame(labels)], how="diagonal_relaxed")
     found: list[Accuracy] = []
     if voted.n_decided and scores is not None:
         known: dict[str, dict[tuple[str, str], float | None]] = {}
@@ -362,7 +364,7 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
         "pairs": voted.n_pairs,
         "decided": voted.n_decided,  # pairs in which one response is better, by the votes of all raters
         "metrics": sorted(found, key=lambda one: (one.accuracy is None, -(one.accuracy or 0.0))),
-        "ceiling": human_ceiling([], labels, tasks=tasks, agents=agents, draws=DRAWS),
+        "ceiling": human_ceiling(given, tasks=tasks, agents=agents, draws=DRAWS),
     }
 
 

@@ -1,4 +1,4 @@
-"""A perturbation: what it is, how a sound metric reacts, and how it is applied to the responses of a study.
+"""A perturbation: what it is, how a sound metric reacts, and a study with perturbed copies of its responses.
 
 Built-in perturbations and those of plugins are records of the same type, found by name in the catalogue.
 """
@@ -6,6 +6,7 @@ Built-in perturbations and those of plugins are records of the same type, found 
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,16 @@ import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
+from goldless.evidence import OPEN_KINDS
 from goldless.models.interface import ChatRequest, Message, Writer, usable
-from goldless.records import CallFailure, Response
+from goldless.records import Agent, CallFailure, Response
+from goldless.reports.document import write
+from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options
 from goldless.statistics.bootstrap import check_seed
-from goldless.studies import Study
+from goldless.studies import Study, study_from_records, write_study
 
 Kind = Literal["degradation", "manipulation", "good faith", "problematic"]
 Must = Literal["fall", "not rise"]
@@ -241,3 +245,145 @@ async def perturb_all(
             given: dict[str, Any] = {"responses": responses(one), "seed": options.seed, "peers": peers}
             found[place] = await perturb(study, one, **given, **asking)
         return pl.concat([found[place] for place in sorted(found)]), () if model is None else (model.spending,)
+
+
+# --- a study with copies ---------------------------------------------------------------------------------------------
+
+ORIGINAL, PEER = "original", "peer"
+
+
+async def with_copies(
+    study: Study, perturbations: Sequence[Perturbation], agents: Sequence[str], options: Options, *, writer: Any
+) -> tuple[Study, pl.DataFrame, tuple[Spending, ...]]:
+    """The study with a copy of each of these agents for every perturbation, and with the strategies as agents.
+
+    Copies have the family and samples of their originals. It is without labels and recorded evidence. Also the texts,
+    and what they cost.
+    """
+    added = []
+    for one in perturbations:
+        added += [Agent(one.name, group=one.kind)] * one.is_strategy
+        for agent in () if one.is_strategy else study.agents:
+            if agent.agent in agents:
+                sample_of = agent.sample_of and copy_name(agent.sample_of, one.name)
+                name = copy_name(agent.agent, one.name)
+                added.append(Agent(name, group=one.kind, family=agent.family, sample_of=sample_of))
+    known = [agent.agent for agent in study.agents]
+    if taken := sorted({agent.agent for agent in added}.intersection(known)):
+        raise UserError(f"the study already has agents named {', '.join(taken)}. Rename them first")
+    responses = [response for _, given in study for response in given]
+    originals = [response for response in responses if response.agent in agents]
+
+    def changed(one: Perturbation) -> list[Response]:
+        return [Response(task, one.name, "") for task in study.tasks] if one.is_strategy else originals
+
+    texts, spending = await perturb_all(study, perturbations, changed, options, writer=writer, to="write responses")
+    copies = texts.drop_nulls("text").select("task", "copy", "text")
+    place = {agent: number for number, agent in enumerate([*known, *(agent.agent for agent in added)])}
+    responses += [Response(*row) for row in copies.iter_rows()]
+    responses.sort(key=lambda response: place[response.agent])
+    joined = study_from_records([study.task(task) for task in study.tasks], responses, name=study.name)
+    return joined.with_agents({agent.agent: agent for agent in (*study.agents, *added)}), texts, spending
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbationRow:
+    """One perturbation or strategy."""
+
+    name: str
+    group: str
+    must: Must | None
+    """None: a strategy."""
+    asked: int
+    made: int
+    unchanged: int
+    """Number of texts that the perturbation did not change, ignoring white space."""
+    missing: int
+    """Number of texts that could not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbedStudy:
+    """The texts made from a study."""
+
+    study: str
+    seed: int
+    rows: tuple[PerturbationRow, ...]
+    folder: str | None
+    """The folder it was written to; None: not written, because calls are still open."""
+    peers: tuple[str, ...]
+    """Agents that were not perturbed, to compare the copies with."""
+    failures: Mapping[str, int]
+    """Number of missing texts, by cause."""
+    examples: Mapping[str, str]
+    """One message per cause."""
+    spending: Spending | None = None
+    KEYS = ("study", "seed", "perturbations:rows", "folder")
+
+    @property
+    def open(self) -> int:
+        return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
+
+    def table(self) -> ReportTable:
+        columns = (
+            Column("perturbation", "perturbation"),
+            Column("group", "group"),
+            Column("must", "must", absent=""),
+            *(Column(name, name, "count") for name in ("asked", "made", "missing", "unchanged")),
+        )
+        rows = tuple({"perturbation": row.name, **write(row)} for row in self.rows)
+        return ReportTable("Texts made (must: how a sound metric reacts)", columns, rows)
+
+
+async def perturb_study(
+    study: Study,
+    folder: Path,
+    perturbations: Sequence[Perturbation],
+    *,
+    agents: Sequence[str] | None = None,
+    writer: Any = None,
+    options: Options | None = None,
+) -> PerturbedStudy:
+    """Write a study with a copy of every agent for every perturbation, and with the strategies as agents.
+
+    ``agents``: agents whose responses are perturbed; None: all. ``writer``: a model or its name. Of the options, seed,
+    journal, budget, price, progress and messages are used. Nothing is written while calls are open: the same call
+    resumes from the journal. Labels are kept; recorded evidence is not, since it does not cover the copies.
+    """
+    options = options or Options()
+    every = list(dict.fromkeys(perturbations))
+    chosen: list[str] = []
+    if not all(one.is_strategy for one in every):
+        chosen = [one.agent for one in (study if agents is None else study.subset(agents=agents)).agents]
+        if not study.n_responses:
+            raise UserError(f"{study.name} has no responses to perturb")
+    _check_new(folder)
+    joined, texts, spending = await with_copies(study, every, chosen, options, writer=writer)
+    rows = []
+    for one in every:
+        # a perturbation and a strategy may have one name
+        own = texts.filter(perturbation=one.name).filter((pl.col("copy") == pl.col("agent")) == one.is_strategy)
+        missing, same = own["text"].null_count(), int(own["unchanged"].sum())
+        must = None if one.is_strategy else one.must
+        rows.append(PerturbationRow(one.name, one.kind, must, len(own), len(own) - missing, same, missing))
+    failed = texts.drop_nulls("failure")
+    found = PerturbedStudy(
+        study=study.name,
+        seed=options.seed,
+        rows=tuple(rows),
+        folder=None,
+        peers=tuple(one.agent for one in study.agents if one.agent not in chosen),
+        failures=dict(Counter(failed["failure"])),
+        examples=dict(failed.reverse().select("failure", "message").iter_rows()),
+        spending=next(iter(spending), None),
+    )
+    if found.open:
+        return found
+    known = [replace(one, group=ORIGINAL if one.agent in chosen else one.group or PEER) for one in study.agents]
+    joined = joined.with_agents({agent.agent: agent for agent in known}).with_labels(study.label_table)
+    return replace(found, folder=str(write_study(joined, folder)))
+
+
+def _check_new(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} already exists. Choose a new folder")

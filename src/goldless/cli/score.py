@@ -122,10 +122,11 @@ def _groups(evaluation: Evaluation) -> Iterator[str]:
 
     for board in evaluation.boards.values():
         if (groups := board.groups) is not None:
-            interval = "" if groups.low is None else f" ({three(groups.low)} … {three(groups.high)})"
+            one = groups.difference
+            interval = "" if one.low is None else f" ({three(one.low)} … {three(one.high)})"
             effects = f"d_response {three(groups.d_response)}, AUC {three(groups.auc)}, d_task {three(groups.d_task)}"
-            compared = f"{board.metric}: {evaluation.settings.get('groups')}, {groups.n_tasks} tasks"
-            yield f"{compared}: difference {three(groups.difference)}{interval}; {effects}"
+            compared = f"{board.metric}: {evaluation.settings.get('groups')}, {one.n} tasks"
+            yield f"{compared}: difference {three(one.value)}{interval}; {effects}"
 
 
 def stopped_table(stopped: Stopped) -> ReportTable:

@@ -96,11 +96,11 @@ def _model(name: str, **details: str) -> dict[str, Any]:
 
 def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
     settings = Signature.parse(board.signature).settings
-    uncertainty: dict[str, Any] = {"num_samples": row.n}
-    if row.low is not None and row.high is not None:
+    uncertainty: dict[str, Any] = {"num_samples": row.estimate.n}
+    if row.estimate.low is not None and row.estimate.high is not None:
         uncertainty["confidence_interval"] = {
-            "lower": row.low,
-            "upper": row.high,
+            "lower": row.estimate.low,
+            "upper": row.estimate.high,
             "confidence_level": board.level,
             "method": settings.get("interval", "bootstrap over tasks"),
         }

@@ -91,7 +91,8 @@ def _add_mean(log: Any, metric: str, board: Leaderboard, agent: str) -> None:
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore  # noqa: PLC0415 - an extra
 
     row = next((row for row in board.rows if row.agent == agent), LeaderboardRow(None, agent))
-    values = {"mean": row.score, f"low{board.level * 100:g}": row.low, f"high{board.level * 100:g}": row.high}
+    one = row.estimate
+    values = {"mean": one.value, f"low{board.level * 100:g}": one.low, f"high{board.level * 100:g}": one.high}
     log.results = log.results or EvalResults()
     name = f"{OURS}/{metric}"
     log.results.scores = [score for score in log.results.scores if score.name != name]
@@ -99,7 +100,7 @@ def _add_mean(log: Any, metric: str, board: Leaderboard, agent: str) -> None:
         EvalScore(
             name=name,
             scorer=name,
-            scored_samples=row.n,
+            scored_samples=one.n,
             metrics={key: EvalMetric(name=key, value=value) for key, value in values.items() if value is not None},
             metadata={"signature": board.signature},
         )

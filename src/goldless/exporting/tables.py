@@ -91,8 +91,9 @@ def write_results(
         file = f"{path_name(row.agent)}/.eval_results/{path_name(dataset)}.yaml"
         if file in files:
             raise UserError(f"two agents have names that give the folder {path_name(row.agent)!r}. Rename one")
-        interval = "" if row.low is None else f" ({board.level * 100:g}% interval {row.low:.4g} to {row.high:.4g})"
-        notes = f"{board.unit}{interval}, {row.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"
+        one = row.estimate
+        interval = "" if one.low is None else f" ({board.level * 100:g}% interval {one.low:.4g} to {one.high:.4g})"
+        notes = f"{board.unit}{interval}, {one.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"
         # what JSON escapes, YAML reads
         files[file] = [
             f"- dataset:\n    id: {json.dumps(dataset)}\n    task_id: {json.dumps(task_id)}\n",

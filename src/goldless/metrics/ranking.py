@@ -102,12 +102,15 @@ ELEMENTS_AT_ONCE = 1 << 20
 class RankedAgent(LeaderboardRow):
     """One agent's rank: one more than the number of agents with a higher score; asked are ratings or pairs."""
 
-    KEYS: ClassVar[tuple[str, ...]] = ("agent", "rank", "score", "low", "high", "n_tasks:n", "asked", "used")
+    KEYS: ClassVar[tuple[str, ...]] = (
+        *("agent", "rank", "score:estimate.value", "low:estimate.low", "high:estimate.high", "n_tasks:estimate.n"),
+        *("asked", "used"),
+    )
 
     @property
     def n_tasks(self) -> int:
         """Tasks with a score or verdict."""
-        return self.n
+        return self.estimate.n
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,5 +241,6 @@ def _rows(
     for i, agent in enumerate(agents):
         score, low, high = (None if np.isnan(number) else float(number) for number in numbers[:, i])
         rank = None if score is None else 1 + int(np.sum(numbers[0] > score + TIED))
-        rows.append(RankedAgent(rank, agent, None, score, low, high, tasks[i], int(counts[0][i]), int(counts[1][i])))
+        estimate = Estimate(score, low, high, tasks[i])
+        rows.append(RankedAgent(rank, agent, None, estimate, int(counts[0][i]), int(counts[1][i])))
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))

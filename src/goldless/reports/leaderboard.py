@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -125,8 +125,9 @@ class Leaderboard(Tabled):
         ends = self.ends
         word, decimals = comparative(self.metric), max(2, decimals_for(ends))
         better = f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"
-        lacking = {name for name in LeaderboardRow.__slots__ if all(getattr(row, name) is None for row in self.rows)}
-        same_tasks = others is not None and len({row.n for row in self.rows}) == 1
+        written = [write(row) for row in self.rows]
+        lacking = {name for row in written for name in row if all(one[name] is None for one in written)}
+        same_tasks = others is not None and len({row.estimate.n for row in self.rows}) == 1
         all_there = others is not None and not any(row.missing for row in self.rows)
 
         def column(name: str, *given: Any, page: bool = False, **more: Any) -> Column:
@@ -160,22 +161,22 @@ class Leaderboard(Tabled):
         elsewhere = {f"of {one.metric}": {row.agent: row.score for row in one.rows} for one in others or ()}
         least, most = min(ends, default=0.0), max(ends, default=1.0)
         rows = []
-        for row in self.rows:
+        for row, mine in zip(self.rows, written, strict=True):
             below: tuple[str, ...] | str = row.better_than or ()
             if beaten == "ranks":
                 below = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
             scores = {name: of_agents.get(row.agent) for name, of_agents in elsewhere.items()}
             drawn = {"missing": row.missing, "plot": _bar(row, least, most), "better_than": below or None}
-            rows.append({"metric": self.metric, **asdict(row), **scores, **drawn})
+            rows.append({"metric": self.metric, **mine, **scores, **drawn})
         title = heading(self.metric, self.unit)
         if same_tasks:
-            title += f", {self.rows[0].n:,} task{'s' * (self.rows[0].n != 1)}"
+            title += f", {self.rows[0].estimate.n:,} task{'s' * (self.rows[0].estimate.n != 1)}"
         return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
 
     @property
     def ends(self) -> list[float]:
         """Scores and the ends of their intervals."""
-        return [end for row in self.rows for end in (row.low, row.high, row.score) if end is not None]
+        return [end for row in self.rows for end in _spread(row) if end is not None]
 
     @property
     def counts_pairs(self) -> bool:
@@ -190,11 +191,15 @@ class Leaderboard(Tabled):
         return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
 
 
+def _spread(row: LeaderboardRow) -> tuple[float | None, float | None, float | None]:
+    return row.estimate.low, row.estimate.high, row.score
+
+
 def _bar(row: LeaderboardRow, least: float, most: float) -> str:
     """The interval as a line from the least to the most of all, with the score as a dot."""
     low, high, score = (
         None if end is None else round((end - least) / ((most - least) or 1.0) * (BAR_WIDTH - 1))
-        for end in (row.low, row.high, row.score)
+        for end in _spread(row)
     )
     cells = [" "] * BAR_WIDTH
     if low is not None and high is not None:
@@ -215,11 +220,9 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
             f"{len(few)} of {len(found.comparisons)} pairs of agents have fewer than {fewest_tasks()} common tasks: "
             f"their differences cannot be significant at {SIGNIFICANT:g}."
         )
-    worst = [
-        f"{row.agent} {row.worst_low:.3g} … {row.worst_high:.3g}" for row in found.rows if row.worst_low is not None
-    ]
+    worst = [f"{row.agent} {row.worst.low:.3g} … {row.worst.high:.3g}" for row in found.rows if row.worst is not None]
     if missing is not None and worst:
-        if len({row.n for row in found.rows}) > 1:
+        if len({row.estimate.n for row in found.rows}) > 1:
             yield (
                 "Agents miss other tasks: their scores are adjusted for how the others scored there, and differences "
                 "are tested on the tasks that both have."
@@ -231,7 +234,9 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
     if found.peers is not None and found.peers < FEWEST_PEERS:
         too_few = f"{found.peers} {'is' if found.peers == 1 else 'are'} too few"
         yield f"Intervals are for these peers: for peers like these, {too_few}."
-    wider = [(row.new_peers_high or 0.0) - row.new_peers_low for row in found.rows if row.new_peers_low is not None]
+    wider = [
+        (row.new_peers.high or 0.0) - (row.new_peers.low or 0.0) for row in found.rows if row.new_peers is not None
+    ]
     if wider:
         yield f"With other peers the scores could differ by about ±{median(wider) / 2:.2g}; -v shows both intervals."
 
@@ -266,9 +271,10 @@ def of_one(metric: str, board: Leaderboard) -> Said:
     lead = scored[0]
     where: Said = (" is highest in the review",) if metric.startswith(REVIEW) else (" is highest under ", Name(metric))
     ends = "no interval"
-    if lead.low is not None and lead.high is not None:
-        ends = f"{board.level * 100:g}\u202f% interval {_numeral(lead.low, board)} to {_numeral(lead.high, board)}"
-    tasks = f", {lead.n:,} task{'s' * (lead.n != 1)}" if lead.n else ""
+    one = lead.estimate
+    if one.low is not None and one.high is not None:
+        ends = f"{board.level * 100:g}\u202f% interval {_numeral(one.low, board)} to {_numeral(one.high, board)}"
+    tasks = f", {one.n:,} task{'s' * (one.n != 1)}" if one.n else ""
     score = _numeral(lead.score, board)
     score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"
     return Name(lead.agent), *where, f" with {score} ({ends}{tasks}). ", *_answer(scored, comparative(metric))

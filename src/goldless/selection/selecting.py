@@ -33,7 +33,7 @@ from goldless.runs.pipeline import score_study
 from goldless.runs.plan import GROWTH
 from goldless.signature import Signature
 from goldless.statistics.additive import adjusted_for_peers
-from goldless.statistics.bootstrap import Estimate
+from goldless.statistics.bootstrap import ABSENT, Estimate
 from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, Bound, Tolerance, least_tasks, radius
 from goldless.studies import Study, study_from_records
 
@@ -63,10 +63,6 @@ class Rule:
     def for_each(self, candidates: int) -> float:
         """Alpha of one comparison."""
         return self.alpha / max(1, (self.most or candidates) - 1)
-
-
-NO_MARGIN = Estimate(None, None, None, 0)
-"""Of a response without a rival, or without a common peer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ def choose(
         same = len(set(texts.values())) == 1 and None not in texts.values()
         chosen = names[0] if same else None
         text = None if chosen is None else texts[chosen]
-        return Choice(task, chosen, text, None, None, NO_MARGIN, same, len(names), missing)
+        return Choice(task, chosen, text, None, None, ABSENT, same, len(names), missing)
     means = np.full(len(names), -np.inf)
     rows, columns = np.nonzero(~np.isnan(table))
     means[rows] = adjusted_for_peers(np.zeros_like(rows), rows, columns, table[rows, columns])
@@ -123,7 +119,7 @@ def choose(
     tolerance = rule.tolerance.of(means[scored])
     decided = all(one.low is not None and one.low > -tolerance for one in found.values())
     second = max((i for i in rivals if scored[i]), key=lambda i: means[i], default=None)
-    margin = NO_MARGIN if second is None else found[second]
+    margin = ABSENT if second is None else found[second]
     enough = margin.n >= least_tasks(rule.for_each(len(names)), rule.at_least) or not rivals
     return Choice(
         task=task,
@@ -144,7 +140,7 @@ def _compared(table: FloatArray, means: FloatArray, first: int, second: int, rul
     differences = differences[~np.isnan(differences)]
     n = len(differences)
     if not n:
-        return NO_MARGIN
+        return ABSENT
     mean = float(means[first] - means[second])
     if n < 2:
         return Estimate(mean, None, None, n)

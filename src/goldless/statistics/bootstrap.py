@@ -167,6 +167,10 @@ class Estimate:
     KEYS = ESTIMATE_KEYS
 
 
+ABSENT = Estimate(None, None, None, 0)
+"""Of nothing."""
+
+
 def task_intervals(
     values: FloatArray,
     *,

@@ -14,7 +14,6 @@ from goldless.arrays import FloatArray
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
-    Method,
     check_level,
     task_intervals,
 )
@@ -27,27 +26,23 @@ NO_SPREAD = 1e-12
 class GroupComparison:
     """The first group of agents compared with the second, on tasks where both have a score."""
 
-    difference: float | None
-    """Mean over tasks of (mean of the first group - mean of the second); None: no common task."""
-    low: float | None
-    """The interval of the difference; None: ``notes`` say why."""
-    high: float | None
+    difference: Estimate
+    """Mean over tasks of (mean of the first group - mean of the second)."""
     d_task: float | None
     """Difference / its standard deviation over tasks. Averaging over agents inflates it: read the next two first."""
     d_response: float | None
     """Standardised mean difference of single responses."""
     auc: float | None
     """Probability that a response of the first group scores above one of the second, ties half."""
-    n_tasks: int
-    """Tasks used."""
     n_first: int
     """Responses of the first group used."""
     n_second: int
-    level: float
-    method: Method | None
-    """The method of the interval; None: there is none."""
     notes: tuple[str, ...] = ()
     """Reasons why a number is missing."""
+    KEYS = (
+        *("difference:difference.value", "low:difference.low", "high:difference.high", "d_task", "d_response", "auc"),
+        *("n_tasks:difference.n", "n_first", "n_second", "level:difference.level", "method:difference.method", "notes"),
+    )
 
 
 def pooled_smd(
@@ -131,17 +126,12 @@ def compare_groups(
     d_response, reason = _smd(of_second, of_first)
     notes = (interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}")
     return GroupComparison(
-        difference=interval.value,
-        low=interval.low,
-        high=interval.high,
+        difference=interval,
         d_task=by_task.value,
         d_response=d_response,
         auc=auc(of_first, of_second),
-        n_tasks=interval.n,
         n_first=len(of_first),
         n_second=len(of_second),
-        level=interval.level,
-        method=interval.method,
         notes=tuple(note for note in notes if note),
     )
 

@@ -14,7 +14,7 @@ exponential, 86 % of the intervals hold the mean (``benchmarks/decisions.py --on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Unpack
 
 import numpy as np
@@ -23,26 +23,13 @@ from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.statistics.answering import Until, with_outlook
-from goldless.statistics.bootstrap import USUAL, Draws, Estimate, Limits, score_intervals, task_intervals
+from goldless.statistics.bootstrap import ABSENT, USUAL, Draws, Estimate, Limits, score_intervals, task_intervals
 from goldless.statistics.comparisons import Compare, Comparison, all_pairs, compare_pairs, compare_with, pairs_with
 from goldless.statistics.skewness import further, skewness
 
 FEWEST_PEERS = 4
 TAIL = 3.0
 """Factor of the skewness of peers: with exponential effects 91 % of the intervals then hold the mean."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewPeers:
-    """The interval of a mean for peers like these."""
-
-    low: float
-    high: float
-    se_tasks: float
-    """Standard error over tasks."""
-    se_peers: float
-    """Standard error over peers."""
-    peers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +50,30 @@ class LeaderboardRow:
     """None: no score."""
     agent: str
     group: str | None = None
-    score: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    """Number of tasks behind the score."""
+    estimate: Estimate = ABSENT
+    """The score over tasks."""
     asked: int = 0
     """Pairs that should have been scored."""
     used: int = 0
     """Pairs that were scored."""
     better_than: tuple[str, ...] | None = None
     """Agents it beats on common tasks, corrected for multiple comparisons; None: not tested."""
-    note: str | None = None
-    """The reason why there is no interval."""
     between_prompts: float | None = None
     """Standard deviation of the score between prompts; None if there was only one."""
-    new_peers_low: float | None = None
-    """The interval for peers like these; None: scores are not means over peers."""
-    new_peers_high: float | None = None
-    worst_low: float | None = None
-    """The ends of the interval if all that is missing were lowest, and highest; None: nothing is missing."""
-    worst_high: float | None = None
+    new_peers: Estimate | None = None
+    """The score for peers like these; None: scores are not means over peers."""
+    worst: Estimate | None = None
+    """The score with the ends if all that is missing were lowest, and highest; None: nothing is missing."""
     KEYS: ClassVar[tuple[str, ...]] = (
-        "rank",
-        "agent",
-        "group",
-        "score",
-        "low",
-        "high",
-        "n",
-        "asked",
-        "used",
-        "missing",
-        "*",
+        *("rank", "agent", "group", "score:estimate.value", "low:estimate.low", "high:estimate.high", "n:estimate.n"),
+        *("asked", "used", "missing", "better_than", "note:estimate.note", "between_prompts"),
+        *("new_peers_low:new_peers.low", "new_peers_high:new_peers.high"),
+        *("worst_low:worst.low", "worst_high:worst.high"),
     )
+
+    @property
+    def score(self) -> float | None:
+        return self.estimate.value
 
     @property
     def missing(self) -> int:
@@ -155,22 +132,15 @@ def standings(
     worst = _worst(values, agents, missing, limits, **draws)
     rows = []
     for place, agent in enumerate(order, 1):
-        mine, peers_like = intervals[agent], new_peers.get(agent)
-        worst_low, worst_high = worst.get(agent, (None, None))
+        mine = intervals[agent]
         rows.append(
             LeaderboardRow(
                 rank=None if mine.value is None else place,
                 agent=agent,
-                score=mine.value,
-                low=mine.low,
-                high=mine.high,
-                n=mine.n,
+                estimate=mine,
                 better_than=tuple(sorted(beaten.get(agent, ()), key=places.__getitem__)),
-                note=mine.note,
-                new_peers_low=None if peers_like is None else peers_like.low,
-                new_peers_high=None if peers_like is None else peers_like.high,
-                worst_low=worst_low,
-                worst_high=worst_high,
+                new_peers=new_peers.get(agent),
+                worst=None if agent not in worst else replace(mine, low=worst[agent][0], high=worst[agent][1]),
             )
         )
     peers = None if by_peer is None else int((~np.isnan(by_peer)).any(axis=0).sum(axis=1).max(initial=0))
@@ -198,7 +168,7 @@ def _worst(
     }
 
 
-def new_peer_intervals(by_peer: FloatArray, intervals: list[Estimate]) -> list[NewPeers | None]:
+def new_peer_intervals(by_peer: FloatArray, intervals: list[Estimate]) -> list[Estimate | None]:
     """The interval of each agent's mean for peers like these; ``by_peer`` is [tasks, agents, peers], NaN for missing.
 
     No end is nearer to the mean than that of the interval for these peers. None: fewer than two tasks or four peers.
@@ -206,7 +176,7 @@ def new_peer_intervals(by_peer: FloatArray, intervals: list[Estimate]) -> list[N
     return [_new_peers(by_peer[:, j, :], interval) for j, interval in enumerate(intervals)]
 
 
-def _new_peers(scores: FloatArray, interval: Estimate) -> NewPeers | None:
+def _new_peers(scores: FloatArray, interval: Estimate) -> Estimate | None:
     present = ~np.isnan(scores)
     scores, present = scores[present.any(axis=1)], present[present.any(axis=1)]
     scores, present = scores[:, present.any(axis=0)], present[:, present.any(axis=0)]
@@ -222,17 +192,13 @@ def _new_peers(scores: FloatArray, interval: Estimate) -> NewPeers | None:
     tasks, peers = rows.var(ddof=1) / n, columns.var(ddof=1) / k
     total = max(tasks, tasks + peers - (residuals**2).sum() / freedom / (n * k))
     if total == 0:
-        return NewPeers(interval.low, interval.high, 0.0, 0.0, k)
+        return interval
     degrees = max(1.0, total**2 / (tasks**2 / (n - 1) + peers**2 / (k - 1)))
     t, many = stdtrit(degrees, (1 + interval.level) / 2), np.array([float(k)])
     skew = skewness(columns[:, None]) * min(peers / total, 1.0) ** 1.5
     below, above = (float(further(t, side * skew, many, TAIL)[0] * np.sqrt(total)) for side in (1, -1))
-    return NewPeers(
-        low=min(interval.low, interval.value - below),
-        high=max(interval.high, interval.value + above),
-        se_tasks=float(np.sqrt(tasks)),
-        se_peers=float(np.sqrt(peers)),
-        peers=k,
+    return replace(
+        interval, low=min(interval.low, interval.value - below), high=max(interval.high, interval.value + above)
     )
 
 

@@ -165,7 +165,7 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
             agents[agent_name] = agent
             estimated += [agent_name] * (str(row.get("size_estimated")).lower() in {"yes", "true", "1"})
             for metric, score in scores.items():
-                metrics[metric][agent_name] = LeaderboardRow(None, agent_name, score=score)
+                metrics[metric][agent_name] = LeaderboardRow(None, agent_name, None, Estimate(score, None, None, 0))
     if not agents:
         raise UserError(f"{path}: only references, which are not ranked. Add the agents' scores")
     return Board(path.stem, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated))

@@ -582,11 +582,12 @@ def side_by_side(
     columns, found = [Column("agent", "agent"), *about], dict[str, dict[str, Any]]()
     for metric, rows, level in boards:
         for row in rows:
-            mine = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
+            one = row.estimate
+            mine = {metric: one.value, f"{metric}_low": one.low, f"{metric}_high": one.high, f"{metric}_n": one.n}
             found.setdefault(row.agent, {"agent": row.agent}).update(mine)
-        bounded = any(row.low is not None for row in rows)
+        bounded = any(row.estimate.low is not None for row in rows)
         columns += estimate_columns(metric, metric, level)[: 1 + bounded]
-        columns += [Column(f"{metric}_n", "papers", "count", wide=True)] * any(row.n for row in rows)
+        columns += [Column(f"{metric}_n", "papers", "count", wide=True)] * any(row.estimate.n for row in rows)
     for agent, facts in known.items():
         found.setdefault(agent, {"agent": agent}).update(facts)
     return tuple(columns), tuple(found.values())
@@ -595,7 +596,7 @@ def side_by_side(
 def uneven_notes(boards: Mapping[str, Any]) -> Iterator[str]:
     """Warnings of metrics under which agents have scores on different numbers of papers."""
     for metric, board in boards.items():
-        if len({row.n for row in board.rows if row.score is not None}) > 1:
+        if len({row.estimate.n for row in board.rows if row.score is not None}) > 1:
             yield (
                 f"{metric}: agents have scores on different papers, so compare their differences from human, which use "
                 "the same papers, not the scores."

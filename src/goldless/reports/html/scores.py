@@ -148,7 +148,7 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     """The leaderboards; None if no metric ranks agents."""
     links, shown = TextLinks(run, metric), board.table(full=True)
     level, decimals = percent(board.level), decimals_for(board.ends)
-    tasks = max((row.n for row in board.rows if row.low is not None), default=None)
+    tasks = max((row.estimate.n for row in board.rows if row.estimate.low is not None), default=None)
     intervals: tuple[Inline, ...] = ("No agent has an ", term("interval"), ".")
     if tasks is not None:
         few = f"by Student's t over fewer than {FEW_TASKS} tasks"
@@ -157,10 +157,11 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         intervals = ("Lines are ", term("interval", f"{level} intervals"), f" {source}. {rest}")
     drawn = []
     for row in board.rows:
-        said = f"{numeral(row.score, decimals)} ({_ends(row, decimals)}), {plural(row.n, 'task')}"
-        hint = f"{row.agent}: {said if row.score is not None else row.note or 'missing'}"
+        one = row.estimate
+        said = f"{numeral(row.score, decimals)} ({_ends(one, decimals)}), {plural(one.n, 'task')}"
+        hint = f"{row.agent}: {said if row.score is not None else one.note or 'missing'}"
         aside = numeral(row.score, decimals, absent="")
-        drawn.append(IntervalRow(row.agent, row.score, row.low, row.high, aside, hint=hint))
+        drawn.append(IntervalRow(row.agent, row.score, one.low, one.high, aside, hint=hint))
     title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
     counted = "pairs of responses" if board.counts_pairs else "responses"
     rows = [{**row, "behind": links(row["agent"])} for row in shown.rows]
@@ -184,16 +185,16 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         yield note("± prompts is the standard deviation of a score between prompts: how much the prompt matters.")
     if board.groups is not None:
         of = board.groups
-        difference = f"{numeral(of.difference, decimals, signed=True)} ({_ends(of, decimals)})"
+        difference = f"{numeral(of.difference.value, decimals, signed=True)} ({_ends(of.difference, decimals)})"
         yield words(
             f"Groups ({board.group_names or 'first and second'}): the means differ by ",
-            f"{difference} on {plural(of.n_tasks, 'task')}. ",
+            f"{difference} on {plural(of.difference.n, 'task')}. ",
             "A response of the first group scores higher than one of the second with probability ",
             f"{numeral(of.auc)}; standardised difference {numeral(of.d_response, 2)}.",
         )
 
 
-def _ends(found: Any, decimals: int) -> str:
+def _ends(found: Estimate, decimals: int) -> str:
     return " to ".join(numeral(end, decimals, absent="none") for end in (found.low, found.high))
 
 
@@ -369,11 +370,12 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
     decimals, rows, points = decimals_for(board.ends), list[dict[str, Any]](), list[charts.Point]()
     families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
     for row, agent in found:
+        one = row.estimate
         family, size = agent.family or "other", agent.parameters or 0.0
         hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
         at = families.index(family)
         look = charts.SHAPES[at % len(charts.SHAPES)], charts.SERIES[at % len(charts.SERIES)]
-        points.append(charts.Point(row.agent, size, row.score or 0.0, row.low, row.high, family, *look, hint))
+        points.append(charts.Point(row.agent, size, row.score or 0.0, one.low, one.high, family, *look, hint))
         rows.append(cells(row, parameters=agent.parameters, family=agent.family))
     people, band, about_people = _people(run, metric, board), None, ""
     if people is not None:

@@ -6,12 +6,12 @@ verdicts; reviewers' ratings.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -20,12 +20,27 @@ import polars as pl
 from goldless import evidence, scoring
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
-from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
+from goldless.evidence import (
+    CONTROL,
+    EXAMS,
+    JUDGEMENTS,
+    LOGPROBS,
+    OPEN_KINDS,
+    REWRITES,
+    SYNOPSES,
+    TOKENS,
+    Evidence,
+    JudgementEvidence,
+)
 from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
+from goldless.judging import exams as exam_items
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import find_critic_prompt
-from goldless.judging.reviewing import ReviewStage
+from goldless.judging.exams import ConfidenceSets, Exam, ExamPair
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.likelihood import Wording
+from goldless.metrics.qualification import Qualification
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
@@ -33,17 +48,35 @@ from goldless.models.local_weights.specification import sharing_word
 from goldless.records import CallFailure
 from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
-from goldless.runs.opening import OpenModel, Part, in_batches
+from goldless.runs.opening import OpenModel, Spending
+from goldless.runs.options import PEERS
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import read_recorded, recorded_evidence, recorded_tokens
-from goldless.runs.review_evidence import ReviewCollector, recorded_review, review_parts
+from goldless.runs.review_evidence import (
+    CHANGER,
+    CONFIDENCE,
+    PAIRWISE,
+    ReviewEvidence,
+    answered,
+    exam_judgements,
+    named_reviewers,
+    paired_judgements,
+    recorded_panel,
+    recorded_review,
+    review_questions,
+    reviewer_stage,
+    shown,
+    strangers,
+)
 from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage, WorkedExample
 from goldless.templates import Template
 
 Job = TypeVar("Job")
 TASKS_AT_ONCE = 32
 """Tasks in flight with a server; on this machine they run one after the other."""
+QUESTIONS_AT_ONCE = 128
+"""Approximate number of questions per batch for a critic or reviewer here; a batch is stored as a whole."""
 QUESTIONS_TOGETHER = 2048
 """Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
 BATCHES_TOGETHER = 2
@@ -64,34 +97,36 @@ async def collecting(plan: RunPlan) -> AsyncIterator[Collection]:
         opening.open_journal(options.journal, options.occasion) as journal,
         opening.open_models(plan.parts(), options, journal) as models,
     ):
-        parts = [] if plan.reviews else plan.parts()
-        for part in parts:
-            _check_role(plan, part, models[part.name])
-        for name in [part.name for part in parts if part.use == "scoring"]:
+        _check_models(plan, models)
+        for name in [part.name for part in plan.parts() if part.use == "scoring"]:
             canaries[name] = await check_scorer(models[name].model, journal, models[name].ledger)
         if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.verdicts):
             noise = (await check_scorer(models["critic"].model, journal, models["critic"].ledger)).noise_nats
         yield Collection(plan, models, canaries, noise)
 
 
-def _check_role(plan: RunPlan, part: Part, model: OpenModel) -> None:
-    """Refuse a model that cannot play its role, and warn of a scorer that is asked otherwise than it was trained."""
-    if part.use == "scoring":
-        opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
-        for note in opening.scorer_notes(model.model, plan.options.chosen_templates(), plan.study):
-            warnings.warn(note, stacklevel=2)
-    elif part.name.startswith("rewriter"):
-        opening.refuse_without_chat(model, "rewrite responses for gem")
-    elif part.name == SYNOPSIS_WRITER:
-        opening.refuse_without_chat(model, "write synopses")
-    elif part.name == "critic":
-        critic_stage(plan, model)  # refuses one that cannot give verdicts
-        if is_small(model.identity):
-            warnings.warn(
-                f"the {model.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all "
-                "agents. Use a larger one with --critic",
-                stacklevel=2,
-            )
+def _check_models(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
+    """Refuse models that cannot play their roles, and warn of those that play them badly."""
+    for part in plan.parts():
+        name, model = part.name, models[part.name]
+        if part.use == "scoring":
+            opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
+            for note in opening.scorer_notes(model.model, plan.options.chosen_templates(), plan.study):
+                warnings.warn(note, stacklevel=2)
+        elif plan.rewriting and name.startswith("rewriter"):
+            opening.refuse_without_chat(model, "rewrite responses for gem")
+        elif plan.synopses and name == SYNOPSIS_WRITER:
+            opening.refuse_without_chat(model, "write synopses")
+    if not plan.critic:
+        return
+    critic_stage(plan, models["critic"])  # refuses one that cannot give verdicts
+    identity = models["critic"].identity
+    if is_small(identity):
+        warnings.warn(
+            f"the {identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all agents. Use a "
+            "larger one with --critic",
+            stacklevel=2,
+        )
 
 
 def critic_stage(plan: RunPlan, critic: OpenModel) -> ReviewStage:
@@ -112,6 +147,19 @@ class Collection:
     arrived: Arrived = nobody
     only: AbstractSet[str] | None = None
     """The tasks to ask about; None: all."""
+    examined: ReviewEvidence = field(default_factory=ReviewEvidence)
+    """Of a review, what is recorded, or the answers to the exams."""
+    qualification: Qualification = Qualification((), {}, "all", "equal")  # noqa: RUF009 - it is frozen
+    """Of a review, the reviewers who passed."""
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """The reviewers who are asked for judgements: those who passed, or all."""
+        return self.qualification.passed if self.plan.reviews else tuple(named_reviewers(self.plan.options.reviewers))
+
+    @property
+    def spending(self) -> tuple[Spending, ...]:
+        return tuple(model.spending for model in dict.fromkeys(self.models.values()))
 
     async def collect(self) -> Evidence:
         """Everything that the plan needs, each stage over the whole study."""
@@ -129,16 +177,16 @@ class Collection:
         if plan.critic:
             tables["verdicts"] = await self._judge(self.models["critic"])
         if plan.scales:
-            opened = {part.name: self.models[part.name] for part in review_parts(plan.options)}
-            asked = [replace(plan.options, scale=scale.name) for scale in plan.scales]
-            raters = [ReviewCollector(plan.study, one, opened, self.arrived) for one in asked]
-            tables["judgements"] = pl.concat([await rater.judgements(list(opened)) for rater in raters])
-        opening.stop_if_waiting(self.models.values())
+            judged = [await self._judgements(name, scale) for scale in plan.scales for name in self.voters]
+            tables["judgements"] = pl.concat([evidence.empty(JUDGEMENTS), *judged])
         found = Evidence(synopses=synopses, **tables)
         return replace(found, described=self._described(found))
 
     def _recorded(self) -> Evidence:
         plan, options = self.plan, self.plan.options
+        if plan.reviews:
+            rows, pairing = self.examined.judgements, options.pairing
+            return Evidence(judgements=rows if pairing is None else paired_judgements(rows, pairing))
         found = recorded_evidence(plan.study, options, plan.metrics)
         how: dict[str, Any] = {"reviewers": list(map(str, options.reviewers)), "convention": options.convention}
         ratings = [recorded_review(plan.study, scale=scale, **how).judgements for scale in plan.scales]
@@ -241,15 +289,8 @@ class Collection:
 
     async def _judge(self, critic: OpenModel) -> pl.DataFrame:
         asked = [q for q in self.plan.questions if self.only is None or q.task in self.only]
-        texts: Texts = {(r.task, r.agent): r.text for _, responses in self.plan.study for r in responses}
-        verdicts = await in_batches(
-            critic,
-            asked,
-            partial(critic_stage(self.plan, critic).review, texts=texts, prompts={}),
-            evidence.verdicts_frame,
-            arrived=partial(self.arrived, "verdicts", ""),
-            report=partial(self._report, "judging", len(asked), critic),
-        )
+        stage = critic_stage(self.plan, critic)
+        verdicts = await self._answers("judging", critic, asked, stage)
         bad = verdicts.filter(pl.col("failure") == "too_long")
         if len(bad) and self.plan.options.on_too_long == "error":
             row = bad.row(0, named=True)
@@ -259,6 +300,125 @@ class Collection:
                 "longer context, or count them as missing with --on-too-long skip"
             )
         return verdicts
+
+    async def _answers(
+        self, title: str, model: OpenModel, asked: Sequence[ReviewQuestion], stage: ReviewStage, part: str = ""
+    ) -> pl.DataFrame:
+        """Verdicts or judgements, asked in batches; questions about the same first response stay together."""
+        texts, prompts = shown(self.plan.study)
+        table, frame = "judgements", evidence.judgements_frame
+        if stage.scale.role == "critic":  # the prompt is not shown to one
+            table, frame, prompts = "verdicts", evidence.verdicts_frame, {}
+        runs = [list(run) for _, run in itertools.groupby(asked, key=lambda question: (question.task, question.first))]
+        least = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 4
+        batches = [
+            [question for place in places for question in runs[place]]
+            for places in opening.task_groups(list(map(len, runs)), least)
+        ]
+        complete = [frame([])] * len(batches)
+        begun: dict[int, list[JudgementEvidence]] = {}
+        ended = failed = 0
+
+        def so_far() -> pl.DataFrame:
+            return pl.concat([frame([]), *complete, *map(frame, begun.values())])
+
+        async def some(place: int) -> None:
+            def answered(row: JudgementEvidence) -> None:
+                nonlocal ended, failed
+                begun.setdefault(place, []).append(row)
+                ended += 1
+                failed += evidence.is_open(row.failure)
+                self.arrived(table, part, so_far)
+                self._report(title, len(asked), model, ended, failed)
+
+            how: dict[str, Any] = {"at_once": model.at_once(CALLS_AT_ONCE), "answered": answered}
+            complete[place] = frame(await stage.review(batches[place], texts, prompts, **how))
+            begun.pop(place, None)
+
+        self._report(title, len(asked), model, 0)
+        await side_by_side(some, range(len(batches)), model.at_once(1))
+        return so_far()
+
+    # --- reviewers: their exams, and their judgements ---------------------------------------------------------------
+
+    async def _judgements(self, name: str, scale: Scale) -> pl.DataFrame:
+        """The judgements of a reviewer on all responses, or on all pairs, or on those that the options pair."""
+        options, model = replace(self.plan.options, scale=scale.name), self.models[name]
+        asked = review_questions(self.plan.study, options, name, model.identity.name)
+        stage, part = reviewer_stage(options, name, model, scale), f"{name} {scale.name}"
+        return await self._answers(f"reviewing by {name}", model, asked, stage, part)
+
+    async def exams(self) -> ReviewEvidence:
+        """The answers of all reviewers to all requested exams, or all recorded evidence of a review."""
+        plan, study, options = self.plan, self.plan.study, self.plan.options
+        if options.recorded:
+            return recorded_panel(study, options)
+        reviewers = tuple(named_reviewers(options.reviewers))
+        traits, found, every, scale = options.traits, [evidence.empty(EXAMS)], answered(study), options.chosen_scale
+        pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
+        sittings: list[tuple[Exam, str, Scale, list[ExamPair]]] = []
+        if "human exam" in traits:
+            sittings.append(("human", "human exam", scale, exam_items.human_pairs(every, plan.people.questioners)))
+        drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
+        if {"consistency", PEERS} & set(traits):
+            sittings.append(("consistency", "consistency", pairwise, exam_items.consistency_pairs(every, **drawn)))
+        texts, prompts = shown(study)
+        items = await self._pertinence_items(every, drawn) if "pertinence" in traits else []
+        for name in reviewers:
+            model = self.models[name]
+            may, at_once = strangers(study, options, name, model.identity.name), model.at_once(CALLS_AT_ONCE)
+            for exam, title, on, pairs in sittings:
+                mine = [pair for pair in pairs if may >= {pair.first, pair.second}]
+                asked = exam_items.both_orders(mine) if on.pairwise else exam_items.single_ratings(mine)
+                self._report(f"{title} of {name}", len(mine), model, 0)
+                rows = await reviewer_stage(options, name, model, on).review(asked, texts, prompts, at_once=at_once)
+                found.append(evidence.exams_frame(exam, rows))
+            if "pertinence" in traits:
+                self._report(f"pertinence of {name}", len(items), model, 0)
+                stage = reviewer_stage(options, name, model, pairwise)
+                found.append(await exam_items.sit_pertinence(stage, items, at_once=at_once))
+        if CONFIDENCE in traits:
+            sets = self._confidence_sets(every, pl.concat(found))
+            for name in reviewers:
+                model, described = self.models[name], options.descriptions.get(name, options.task_description)
+                self._report(f"{CONFIDENCE} of {name}", 2 * len(sets.easy), model, 0)
+                how: dict[str, Any] = {"task_description": described, "verdicts": options.verdicts}
+                stage = ReviewStage(model.judge, pairwise, reviewer=name, **how)
+                at_once = model.at_once(CALLS_AT_ONCE)
+                found.append(await exam_items.sit_confidence(stage, sets, texts, prompts, at_once=at_once))
+        exams = pl.concat(found)
+        return ReviewEvidence(reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams)
+
+    async def _pertinence_items(self, every: Mapping[str, Sequence[str]], drawn: Mapping[str, Any]) -> list[Any]:
+        options, changer = self.plan.options, self.models.get(CHANGER)
+        texts, prompts = shown(self.plan.study)
+        most = max(self.plan.study.agents, key=lambda one: sum(one.agent in names for names in every.values())).agent
+        relevant = options.relevant or most
+        if changer is None:
+            irrelevant = options.irrelevant or relevant
+            return exam_items.nearest_items(prompts, texts, relevant=relevant, irrelevant=irrelevant, **drawn)
+        told: dict[str, Any] = {"instruction": options.task_description or None}
+        told["at_once"] = changer.at_once(CALLS_AT_ONCE)
+        return await exam_items.changed_items(changer.chat, prompts, texts, relevant=relevant, **drawn, **told)
+
+    def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: pl.DataFrame) -> ConfidenceSets:
+        options = self.plan.options
+        how: dict[str, Any] = {"seed": options.seed}
+        how["items"] = None if options.exam_items is None else max(1, options.exam_items // 2)
+        if options.easy is not None and options.hard is not None:
+            return exam_items.chosen_sets(every, easy=options.easy, hard=options.hard, **how)
+        won: dict[str, list[float]] = {}
+        compared = answers.filter(exam="consistency").drop_nulls(["value", "second"])
+        for first, second, value in compared.select("first", "second", "value").iter_rows():
+            won.setdefault(first, []).append(value)
+            won.setdefault(second, []).append(1 - value)
+        if not won:
+            raise UserError(
+                "the self-confidence exam needs an easy and a hard pair of agents. Name them with --easy A,B and "
+                "--hard A,C, or add the consistency exam, whose comparisons rank the agents"
+            )
+        scores = {agent: sum(values) / len(values) for agent, values in won.items()}
+        return exam_items.ranked_sets(every, scores, **how)
 
     # --- log-probabilities -------------------------------------------------------------------------------------------
 

@@ -444,7 +444,9 @@ async def _spread(study: Study, options: Options) -> tuple[Spread, ...]:
             continue  # no evidence for it
         for one in scored.scores.values():
             if one.raters is None:
-                apart = all_pairs(score_table(averaged(one, study.samples).responses, scored.plan.agents)).differences
+                apart = all_pairs(
+                    score_table(averaged(one, study.samples).responses, scored.collected.plan.agents)
+                ).differences
                 n, _, sd = moments(apart)
                 known = sd[(n > 1) & (sd > ROUNDING * np.nan_to_num(np.abs(apart)).max(initial=0.0))]
                 if len(known):

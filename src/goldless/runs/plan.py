@@ -203,8 +203,10 @@ class RunPlan:
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        """The scales on which reviewers rate responses."""
+        """The scales on which reviewers judge responses."""
         names = dict.fromkeys(metric.needs.judgements for metric in self.metrics)
+        if self.reviews:
+            names = {self.options.scale: None}
         return tuple(find_judge(name) for name in names if name is not None)
 
     @property
@@ -231,7 +233,7 @@ class RunPlan:
             found.append(Part(SYNOPSIS_WRITER, options.synopsis_writer, "chat"))
         if self.critic:
             found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
-        return found + (review_parts(options) if self.scales or self.reviews else [])
+        return found + (review_parts(options) if self.scales else [])
 
     def by_scorer(self, rewritten: Sequence[Preprocessor]) -> dict[str, dict[Wording, Need]]:
         """The questions to each scorer and juror, by the name of its part; a juror nothing about its own family."""

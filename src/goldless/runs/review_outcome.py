@@ -16,7 +16,6 @@ import polars as pl
 from goldless.errors import MetricError, UserError
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging import licences as licensing
-from goldless.judging.reviewing import ReviewStage
 from goldless.metrics import chair, exam_traits, label_agreement
 from goldless.metrics.chair import PanelScores, PanelVerdicts
 from goldless.metrics.exam_traits import Trait
@@ -36,9 +35,10 @@ from goldless.reports.document import HERE_ONLY
 from goldless.reports.review import PanelAgreement, ReviewerResult, ReviewPanel, ReviewReport, ReviewSettings, SweepCell
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.evaluation import highest_first
+from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, check_peers
 from goldless.runs.plan import Rounds, RunPlan, usd_per_task
-from goldless.runs.review_evidence import CONFIDENCE, ReviewCollector, ReviewEvidence, pertinence_answers
+from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, pertinence_answers, reviewer_stage
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws, task_shares
@@ -72,8 +72,16 @@ class Review(ReviewReport):
 # --- who votes ---------------------------------------------------------------------------------------------------
 
 
-def qualified(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, list[str]]:
-    """The reviewers who passed, and notes on that."""
+def qualified(
+    plan: RunPlan, evidence: ReviewEvidence, models: Mapping[str, OpenModel]
+) -> tuple[Qualification, list[str]]:
+    """The reviewers who passed or have a licence, and notes on that. ``models``: those that are called."""
+    if plan.options.licences:
+        return _licensed(plan, {name: models[name].identity for name in evidence.reviewers}), []
+    return _examined(plan, evidence)
+
+
+def _examined(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, list[str]]:
     options, notes = plan.options, list[str]()
     if PEERS in options.traits:
         check_peers(len(evidence.reviewers))
@@ -173,19 +181,18 @@ def _level(row: Mapping[str, Any]) -> float | None:
     return None if told is None else float(told)
 
 
-def licensed(collector: ReviewCollector) -> Qualification:
+def _licensed(plan: RunPlan, identities: Mapping[str, ModelIdentity]) -> Qualification:
     """The reviewers who may vote by licence. Raises if any has no valid licence."""
-    options, held, candidates = collector.options, list[licensing.Licence](), []
+    options, held, candidates = plan.options, list[licensing.Licence](), []
     refused: list[str] = []
     for path in options.licences:
         held += licensing.read_licences(path) if path.is_dir() else [licensing.read_licence(path)]
     asked: dict[str, Any] = {
         "scale": options.chosen_scale.name,
-        "task_kind": options.task_kind or collector.study.name,
+        "task_kind": options.task_kind or plan.study.name,
         "today": dt.datetime.now(dt.UTC).date(),
     }
-    for name in collector.reviewers:
-        identity = collector.opened[name].identity
+    for name, identity in identities.items():
         described = options.descriptions.get(name, options.task_description)
         asked["prompt_hash"] = licensing.prompt_hash(options.chosen_scale, described)
         own = [one for one in held if one.reviewer == identity.short]
@@ -341,10 +348,8 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
 # --- results -----------------------------------------------------------------------------------------------------
 
 
-def review_result(
-    votes: Votes, *, notes: Sequence[str], collector: ReviewCollector | None, rounds: Rounds | None
-) -> Review:
-    """The results of a review. ``collector``: the reviewers that were called; None: recorded ones.
+def review_result(votes: Votes, notes: Sequence[str], models: Mapping[str, OpenModel], rounds: Rounds | None) -> Review:
+    """The results of a review. ``models``: those that were called, by their parts; none: evidence is recorded.
 
     ``rounds``: those of a question that decided when to stop.
     """
@@ -354,12 +359,10 @@ def review_result(
     notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
     if "human exam" in options.traits and not options.overlapping:
         notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
-    models = {} if collector is None else collector.opened
-    identities = {name: model.identity for name, model in models.items()}
-    readings: dict[str, str] = {}
-    if collector is not None and options.debate is None:
-        stages = {name: collector.stage(name, options.chosen_scale) for name in qualification.passed}
-        readings = {name: stage.reading for name, stage in stages.items() if isinstance(stage, ReviewStage)}
+    identities, readings = {name: model.identity for name, model in models.items()}, dict[str, str]()
+    if models and options.debate is None:
+        for name in qualification.passed:
+            readings[name] = reviewer_stage(options, name, models[name], options.chosen_scale).reading
     agreements = votes.agreements()
     reviewers = _reviewers(votes, identities, agreements)
     voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
@@ -532,7 +535,7 @@ def sweep(plan: RunPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
         limits: dict[str, Any] = {**options.thresholds, **dict.fromkeys(varied, limit)}
         for weighting in weightings if options.weighing_traits else weightings[:1]:
             how = replace(plan, options=replace(options, thresholds=limits, weighting=weighting))
-            found, _ = qualified(how, evidence)
+            found, _ = _examined(how, evidence)
             agreement = Votes(how, evidence, found).agreements(only_panel=True).get("")
             cells.append(SweepCell(limit, weighting, found.passed, agreement))
     return tuple(cells)

@@ -32,7 +32,7 @@ from goldless.evidence import (
     Evidence,
     JudgementEvidence,
 )
-from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
+from goldless.generation import rewrite, write_synopsis
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import find_critic_prompt
@@ -48,7 +48,7 @@ from goldless.models.local_weights.specification import sharing_word
 from goldless.records import CallFailure
 from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
-from goldless.runs.opening import OpenModel, Spending
+from goldless.runs.opening import OpenModel, Part
 from goldless.runs.options import PEERS
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
 from goldless.runs.progress import Arrived, nobody
@@ -84,30 +84,32 @@ BATCHES_TOGETHER = 2
 NO_REWRITE = CallFailure("not_recorded", "the study has no rewrite of it", attempts=0)
 ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts", "target_task")
 """Columns that identify a log-probability."""
+CALL = ("template", "synopsis", "texts")
+"""Columns that identify a call to a scorer."""
 
 
 @asynccontextmanager
 async def collecting(plan: RunPlan) -> AsyncIterator[Collection]:
     """The collection of a plan's evidence, with each model opened once and checked before any call."""
-    options, canaries, noise = plan.options, dict[str, CanaryReport](), None
-    if not plan.asks_models:
+    options, parts = plan.options, plan.parts()
+    if not parts:
         yield Collection(plan)
         return
     async with (
         opening.open_journal(options.journal, options.occasion) as journal,
-        opening.open_models(plan.parts(), options, journal) as models,
+        opening.open_models(parts, options, journal) as models,
     ):
-        _check_models(plan, models)
-        for name in [part.name for part in plan.parts() if part.use == "scoring"]:
-            canaries[name] = await check_scorer(models[name].model, journal, models[name].ledger)
+        _check_models(plan, parts, models)
+        names = [part.name for part in parts if part.use == "scoring"]
         if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.verdicts):
-            noise = (await check_scorer(models["critic"].model, journal, models["critic"].ledger)).noise_nats
-        yield Collection(plan, models, canaries, noise)
+            names.append("critic")
+        canaries = {name: await check_scorer(models[name].model, journal, models[name].ledger) for name in names}
+        yield Collection(plan, models, canaries)
 
 
-def _check_models(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
+def _check_models(plan: RunPlan, parts: Sequence[Part], models: Mapping[str, OpenModel]) -> None:
     """Refuse models that cannot play their roles, and warn of those that play them badly."""
-    for part in plan.parts():
+    for part in parts:
         name, model = part.name, models[part.name]
         if part.use == "scoring":
             opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
@@ -141,9 +143,7 @@ class Collection:
     plan: RunPlan
     models: Mapping[str, OpenModel] = field(default_factory=dict)
     canaries: Mapping[str, CanaryReport] = field(default_factory=dict)
-    """By scorer or juror."""
-    critic_noise: float | None = None
-    """Of the log-probabilities that its verdicts are read from; None: they are not."""
+    """By scorer or juror, and of a critic whose verdicts are read from log-probabilities."""
     arrived: Arrived = nobody
     only: AbstractSet[str] | None = None
     """The tasks to ask about; None: all."""
@@ -156,10 +156,6 @@ class Collection:
     def voters(self) -> tuple[str, ...]:
         """The reviewers who are asked for judgements: those who passed, or all."""
         return self.qualification.passed if self.plan.reviews else tuple(named_reviewers(self.plan.options.reviewers))
-
-    @property
-    def spending(self) -> tuple[Spending, ...]:
-        return tuple(model.spending for model in dict.fromkeys(self.models.values()))
 
     async def collect(self) -> Evidence:
         """Everything that the plan needs, each stage over the whole study."""
@@ -206,13 +202,13 @@ class Collection:
                     "noise": f"{max(self.canaries[part].noise_nats for part in parts):.0e}nats",
                 }
         if plan.critic:
-            critic, noise = self.models["critic"], self.critic_noise
+            critic, noise = self.models["critic"], self.canaries.get("critic")
             described["verdicts"] = {
                 "critic": critic.identity.short,
                 "prompt": find_critic_prompt(plan.options.critic_prompt).name,
                 **_identity_settings(critic),
                 "verdicts": reading(read_counts(found.verdicts), critic_stage(plan, critic).reading),
-                **({} if noise is None else {"noise": f"{noise:.0e}nats"}),
+                **({} if noise is None else {"noise": f"{noise.noise_nats:.0e}nats"}),
                 "shuffles": f"off-diagonal-{plan.shuffles}",
                 **({} if plan.options.budget_calls is None else {"calls": str(len(plan.questions))}),
             }
@@ -226,14 +222,14 @@ class Collection:
 
     async def _write_synopses(self) -> pl.DataFrame:
         writer, pairing = self.models[SYNOPSIS_WRITER], self.plan.options.pairing
-        stage, paired = SynopsisStage(writer.chat), {task for task, _ in pairing or ()}
+        paired = {task for task, _ in pairing or ()}
         wanted = [
             (task, name)
             for task, _ in self.plan.study.with_peers()
             for name in self.plan.synopses
-            if name in PROMPTS and name not in task.synopses and (pairing is None or task.task in paired)
+            if name not in task.synopses and (pairing is None or task.task in paired)
         ]
-        made = await self._each("writing synopses", writer, wanted, lambda job: stage.write(*job))
+        made = await self._each("writing synopses", writer, wanted, lambda job: write_synopsis(writer.chat, *job))
         rows = [
             (writer.identity.short, task.task, name, *evidence.text_cells(text))
             for (task, name), text in zip(wanted, made, strict=True)
@@ -256,13 +252,15 @@ class Collection:
     async def _rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
         """Rewrites of all responses that have peers: known ones, and the others written now."""
         plan, pairing = self.plan, self.plan.options.pairing
-        stage = RewritingStage(rewriter.chat, template, plan.options.rewrite_max_tokens)
         there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
         paired = {task for task, _ in pairing or ()}
         paired |= {task for key, others in plan.control.items() if key[0] in paired for task in others}
         every = (r for t, rs in plan.study.with_peers() if pairing is None or t.task in paired for r in rs)
         wanted = [r for r in every if (r.task, r.agent) not in there]
-        texts = await self._each("rewriting", rewriter, wanted, stage.rewrite)
+        most = plan.options.rewrite_max_tokens
+        texts = await self._each(
+            "rewriting", rewriter, wanted, lambda response: rewrite(rewriter.chat, template, response, most)
+        )
         by = rewriter.identity.short, template.name
         rows = [(*by, r.task, r.agent, *evidence.text_cells(text)) for r, text in zip(wanted, texts, strict=True)]
         made = evidence.rows_frame(rows, REWRITES)
@@ -426,61 +424,62 @@ class Collection:
         """Log-probabilities for every question; all ways of asking about one task are scored together."""
         found = [evidence.empty(SCORED)]
         for part, wanted in self.plan.by_scorer(rewritten).items():
-            found += await self._ask(part, list(self._jobs(part, wanted, synopses)))
+            found.append(await self._ask(part, list(self._jobs(part, wanted, synopses))))
         rows = pl.concat(found, rechunk=True)
         if self.plan.options.on_too_long == "error":
             scoring.refuse_too_long(scoring.too_long(rows))
         return rows
 
-    async def _ask(self, part: str, by_task: Sequence[list[ScoringJob]]) -> list[pl.DataFrame]:
-        """The log-probabilities of one scorer, in batches."""
+    async def _ask(self, part: str, by_task: Sequence[list[ScoringJob]]) -> pl.DataFrame:
+        """The log-probabilities of one scorer: those that the study has, and the others, asked in batches."""
         scorer, options = self.models[part], self.plan.options
-        known = self._known(scorer)
         if options.on_too_long == "error" and scorer.local:
             scoring.refuse_too_long([bad for jobs in by_task for bad in await scoring.unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together
         groups = list(opening.task_groups(counts, QUESTIONS_TOGETHER if together else 1))
+        keys = [job.key(question) for jobs in by_task for job in jobs for question in job.questions]
+        wanted = pl.DataFrame(keys, schema=dict.fromkeys(ASKED, pl.String), orient="row")
+        known = self._known(scorer, wanted)
+        if have := set(known.select(ASKED).iter_rows()):
+            options.say(f"{len(known)} of {len(wanted)} log-probabilities were reused from the study")
+            by_task = [[job.without(have) for job in jobs] for jobs in by_task]
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
         batches = [evidence.empty(SCORED)] * len(groups)
-        every = [(job, question) for jobs in by_task for job in jobs for question in job.questions]
-        calls = {(j.stage.template.name, j.stage.synopsis, j.stage.texts_hash(j.task, q, j.texts)) for j, q in every}
-        taken, done, failed = 0, set[tuple[Any, ...]](), set[tuple[Any, ...]]()
+        calls = wanted.select(CALL).n_unique()
+        done, failed = set(known.select(CALL).iter_rows()), set[tuple[Any, ...]]()
 
         async def some(number: int) -> None:
-            nonlocal taken
-            jobs = [job for place in groups[number] for job in by_task[place]]
-            rows, reused = await _score_unknown(jobs, known, turn)
+            rows = await scoring.score_together([job for place in groups[number] for job in by_task[place]], turn)
             # per-token values are kept of the tasks' own responses alone
             batches[number] = rows.with_columns(pl.when(pl.col("target_task").is_null()).then(TOKENS))
-            taken += reused
-            call = pl.col("template", "synopsis", "texts")
-            done.update(rows.select(call).iter_rows())
-            failed.update(rows.filter(pl.col("failure").is_in(list(OPEN_KINDS))).select(call).iter_rows())
-            self.arrived("logprobs", part, lambda: pl.concat([rows.drop(TOKENS) for rows in batches]))
-            self._report("scoring", len(calls), scorer, len(done), len(failed))
+            done.update(rows.select(CALL).iter_rows())
+            failed.update(rows.filter(pl.col("failure").is_in(list(OPEN_KINDS))).select(CALL).iter_rows())
+            self.arrived("logprobs", part, lambda: pl.concat([rows.drop(TOKENS) for rows in (known, *batches)]))
+            self._report("scoring", calls, scorer, len(done), len(failed))
 
-        self._report("scoring", len(calls), scorer, 0)
+        self._report("scoring", calls, scorer, len(done))
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
-        if taken:
-            options.say(f"{taken} of {sum(counts)} log-probabilities were reused from the study")
-        return batches
+        rows = pl.concat([known, *batches])
+        if not have:
+            return rows
+        return wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
 
-    def _known(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
-        """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""
+    def _known(self, scorer: OpenModel, wanted: pl.DataFrame) -> pl.DataFrame:
+        """Those of the log-probabilities that the study has of this scorer and these texts."""
         study = self.plan.study
         if "logprobs" not in study.recorded:
-            return {}
+            return evidence.empty(SCORED)
         read_recorded(study, "logprobs")  # rejects impossible values
         usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
         with study.reading("logprobs"):
             rows = recorded_tokens(study, scorers=[scorer.identity.short]).filter(usable).collect()
         control = read_recorded(study, "control_logprobs").filter(usable, pl.col("scorer") == scorer.identity.short)
         texts = [name for name, kind in CONTROL.items() if kind == pl.String]
-        rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal").select(*SCORED)
-        return {str(task): mine for (task,), mine in rows.partition_by("task", as_dict=True).items()}
+        rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal")
+        return wanted.join(rows, on=ASKED, how="inner", nulls_equal=True).select(*SCORED)
 
     def _jobs(self, part: str, wanted: Mapping[Wording, Need], synopses: pl.DataFrame) -> Iterator[list[ScoringJob]]:
         """The scoring jobs of a scorer, task by task, in all ways of asking."""
@@ -521,12 +520,11 @@ class Collection:
             yield jobs
 
     def _pairs(self, task: str, agents: Sequence[str], *, both: bool, marginals: bool) -> list[Question]:
-        pairing = self.plan.options.pairing
-        if pairing is None:
-            peers = self.plan.peers
-            return list(scoring.questions(agents, peers=peers, both_directions=both, marginals=marginals))
-        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in agents] for a in agents}
-        return list(scoring.paired_questions(peers_of, both_directions=both, marginals=marginals))
+        pairing, peers = self.plan.options.pairing, self.plan.peers
+        peers_of = None if peers is None else dict.fromkeys(agents, peers)
+        if pairing is not None:
+            peers_of = {agent: tuple(pairing.get((task, agent), ())) for agent in agents}
+        return list(scoring.questions(agents, peers_of, both_directions=both, marginals=marginals))
 
     def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
         """Questions of task control about responses to other tasks, under this task's synopsis and responses."""
@@ -551,27 +549,3 @@ def by_table(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Log-probabilities, and those of responses to other tasks, from a table of both."""
     matched = pl.col("target_task").is_null()
     return rows.filter(matched).drop("target_task"), rows.filter(~matched).select(*CONTROL)
-
-
-async def _score_unknown(
-    jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame], turn: anyio.Lock | None
-) -> tuple[pl.DataFrame, int]:
-    """The log-probabilities of the jobs, and how many of them were known; only the rest is requested."""
-    known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
-    if not known:
-        return await scoring.score_together(jobs, turn), 0
-    keys = []
-    for job in jobs:
-        how = job.stage.template.name, job.stage.rewriter, job.stage.synopsis, job.task.task
-        hashed = [(q, job.stage.texts_hash(job.task, q, job.texts)) for q in job.questions]
-        keys.append([(*how, q.target, q.given, texts, q.target_task) for q, texts in hashed])
-    wanted = pl.DataFrame([key for mine in keys for key in mine], schema=dict.fromkeys(ASKED, pl.String), orient="row")
-    there = wanted.join(pl.concat(known), on=ASKED, how="inner", nulls_equal=True).select(*SCORED)
-    have = set(there.select(ASKED).iter_rows())
-    rest = [
-        replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in have])
-        for job, mine in zip(jobs, keys, strict=True)
-    ]
-    rows = pl.concat([there, await scoring.score_together(rest, turn)])
-    ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
-    return ordered, len(there)

@@ -59,14 +59,14 @@ class OpenJudge(WrappedModel):
     def __init__(self, model: OpenModel, journal: Journal) -> None:
         super().__init__(model.scorer)
         self._opened = model
-        self._journal = journal
+        self.journal = journal
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         return await self._opened.chat.chat(request)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         if not is_local(self.identity):
-            await check_canaries(self._opened.model, self._journal, self._opened.ledger)
+            await check_canaries(self._opened.model, self.journal, self._opened.ledger)
         await self._opened.scorer.score(requests, deliver)
 
 
@@ -74,32 +74,29 @@ class OpenModel:
     """A prepared model behind the journal."""
 
     def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, batch: bool = False) -> None:
-        self.model = model
+        self.model: Any = model
+        self.local = is_local(model.identity)
+        """True if it computes on this machine, or on a fleet of such, one request at a time in each process."""
+        self.crew: Workers | None = getattr(model, "crew", None)
+        """The workers elsewhere that compute it; None: there are none."""
         self.ledger = ledger
-        self._journal = journal
         if batch and ledger.price is not None:  # only from here on: probes are not in a batch
             ledger.price = ledger.price.shared(batch_share(model.identity))
         self.batched = BatchedChat(model, journal, ledger) if batch else None
         self.scorer = self.chat = self.batched or JournalledModel(model, journal, ledger)
+        self.judge: Any = OpenJudge(self, journal)
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """It changes when a server refuses a setting."""
+        return self.model.identity  # type: ignore[no-any-return]
 
     def replica(self, replicate: int) -> OpenModel:
         """The same model, whose calls are others than those of the same requests here."""
         other = copy(self)
         other.scorer = other.chat = self.chat.replica(replicate)
+        other.judge = OpenJudge(other, self.judge.journal)
         return other
-
-    @property
-    def identity(self) -> ModelIdentity:
-        return self.model.identity  # type: ignore[no-any-return]
-
-    @property
-    def judge(self) -> OpenJudge:
-        return OpenJudge(self, self._journal)
-
-    @property
-    def local(self) -> bool:
-        """True if it computes on this machine, or on a fleet of such, one request at a time in each process."""
-        return is_local(self.identity)
 
     @property
     def spending(self) -> Spending:
@@ -129,11 +126,6 @@ class OpenModel:
         workers = None if self.crew is None else self.crew.size
         tokens, reused = usage.input_tokens + usage.output_tokens, self.chat.reused.calls
         return Progress(stage, done, total, tokens, spent, workers, failed, reused)
-
-    @property
-    def crew(self) -> Workers | None:
-        """The workers elsewhere that compute it; None: there are none."""
-        return getattr(self.model, "crew", None)
 
 
 def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:

@@ -60,7 +60,7 @@ class Scored:
 
     @property
     def spending(self) -> tuple[Spending, ...]:
-        return self.collected.spending
+        return tuple(model.spending for model in dict.fromkeys(self.collected.models.values()))
 
 
 async def score_study(study: Study, options: Options) -> Scored:
@@ -107,7 +107,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         complete=open_ == 0,
         failures=dict(sorted(evidence.failures.items())),
         models={name: model.identity for name, model in models.items()},
-        canaries=next(iter(scored.collected.canaries.values()), None),
+        canaries=next((one for part, one in scored.collected.canaries.items() if part != "critic"), None),
         spending=scored.spending,
         tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if plan.needs_peers else (),
         settings={
@@ -236,7 +236,7 @@ def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoF
     plan = collection.plan
     if plan.reviews:  # the intervals of votes are not shown
         draws: Draws = {"seed": plan.options.seed, "resamples": 1}
-        return ranking_boards(_votes(collection, tables["judgements"]).ranking(draws))
+        return ranking_boards(_votes(collection, tables["judgements"]).rankings(draws, only_first=True))
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
     given, boards = replace(_given(collection, Evidence(**tables)), say=lambda _: None), []

@@ -210,19 +210,15 @@ class RunPlan:
         return tuple(find_judge(name) for name in names if name is not None)
 
     @property
-    def asks_models(self) -> bool:
-        """True if any model is needed."""
-        return not self.options.recorded and (self.reviews or any(metric.needs.model for metric in self.metrics))
-
-    @property
     def needs_peers(self) -> bool:
         """True if responses are compared with each other, beyond what is recorded."""
         called = not self.options.recorded
         return any((called and metric.needs.compares) or metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
+        """The models that are needed; none where all evidence is recorded."""
         options = self.options
-        if not self.asks_models:
+        if options.recorded:
             return []
         plain = any(not _asked(metric).worked_examples for metric in self.likelihood)
         scorers = {**({SCORER: options.scorer} if plain else {}), **self.jurors}
@@ -617,13 +613,13 @@ class Rounds:
         self.tasks = 0
         self.comparisons: Sequence[Comparison] = ()
         self.stopped: Reason | None = None
-        self._all, self._peers = options.pairing, plan.peers
+        self._plan = plan
 
     def _peers_of(self, task: str, agent: str) -> tuple[str, ...]:
-        if self._all is not None:
-            return tuple(self._all.get((task, agent), ()))
-        there = self.answered[task]
-        return tuple(name for name in there if name != agent and (self._peers is None or name in self._peers))
+        pairing, peers = self._plan.options.pairing, self._plan.peers
+        if pairing is not None:
+            return tuple(pairing.get((task, agent), ()))
+        return tuple(name for name in self.answered[task] if name != agent and (peers is None or name in peers))
 
     def pairings(self) -> Iterator[dict[tuple[str, str], tuple[str, ...]]]:
         """The peers to score with in each round, by task and agent, until a look at the scores says to stop."""

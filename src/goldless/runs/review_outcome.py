@@ -149,7 +149,8 @@ def _self_confidence(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) 
         values = [_uncertainty(row) for row in own]
         by_labels = all(value is None for value in values)
         if by_labels:
-            values = [_level(row) for row in own]
+            told = [row["value"] if row.get("label") is None else row["label"] for row in own]
+            values = [exam_traits.confidence_levels([("", one)])[0][1] if isinstance(one, str) else one for one in told]
         sets: dict[str, list[tuple[str, float | None]]] = {"easy": [], "hard": []}
         for row, value in zip(own, values, strict=True):
             item = row["task"] if row.get("item") is None else row["item"]
@@ -171,14 +172,6 @@ def _uncertainty(row: Mapping[str, Any]) -> float | None:
     values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
     known = [value for value in values if value is not None]
     return -max(known) if known else None
-
-
-def _level(row: Mapping[str, Any]) -> float | None:
-    """The confidence that an answer named, from 1 to 5; None: unknown."""
-    told = row.get("value") if row.get("label") is None else row["label"]
-    if isinstance(told, str):
-        return exam_traits.confidence_levels([("", told)])[0][1]
-    return None if told is None else float(told)
 
 
 def _licensed(plan: RunPlan, identities: Mapping[str, ModelIdentity]) -> Qualification:
@@ -260,7 +253,7 @@ class Votes:
         """
         if self.panel is None:
             return []
-        options, found = self.plan.options, _scores(self.panel)
+        options, found = self.plan.options, shares_by_agent(self.panel)
         values = found.score
         if options.pairing is not None:  # an agent that is decided is only a partner of others
             scored = [[(task, agent) in options.pairing for agent in found.agents] for task in found.tasks]
@@ -271,17 +264,15 @@ class Votes:
         made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
         return with_outlook(made, found.agents, pairs)
 
-    def ranking(self, draws: Draws) -> dict[str, Ranking]:
-        """The agents as the panel ranks them first, by the name of the ranking; empty: there is no vote."""
-        if isinstance(self.panel, PanelVerdicts):
-            return {"win rate": rank_by_win_rate(self.panel, **draws)}
-        return {} if self.panel is None else {"mean": rank_by_mean(self.panel, **draws)}
-
-    def rankings(self) -> dict[str, Ranking]:
-        found, draws = self.ranking(self.plan.draws), self.plan.draws
-        if isinstance(self.panel, PanelVerdicts):
-            draws["resamples"] = min(REFITS, draws["resamples"])
-            found["bradley-terry"] = rank_by_bradley_terry(self.panel, **draws)
+    def rankings(self, draws: Draws, *, only_first: bool = False) -> dict[str, Ranking]:
+        """The agents as the panel ranks them, by the name of the ranking; empty: there is no vote."""
+        panel = self.panel
+        if not isinstance(panel, PanelVerdicts):
+            return {} if panel is None else {"mean": rank_by_mean(panel, **draws)}
+        found = {"win rate": rank_by_win_rate(panel, **draws)}
+        if not only_first:
+            refits: Draws = {**draws, "resamples": min(REFITS, draws["resamples"])}
+            found["bradley-terry"] = rank_by_bradley_terry(panel, **refits)
         return found
 
     def agreements(self, *, only_panel: bool = False) -> dict[str, PanelAgreement]:
@@ -301,7 +292,7 @@ class Votes:
         elif panel is not None:
             earned[""] = label_agreement.score_credits(panel, people.tested, convention=convention)
         if panel is not None:
-            scores[""] = _scores(panel)
+            scores[""] = shares_by_agent(panel)
         ranked: dict[str, Any] = {"convention": convention, **draws}
         agreements = {}
         for name, accuracy in zip(earned, label_agreement.accuracies(list(earned.values()), **draws), strict=True):
@@ -328,18 +319,16 @@ def ranking_boards(rankings: Mapping[str, Ranking]) -> list[BoardSoFar]:
     ]
 
 
-def _scores(panel: PanelVerdicts | PanelScores) -> PanelScores:
-    return shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
-
-
 def _own_scores(table: PairJudgements | ResponseRatings, name: str, convention: Convention) -> PanelScores:
     if isinstance(table, ResponseRatings):
         return chair.reviewer_scores(table, name, convention=convention)
     return shares_by_agent(chair.panel_verdicts(table.of([name]), weights={name: 1.0}, convention=convention))
 
 
-def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
-    """Each response's share of won comparisons; a tie counts as one half."""
+def shares_by_agent(verdicts: PanelVerdicts | PanelScores) -> PanelScores:
+    """Each response's score, or its share of won comparisons; a tie counts as one half."""
+    if isinstance(verdicts, PanelScores):
+        return verdicts
     score = win_rates(verdicts)
     there = (~np.isnan(score)).astype(np.int64)
     return PanelScores(verdicts.tasks, verdicts.agents, score, there, there, verdicts.weights, "raw")
@@ -367,7 +356,7 @@ def review_result(votes: Votes, notes: Sequence[str], models: Mapping[str, OpenM
     reviewers = _reviewers(votes, identities, agreements)
     voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
     spending = tuple(model.spending for model in dict.fromkeys(models.values()))
-    comparisons, rankings = votes.comparisons(None if rounds is None else rounds.until), votes.rankings()
+    comparisons, rankings = votes.comparisons(None if rounds is None else rounds.until), votes.rankings(plan.draws)
     price = usd_per_task(spending, evidence.judgements["task"].n_unique())
     notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
     answers = empty(EXAMS) if options.recorded else evidence.exams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.generation import ABSTRACT, ASSW, REWRITE_TOKENS, RewritingStage, SynopsisStage
+from goldless.generation import ABSTRACT, ASSW, REWRITE_TOKENS, rewrite, write_synopsis
 from goldless.models.interface import ChatReply, Message
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Response, Task
@@ -30,13 +30,13 @@ def writer(answer) -> ScriptedModel:
     ],
 )
 async def test_what_cannot_be_used_is_missing_with_its_cause(answer, kind):
-    assert (await SynopsisStage(writer(answer)).write(TASK, "abstract")).kind == kind
-    assert (await RewritingStage(writer(answer), GENERAL).rewrite(RESPONSE)).kind == kind
+    assert (await write_synopsis(writer(answer), TASK, "abstract")).kind == kind
+    assert (await rewrite(writer(answer), GENERAL, RESPONSE)).kind == kind
 
 
 async def test_a_task_without_a_prompt_is_not_asked():
     model = writer("A synopsis.")
-    found = await SynopsisStage(model).write(Task("t"), "abstract")
+    found = await write_synopsis(model, Task("t"), "abstract")
     assert (found.kind, model.calls) == ("no_synopsis", [])
 
 
@@ -47,18 +47,18 @@ def author(**answers) -> ScriptedModel:
 
 async def test_an_abstract_is_written_from_the_tasks_prompt():
     model = author(abstract=" A short abstract. ")
-    assert await SynopsisStage(model).write(TASK, "abstract") == "A short abstract."
+    assert await write_synopsis(model, TASK, "abstract") == "A short abstract."
     assert [message.content for message in model.calls[0].messages] == [ABSTRACT, TASK.prompt]
 
 
 async def test_assw_is_the_abstract_followed_by_what_the_authors_claim():
     """The GEM paper: "an abstract supplemented with a summary of author-stated strengths and weaknesses"."""
     known = Task("t", prompt="The whole paper.", synopses={"abstract": "Given."})
-    text = await SynopsisStage(author(assw="<strengths>fast</strengths>")).write(known, "assw")
+    text = await write_synopsis(author(assw="<strengths>fast</strengths>"), known, "assw")
     assert text == "Given.\n\n<strengths>fast</strengths>"
-    assert await SynopsisStage(author(abstract="Written.", assw="claims")).write(TASK, "assw") == "Written.\n\nclaims"
+    assert await write_synopsis(author(abstract="Written.", assw="claims"), TASK, "assw") == "Written.\n\nclaims"
     without = author(abstract="", assw="claims")
-    assert (await SynopsisStage(without).write(TASK, "assw")).kind == "bad_reply"
+    assert (await write_synopsis(without, TASK, "assw")).kind == "bad_reply"
     assert len(without.calls) == 1
 
 
@@ -77,7 +77,7 @@ async def test_the_prompt_for_assw_is_the_papers_c4(words):
 @pytest.mark.parametrize("template", [GENERAL, PEER_REVIEW], ids=lambda template: template.name)
 async def test_a_response_is_rewritten_as_it_is_under_the_templates_instructions(template):
     model = writer("  The method is fine.\n")
-    assert await RewritingStage(model, template).rewrite(RESPONSE) == "The method is fine."
+    assert await rewrite(model, template, RESPONSE) == "The method is fine."
     (call,) = model.calls
     assert call.messages == (Message("system", template.rewrite), Message("user", RESPONSE.text))
     assert (call.temperature, call.max_tokens) == (0.0, REWRITE_TOKENS)

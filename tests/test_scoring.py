@@ -9,7 +9,6 @@ from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
 from goldless.scoring import (
-    Question,
     ScoringJob,
     ScoringStage,
     questions,
@@ -56,20 +55,6 @@ async def score_task(stage, texts):
 
 async def measure(stage, texts):
     return await unfit([job(stage, texts)])
-
-
-def test_every_marginal_and_every_ordered_pair_is_a_question():
-    assert list(questions(["a", "b", "c"])) == [
-        Question("a", None),
-        Question("a", "b"),
-        Question("a", "c"),
-        Question("b", None),
-        Question("b", "a"),
-        Question("b", "c"),
-        Question("c", None),
-        Question("c", "a"),
-        Question("c", "b"),
-    ]
 
 
 async def test_the_prompt_is_the_templates_and_the_marginal_has_not_available_in_place_of_the_candidate():
@@ -122,17 +107,6 @@ async def test_a_missing_text_makes_all_questions_about_it_missing_and_asks_none
     assert len(model.calls) == 4
 
 
-async def test_a_failed_call_is_missing_evidence_and_the_others_stand():
-    model = ScriptedModel(logprobs=lambda _c, t: CallFailure("server_error", "down") if t == "x" else [-1.0])
-    evidence = await score_task(ScoringStage(model, GENERAL), {"a": "x", "b": "y"})
-    assert [(row["target"], row["logprobs_nats"], row["failure"]) for row in evidence] == [
-        ("a", None, "server_error"),
-        ("a", None, "server_error"),
-        ("b", [-1.0], None),
-        ("b", [-1.0], None),
-    ]
-
-
 async def test_a_text_that_does_not_fit_is_not_asked_and_not_cut():
     shared = len(f"{GENERAL.predict}\n\n{GENERAL.question(None, '')}".removesuffix("Not available"))
     model = Bytes(room=shared + 40)
@@ -147,33 +121,13 @@ async def test_a_text_that_does_not_fit_is_not_asked_and_not_cut():
     assert len(model.calls) == 3
 
 
-async def test_measuring_finds_what_does_not_fit_without_asking_the_scorer_anything():
-    model = Bytes(room=10)
-    measured = await measure(ScoringStage(model, GENERAL), {"a": "x", "b": CallFailure("timeout", ""), "c": "z"})
-    assert {what for what, _ in measured} == {"task t: a", "task t: a given c", "task t: c", "task t: c given a"}
-    assert model.calls == []
-
-
-async def test_a_named_synopsis_stands_before_the_candidate_in_both_terms():
-    model = ScriptedModel(logprobs=lambda _c, _t: [-1.0])
-    stage = ScoringStage(model, PEER_REVIEW, synopsis="abstract")
-    evidence = await score_task(stage, {"a": "x", "b": "y"})
-    assert all("[Abstract of the paper]\n\nan abstract\n\n" in call.context for call in model.calls)
-    assert {row["synopsis"] for row in evidence} == {"abstract"}
-
-
-async def test_a_task_without_the_named_synopsis_is_missing_and_not_scored_without_it():
-    model = Bytes()
-    evidence = await score_task(ScoringStage(model, GENERAL, synopsis="assw"), {"a": "x", "b": "y"})
-    assert {row["failure"] for row in evidence} == {"no_synopsis"}
-    assert model.calls == []
-
-
 # --- refusing ----------------------------------------------------------------------------------------------------
 
 
-async def test_refusing_names_every_task_agent_and_length_and_what_to_do():
-    rows = await measure(ScoringStage(Bytes(room=10), GENERAL), {"ann": "x", "bob": "y"})
+async def test_refusing_names_every_task_agent_and_length_and_what_to_do_whether_or_not_the_scorer_was_asked():
+    stage, texts = ScoringStage(Bytes(room=10), GENERAL), {"ann": "x", "bob": "y", "cy": CallFailure("timeout", "")}
+    rows = await measure(stage, texts)
+    assert stage.scorer.calls == []
     with pytest.raises(TextTooLongError) as caught:
         refuse_too_long(rows)
     text = str(caught.value)
@@ -181,12 +135,5 @@ async def test_refusing_names_every_task_agent_and_length_and_what_to_do():
     assert "task t: ann given bob: " in text
     assert "tokens do not fit the context of 10" in text
     assert "--on-too-long skip" in text
-
-
-async def test_what_the_scorer_found_too_long_is_refused_in_the_same_words():
-    stage = ScoringStage(Bytes(room=10), GENERAL)
-    texts = {"ann": "x", "bob": "y"}
     found = too_long(await score_together([job(stage, texts)]))
-    assert [(what, failure.message) for what, failure in found] == [
-        (what, failure.message) for what, failure in await measure(stage, texts)
-    ]
+    assert [(what, said.message) for what, said in found] == [(what, said.message) for what, said in rows]

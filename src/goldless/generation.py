@@ -5,8 +5,6 @@ Rewrites are plain points, to remove the effect of style (GEM, C.1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from goldless.models.interface import ChatRequest, Message, Writer, usable
 from goldless.records import CallFailure, Response, Task
 from goldless.templates import Template
@@ -52,31 +50,26 @@ PROMPTS = {"abstract": ABSTRACT, "assw": ASSW}
 """Synopses that can be generated, by name; any other must be in the study."""
 
 
-@dataclass(frozen=True, slots=True)
-class SynopsisStage:
-    """The form in which tasks are sent to a writer."""
+async def write_synopsis(writer: Writer, task: Task, name: str) -> str | CallFailure:
+    """The synopsis of that name, or why it is missing.
 
-    writer: Writer
+    ``assw`` is the abstract followed by the author-stated strengths and weaknesses, as in the paper.
+    """
+    if name != "assw":
+        return await _written(writer, task, name)
+    abstract = task.synopses.get("abstract") or await _written(writer, task, "abstract")
+    if isinstance(abstract, CallFailure):
+        return abstract
+    summary = await _written(writer, task, name)
+    return summary if isinstance(summary, CallFailure) else f"{abstract}\n\n{summary}"
 
-    async def write(self, task: Task, name: str) -> str | CallFailure:
-        """The synopsis of that name, or why it is missing.
 
-        ``assw`` is the abstract followed by the author-stated strengths and weaknesses, as in the paper.
-        """
-        if name != "assw":
-            return await self._one(task, name)
-        abstract = task.synopses.get("abstract") or await self._one(task, "abstract")
-        if isinstance(abstract, CallFailure):
-            return abstract
-        summary = await self._one(task, name)
-        return summary if isinstance(summary, CallFailure) else f"{abstract}\n\n{summary}"
-
-    async def _one(self, task: Task, name: str) -> str | CallFailure:
-        if not task.prompt:
-            return CallFailure("no_synopsis", f"task {task.task} has no prompt to write a synopsis from", attempts=0)
-        messages = (Message("system", PROMPTS[name]), Message("user", task.prompt))
-        reply = await self.writer.chat(ChatRequest(messages, max_tokens=SYNOPSIS_TOKENS))
-        return usable(reply, "synopsis", SYNOPSIS_TOKENS)
+async def _written(writer: Writer, task: Task, name: str) -> str | CallFailure:
+    if not task.prompt:
+        return CallFailure("no_synopsis", f"task {task.task} has no prompt to write a synopsis from", attempts=0)
+    messages = (Message("system", PROMPTS[name]), Message("user", task.prompt))
+    reply = await writer.chat(ChatRequest(messages, max_tokens=SYNOPSIS_TOKENS))
+    return usable(reply, "synopsis", SYNOPSIS_TOKENS)
 
 
 # --- rewrites --------------------------------------------------------------------------------------------------------
@@ -84,19 +77,10 @@ class SynopsisStage:
 REWRITE_TOKENS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class RewritingStage:
-    """The form in which responses are sent to a rewriter."""
-
-    rewriter: Writer
-    template: Template
-    most_tokens: int = REWRITE_TOKENS
-    """Maximum tokens of a rewrite; a longer one is cut and counts as missing."""
-
-    async def rewrite(self, response: Response) -> str | CallFailure:
-        """The rewrite, or why it is missing: the call failed, or it is empty or was cut."""
-        request = ChatRequest(
-            (Message("system", self.template.rewrite), Message("user", response.text)), max_tokens=self.most_tokens
-        )
-        reply = await self.rewriter.chat(request)
-        return usable(reply, "rewrite", self.most_tokens)
+async def rewrite(
+    rewriter: Writer, template: Template, response: Response, most_tokens: int = REWRITE_TOKENS
+) -> str | CallFailure:
+    """The rewrite, or why it is missing: the call failed, or it is empty or was cut at ``most_tokens``."""
+    messages = (Message("system", template.rewrite), Message("user", response.text))
+    reply = await rewriter.chat(ChatRequest(messages, max_tokens=most_tokens))
+    return usable(reply, "rewrite", most_tokens)

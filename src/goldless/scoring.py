@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -38,43 +38,25 @@ SCORED: Schema = {**LOGPROBS, "target_task": pl.String}
 
 def questions(
     agents: Sequence[str],
+    peers_of: Mapping[str, Collection[str]] | None = None,
     *,
-    peers: Collection[str] | None = None,
     both_directions: bool = True,
     marginals: bool = True,
 ) -> Iterator[Question]:
     """The log-probabilities to compute for the agents with a response to a task; none if there are no peers.
 
     Every ordered pair of an agent and a peer: the peer's response given the agent's, and in both directions also the
-    agent's given the peer's; and the marginal of every predicted response. ``peers``: the agents used as peers
-    (default: all).
+    agent's given the peer's; and the marginal of every predicted response. ``peers_of``: the peers of each agent
+    (default: all others).
     """
     for target in agents:
-        given = [
-            other
-            for other in agents
-            if other != target and (peers is None or target in peers or (both_directions and other in peers))
-        ]
+        given = [other for other in agents if other != target]
+        if peers_of is not None:
+            own = peers_of.get(target, ()) if both_directions else ()
+            given = [other for other in given if other in own or target in peers_of.get(other, ())]
         if given and marginals:
             yield Question(target, None)
         yield from (Question(target, other) for other in given)
-
-
-def paired_questions(
-    peers_of: Mapping[str, Sequence[str]], *, both_directions: bool = True, marginals: bool = True
-) -> Iterator[Question]:
-    """The log-probabilities to compute for some agents and the peers named for each, without duplicates."""
-    pairs = [(agent, peer) for agent, peers in peers_of.items() for peer in peers]
-    asked = [(peer, agent) for agent, peer in pairs]
-    if both_directions:
-        asked += pairs
-    given: dict[str, dict[str, None]] = {}
-    for target, other in asked:
-        given.setdefault(target, {})[other] = None
-    for target, others in given.items():
-        if marginals:
-            yield Question(target, None)
-        yield from (Question(target, other) for other in others)
 
 
 Asked = tuple[tuple[Message, ...], str]
@@ -166,6 +148,16 @@ class ScoringJob:
     task: Task
     texts: Texts
     questions: Sequence[Question]
+
+    def key(self, question: Question) -> tuple[str | None, ...]:
+        """What identifies the log-probability: the way, the names, and a hash of the texts."""
+        stage, texts = self.stage, self.stage.texts_hash(self.task, question, self.texts)
+        way, names = (stage.template.name, stage.rewriter, stage.synopsis), (question.target, question.given)
+        return (*way, self.task.task, *names, texts, question.target_task)
+
+    def without(self, known: Collection[tuple[str | None, ...]]) -> ScoringJob:
+        """The job without the questions of these keys."""
+        return replace(self, questions=[question for question in self.questions if self.key(question) not in known])
 
 
 async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:

@@ -264,13 +264,6 @@ def test_bad_options_are_refused_with_what_is_allowed(options, message):
         review(reviewers, **options)
 
 
-def test_a_second_run_asks_nothing(tmp_path):
-    review({"h": honest()}, exams="consistency", journal=tmp_path / "j.sqlite")
-    again = honest()
-    review({"h": again}, exams="consistency", journal=tmp_path / "j.sqlite")
-    assert again.calls == []
-
-
 def test_a_reviewer_may_be_a_debate_among_copies_of_its_model():
     """C2: two debaters, one round: two calls a question, and the mean of two equal verdicts is the verdict."""
     model = honest()
@@ -536,12 +529,8 @@ def test_pre_weighs_by_log_odds_and_adds_z_and_auto_pre_by_accuracy_and_adds_raw
     )
     assert {name: one.weight for name, one in by_name(both).items()} == pytest.approx(log_odds)
 
-
-@pytest.mark.parametrize("convention", ["paper", "pre", "auto-pre"])
-def test_the_papers_human_exam_names_its_questioners(tmp_path, convention):
-    folder = rated_study(tmp_path)
-    with pytest.raises(UserError, match=f"--convention {convention} needs --questioners"):
-        goldless.review(folder, recorded=True, scale="5-level", exams="human", convention=convention)
+    with pytest.raises(UserError, match="--convention auto-pre needs --questioners"):
+        goldless.review(folder, convention="auto-pre", **{**how, "questioners": None})
 
 
 # --- recorded data -----------------------------------------------------------------------------------------------

@@ -122,13 +122,6 @@ def test_a_critic_that_scores_is_read_by_the_probabilities_of_its_labels():
     assert set(result.verdicts["read_from"]) == {"probabilities"}
 
 
-def test_a_second_run_asks_the_critic_nothing(tmp_path):
-    evaluate(journal=tmp_path / "j.sqlite")
-    again = critic()
-    evaluate(again, journal=tmp_path / "j.sqlite")
-    assert again.calls == []
-
-
 def test_one_model_may_play_several_parts_and_is_opened_once():
     prepared = []
 

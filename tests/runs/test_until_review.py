@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.reports.document import write
 from goldless.runs.store import save_review
@@ -72,10 +71,3 @@ def test_a_second_review_pays_nothing_and_recorded_judgements_answer_the_same(tm
     assert (recorded.stopped.answer, recorded.stopped.tasks_of) == (first.stopped.answer, first.stopped.tasks_of)
     assert recorded.stopped.answer == "ann is the best"
     assert recorded.judgements["task"].n_unique() < TASKS
-
-
-def test_a_review_with_an_impossible_question_asks_nothing(tmp_path):
-    model = reviewer()
-    with pytest.raises(UserError, match="--until must name agents of the study, got 'dan'"):
-        review(tmp_path, "dan>ann", model)
-    assert model.calls == []

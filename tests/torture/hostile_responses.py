@@ -10,7 +10,7 @@ import anyio
 from chat_families import FAMILIES
 from tally import Tally
 
-from goldless.generation import RewritingStage, SynopsisStage
+from goldless.generation import rewrite, write_synopsis
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.debate import C2, DebateStage
 from goldless.judging.exams import changed_items
@@ -148,10 +148,10 @@ async def conversations(response: str) -> list[tuple[str, tuple[Message, ...], s
             )
         found += [(f"scorer {template.name}", messages, target) for messages, target in scorer.asked]
         writer = ScriptedModel(answers=lambda _: response)
-        await RewritingStage(writer, template).rewrite(Response("t", "ann", response))
+        await rewrite(writer, template, Response("t", "ann", response))
         found += [(f"rewriter {template.name}", call.messages, "") for call in writer.calls]
     model = ScriptedModel(answers=lambda _: response)
-    await SynopsisStage(model).write(Task("t", prompt=response), "assw")
+    await write_synopsis(model, Task("t", prompt=response), "assw")
     asked = {("t", "ann"): response, ("t", "bob"): HONEST}
     question = [ReviewQuestion("t", "ann", "bob")]
     await ReviewStage(model, JUDGES["pairwise"], verdicts="labels").review(question, asked, {"t": response})

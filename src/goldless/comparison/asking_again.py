@@ -15,7 +15,7 @@ from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_journal, open_models
 from goldless.runs.options import Options
-from goldless.runs.review_evidence import ReviewCollector, named_reviewers, review_parts
+from goldless.runs.review_evidence import named_reviewers, review_parts, reviewer_stage, shown
 from goldless.signature import Signature
 
 REPLICATE = 1
@@ -49,19 +49,19 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
         for (number, name, asked_in), rows in wanted.group_by("run", judge, way, maintain_order=True):
             run, asked = judged.sides.runs[int(str(number))], rows.rows(named=True)
             model = opened["critic" if critic else str(name)]
-            collector = ReviewCollector(run.study, _review_options(run, judged, options), opened)
+            noted = _review_options(run, judged, options)
             if critic:
                 _check_model("--critic", model.identity, {str(name)})
                 said = Signature.parse(run.metrics[judged.metric].signature).settings.get("verdicts", "")
                 stage = ReviewStage(model.judge, find_critic_prompt(str(asked_in)), verdicts=_reading(said))
             else:
                 _check_model(f"--reviewers {name}", model.identity, _model_of(run, judged.metric, str(name)))
-                stage = collector.stage(str(name), find_judge(collector.options.scale))
+                stage = reviewer_stage(noted, str(name), model, noted.chosen_scale)
             about = [
                 ReviewQuestion(r["task"], r["first"] or r["agent"], r["second"], r.get("second_task")) for r in asked
             ]
             at_once = model.at_once(CALLS_AT_ONCE)
-            found = await stage.review(about, collector.texts, collector.prompts, at_once=at_once)
+            found = await stage.review(about, *shown(run.study), at_once=at_once)
             judged.keep(run, verdicts_frame(found) if critic else judgements_frame(found))
             told = "asking again" if critic else f"asking {name} again"
             options.progress(model.progress(told, len(asked), len(asked)))

@@ -6,12 +6,12 @@ verdicts; reviewers' ratings.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -20,11 +20,26 @@ import polars as pl
 from goldless import evidence, scoring
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
-from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
-from goldless.generation import PROMPTS, RewritingStage, SynopsisStage
-from goldless.judging.asking import ReviewStage, reads_by_scoring
+from goldless.evidence import (
+    CONTROL,
+    EXAMS,
+    JUDGEMENTS,
+    LOGPROBS,
+    OPEN_KINDS,
+    REWRITES,
+    SYNOPSES,
+    TOKENS,
+    Evidence,
+    JudgementEvidence,
+)
+from goldless.generation import rewrite, write_synopsis
+from goldless.judging import exams as exam_items
+from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
+from goldless.judging.exams import ConfidenceSets, Exam, ExamPair
 from goldless.judging.judges import find_critic_prompt
+from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.likelihood import Wording
+from goldless.metrics.qualification import Qualification
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
@@ -32,17 +47,35 @@ from goldless.models.local_weights.specification import sharing_word
 from goldless.records import CallFailure
 from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
-from goldless.runs.opening import OpenModel, Part, in_batches
+from goldless.runs.opening import OpenModel, Part
+from goldless.runs.options import PEERS
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import read_recorded, recorded_evidence, recorded_tokens
-from goldless.runs.review_evidence import ReviewCollector, recorded_review, review_parts
+from goldless.runs.review_evidence import (
+    CHANGER,
+    CONFIDENCE,
+    PAIRWISE,
+    ReviewEvidence,
+    answered,
+    exam_judgements,
+    named_reviewers,
+    paired_judgements,
+    recorded_panel,
+    recorded_review,
+    review_questions,
+    reviewer_stage,
+    shown,
+    strangers,
+)
 from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage, WorkedExample
 from goldless.templates import Template
 
 Job = TypeVar("Job")
 TASKS_AT_ONCE = 32
 """Tasks in flight with a server; on this machine they run one after the other."""
+QUESTIONS_AT_ONCE = 128
+"""Approximate number of questions per batch for a critic or reviewer here; a batch is stored as a whole."""
 QUESTIONS_TOGETHER = 2048
 """Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
 BATCHES_TOGETHER = 2
@@ -50,47 +83,51 @@ BATCHES_TOGETHER = 2
 NO_REWRITE = CallFailure("not_recorded", "the study has no rewrite of it", attempts=0)
 ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts", "target_task")
 """Columns that identify a log-probability."""
+CALL = ("template", "synopsis", "texts")
+"""Columns that identify a call to a scorer."""
 
 
 @asynccontextmanager
 async def collecting(plan: RunPlan) -> AsyncIterator[Collection]:
     """The collection of a plan's evidence, with each model opened once and checked before any call."""
-    options, canaries, noise = plan.options, dict[str, CanaryReport](), None
-    if not plan.asks_models:
+    options, parts = plan.options, plan.parts()
+    if not parts:
         yield Collection(plan)
         return
     async with (
         opening.open_journal(options.journal, options.occasion) as journal,
-        opening.open_models(plan.parts(), options, journal) as models,
+        opening.open_models(parts, options, journal) as models,
     ):
-        parts = [] if plan.reviews else plan.parts()
-        for part in parts:
-            _check_role(plan, part, models[part.name])
-        for name in [part.name for part in parts if part.use == "scoring"]:
-            canaries[name] = await check_scorer(models[name].model, journal, models[name].ledger)
+        _check_models(plan, parts, models)
+        names = [part.name for part in parts if part.use == "scoring"]
         if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.verdicts):
-            noise = (await check_scorer(models["critic"].model, journal, models["critic"].ledger)).noise_nats
-        yield Collection(plan, models, canaries, noise)
+            names.append("critic")
+        canaries = {name: await check_scorer(models[name].model, journal, models[name].ledger) for name in names}
+        yield Collection(plan, models, canaries)
 
 
-def _check_role(plan: RunPlan, part: Part, model: OpenModel) -> None:
-    """Refuse a model that cannot play its role, and warn of a scorer that is asked otherwise than it was trained."""
-    if part.use == "scoring":
-        opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
-        for note in opening.scorer_notes(model.model, plan.options.chosen_templates(), plan.study):
-            warnings.warn(note, stacklevel=2)
-    elif part.name.startswith("rewriter"):
-        opening.refuse_without_chat(model, "rewrite responses for gem")
-    elif part.name == SYNOPSIS_WRITER:
-        opening.refuse_without_chat(model, "write synopses")
-    elif part.name == "critic":
-        critic_stage(plan, model)  # refuses one that cannot give verdicts
-        if is_small(model.identity):
-            warnings.warn(
-                f"the {model.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all "
-                "agents. Use a larger one with --critic",
-                stacklevel=2,
-            )
+def _check_models(plan: RunPlan, parts: Sequence[Part], models: Mapping[str, OpenModel]) -> None:
+    """Refuse models that cannot play their roles, and warn of those that play them badly."""
+    for part in parts:
+        name, model = part.name, models[part.name]
+        if part.use == "scoring":
+            opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
+            for note in opening.scorer_notes(model.model, plan.options.chosen_templates(), plan.study):
+                warnings.warn(note, stacklevel=2)
+        elif plan.rewriting and name.startswith("rewriter"):
+            opening.refuse_without_chat(model, "rewrite responses for gem")
+        elif plan.synopses and name == SYNOPSIS_WRITER:
+            opening.refuse_without_chat(model, "write synopses")
+    if not plan.critic:
+        return
+    critic_stage(plan, models["critic"])  # refuses one that cannot give verdicts
+    identity = models["critic"].identity
+    if is_small(identity):
+        warnings.warn(
+            f"the {identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all agents. Use a "
+            "larger one with --critic",
+            stacklevel=2,
+        )
 
 
 def critic_stage(plan: RunPlan, critic: OpenModel) -> ReviewStage:
@@ -105,12 +142,19 @@ class Collection:
     plan: RunPlan
     models: Mapping[str, OpenModel] = field(default_factory=dict)
     canaries: Mapping[str, CanaryReport] = field(default_factory=dict)
-    """By scorer or juror."""
-    critic_noise: float | None = None
-    """Of the log-probabilities that its verdicts are read from; None: they are not."""
+    """By scorer or juror, and of a critic whose verdicts are read from log-probabilities."""
     arrived: Arrived = nobody
     only: AbstractSet[str] | None = None
     """The tasks to ask about; None: all."""
+    examined: ReviewEvidence = field(default_factory=ReviewEvidence)
+    """Of a review, what is recorded, or the answers to the exams."""
+    qualification: Qualification = Qualification((), {}, "all", "equal")  # noqa: RUF009 - it is frozen
+    """Of a review, the reviewers who passed."""
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """The reviewers who are asked for judgements: those who passed, or all."""
+        return self.qualification.passed if self.plan.reviews else tuple(named_reviewers(self.plan.options.reviewers))
 
     async def collect(self) -> Evidence:
         """Everything that the plan needs, each stage over the whole study."""
@@ -128,16 +172,16 @@ class Collection:
         if plan.critic:
             tables["verdicts"] = await self._judge(self.models["critic"])
         if plan.scales:
-            opened = {part.name: self.models[part.name] for part in review_parts(plan.options)}
-            asked = [replace(plan.options, scale=scale.name) for scale in plan.scales]
-            raters = [ReviewCollector(plan.study, one, opened, self.arrived) for one in asked]
-            tables["judgements"] = pl.concat([await rater.judgements(list(opened)) for rater in raters])
-        opening.stop_if_waiting(self.models.values())
+            judged = [await self._judgements(name, scale) for scale in plan.scales for name in self.voters]
+            tables["judgements"] = pl.concat([evidence.empty(JUDGEMENTS), *judged])
         found = Evidence(synopses=synopses, **tables)
         return replace(found, described=self._described(found))
 
     def _recorded(self) -> Evidence:
         plan, options = self.plan, self.plan.options
+        if plan.reviews:
+            rows, pairing = self.examined.judgements, options.pairing
+            return Evidence(judgements=rows if pairing is None else paired_judgements(rows, pairing))
         found = recorded_evidence(plan.study, options, plan.metrics)
         how: dict[str, Any] = {"reviewers": list(map(str, options.reviewers)), "convention": options.convention}
         ratings = [recorded_review(plan.study, scale=scale, **how).judgements for scale in plan.scales]
@@ -157,13 +201,13 @@ class Collection:
                     "noise": f"{max(self.canaries[part].noise_nats for part in parts):.0e}nats",
                 }
         if plan.critic:
-            critic, noise = self.models["critic"], self.critic_noise
+            critic, noise = self.models["critic"], self.canaries.get("critic")
             described["verdicts"] = {
                 "critic": critic.identity.short,
                 "prompt": find_critic_prompt(plan.options.critic_prompt).name,
                 **_identity_settings(critic),
                 "verdicts": reading(read_counts(found.verdicts), critic_stage(plan, critic).reading),
-                **({} if noise is None else {"noise": f"{noise:.0e}nats"}),
+                **({} if noise is None else {"noise": f"{noise.noise_nats:.0e}nats"}),
                 "shuffles": f"off-diagonal-{plan.shuffles}",
                 **({} if plan.options.budget_calls is None else {"calls": str(len(plan.questions))}),
             }
@@ -177,14 +221,14 @@ class Collection:
 
     async def _write_synopses(self) -> pl.DataFrame:
         writer, pairing = self.models[SYNOPSIS_WRITER], self.plan.options.pairing
-        stage, paired = SynopsisStage(writer.chat), {task for task, _ in pairing or ()}
+        paired = {task for task, _ in pairing or ()}
         wanted = [
             (task, name)
             for task, _ in self.plan.study.with_peers()
             for name in self.plan.synopses
-            if name in PROMPTS and name not in task.synopses and (pairing is None or task.task in paired)
+            if name not in task.synopses and (pairing is None or task.task in paired)
         ]
-        made = await self._each("writing synopses", writer, wanted, lambda job: stage.write(*job))
+        made = await self._each("writing synopses", writer, wanted, lambda job: write_synopsis(writer.chat, *job))
         rows = [
             (writer.identity.short, task.task, name, *evidence.text_cells(text))
             for (task, name), text in zip(wanted, made, strict=True)
@@ -207,13 +251,15 @@ class Collection:
     async def _rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
         """Rewrites of all responses that have peers: known ones, and the others written now."""
         plan, pairing = self.plan, self.plan.options.pairing
-        stage = RewritingStage(rewriter.chat, template, plan.options.rewrite_max_tokens)
         there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
         paired = {task for task, _ in pairing or ()}
         paired |= {task for key, others in plan.control.items() if key[0] in paired for task in others}
         every = (r for t, rs in plan.study.with_peers() if pairing is None or t.task in paired for r in rs)
         wanted = [r for r in every if (r.task, r.agent) not in there]
-        texts = await self._each("rewriting", rewriter, wanted, stage.rewrite)
+        most = plan.options.rewrite_max_tokens
+        texts = await self._each(
+            "rewriting", rewriter, wanted, lambda response: rewrite(rewriter.chat, template, response, most)
+        )
         by = rewriter.identity.short, template.name
         rows = [(*by, r.task, r.agent, *evidence.text_cells(text)) for r, text in zip(wanted, texts, strict=True)]
         made = evidence.rows_frame(rows, REWRITES)
@@ -240,15 +286,8 @@ class Collection:
 
     async def _judge(self, critic: OpenModel) -> pl.DataFrame:
         asked = [q for q in self.plan.questions if self.only is None or q.task in self.only]
-        texts: Texts = {(r.task, r.agent): r.text for _, responses in self.plan.study for r in responses}
-        verdicts = await in_batches(
-            critic,
-            asked,
-            partial(critic_stage(self.plan, critic).review, texts=texts, prompts={}),
-            evidence.verdicts_frame,
-            arrived=partial(self.arrived, "verdicts", ""),
-            report=partial(self._report, "judging", len(asked), critic),
-        )
+        stage = critic_stage(self.plan, critic)
+        verdicts = await self._answers("judging", critic, asked, stage)
         bad = verdicts.filter(pl.col("failure") == "too_long")
         if len(bad) and self.plan.options.on_too_long == "error":
             row = bad.row(0, named=True)
@@ -259,67 +298,187 @@ class Collection:
             )
         return verdicts
 
+    async def _answers(
+        self, title: str, model: OpenModel, asked: Sequence[ReviewQuestion], stage: ReviewStage, part: str = ""
+    ) -> pl.DataFrame:
+        """Verdicts or judgements, asked in batches; questions about the same first response stay together."""
+        texts, prompts = shown(self.plan.study)
+        table, frame = "judgements", evidence.judgements_frame
+        if stage.scale.role == "critic":  # the prompt is not shown to one
+            table, frame, prompts = "verdicts", evidence.verdicts_frame, {}
+        runs = [list(run) for _, run in itertools.groupby(asked, key=lambda question: (question.task, question.first))]
+        least = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 4
+        batches = [
+            [question for place in places for question in runs[place]]
+            for places in opening.task_groups(list(map(len, runs)), least)
+        ]
+        complete = [frame([])] * len(batches)
+        begun: dict[int, list[JudgementEvidence]] = {}
+        ended = failed = 0
+
+        def so_far() -> pl.DataFrame:
+            return pl.concat([frame([]), *complete, *map(frame, begun.values())])
+
+        async def some(place: int) -> None:
+            def answered(row: JudgementEvidence) -> None:
+                nonlocal ended, failed
+                begun.setdefault(place, []).append(row)
+                ended += 1
+                failed += evidence.is_open(row.failure)
+                self.arrived(table, part, so_far)
+                self._report(title, len(asked), model, ended, failed)
+
+            how: dict[str, Any] = {"at_once": model.at_once(CALLS_AT_ONCE), "answered": answered}
+            complete[place] = frame(await stage.review(batches[place], texts, prompts, **how))
+            begun.pop(place, None)
+
+        self._report(title, len(asked), model, 0)
+        await side_by_side(some, range(len(batches)), model.at_once(1))
+        return so_far()
+
+    # --- reviewers: their exams, and their judgements ---------------------------------------------------------------
+
+    async def _judgements(self, name: str, scale: Scale) -> pl.DataFrame:
+        """The judgements of a reviewer on all responses, or on all pairs, or on those that the options pair."""
+        options, model = replace(self.plan.options, scale=scale.name), self.models[name]
+        asked = review_questions(self.plan.study, options, name, model.identity.name)
+        stage, part = reviewer_stage(options, name, model, scale), f"{name} {scale.name}"
+        return await self._answers(f"reviewing by {name}", model, asked, stage, part)
+
+    async def exams(self) -> ReviewEvidence:
+        """The answers of all reviewers to all requested exams, or all recorded evidence of a review."""
+        plan, study, options = self.plan, self.plan.study, self.plan.options
+        if options.recorded:
+            return recorded_panel(study, options)
+        reviewers = tuple(named_reviewers(options.reviewers))
+        traits, found, every, scale = options.traits, [evidence.empty(EXAMS)], answered(study), options.chosen_scale
+        pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
+        sittings: list[tuple[Exam, str, Scale, list[ExamPair]]] = []
+        if "human exam" in traits:
+            sittings.append(("human", "human exam", scale, exam_items.human_pairs(every, plan.people.questioners)))
+        drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
+        if {"consistency", PEERS} & set(traits):
+            sittings.append(("consistency", "consistency", pairwise, exam_items.consistency_pairs(every, **drawn)))
+        texts, prompts = shown(study)
+        items = await self._pertinence_items(every, drawn) if "pertinence" in traits else []
+        for name in reviewers:
+            model = self.models[name]
+            may, at_once = strangers(study, options, name, model.identity.name), model.at_once(CALLS_AT_ONCE)
+            for exam, title, on, pairs in sittings:
+                mine = [pair for pair in pairs if may >= {pair.first, pair.second}]
+                asked = exam_items.both_orders(mine) if on.pairwise else exam_items.single_ratings(mine)
+                self._report(f"{title} of {name}", len(mine), model, 0)
+                rows = await reviewer_stage(options, name, model, on).review(asked, texts, prompts, at_once=at_once)
+                found.append(evidence.exams_frame(exam, rows))
+            if "pertinence" in traits:
+                self._report(f"pertinence of {name}", len(items), model, 0)
+                stage = reviewer_stage(options, name, model, pairwise)
+                found.append(await exam_items.sit_pertinence(stage, items, at_once=at_once))
+        if CONFIDENCE in traits:
+            sets = self._confidence_sets(every, pl.concat(found))
+            for name in reviewers:
+                model, described = self.models[name], options.descriptions.get(name, options.task_description)
+                self._report(f"{CONFIDENCE} of {name}", 2 * len(sets.easy), model, 0)
+                how: dict[str, Any] = {"task_description": described, "verdicts": options.verdicts}
+                stage = ReviewStage(model.judge, pairwise, reviewer=name, **how)
+                at_once = model.at_once(CALLS_AT_ONCE)
+                found.append(await exam_items.sit_confidence(stage, sets, texts, prompts, at_once=at_once))
+        exams = pl.concat(found)
+        return ReviewEvidence(reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams)
+
+    async def _pertinence_items(self, every: Mapping[str, Sequence[str]], drawn: Mapping[str, Any]) -> list[Any]:
+        options, changer = self.plan.options, self.models.get(CHANGER)
+        texts, prompts = shown(self.plan.study)
+        most = max(self.plan.study.agents, key=lambda one: sum(one.agent in names for names in every.values())).agent
+        relevant = options.relevant or most
+        if changer is None:
+            irrelevant = options.irrelevant or relevant
+            return exam_items.nearest_items(prompts, texts, relevant=relevant, irrelevant=irrelevant, **drawn)
+        told: dict[str, Any] = {"instruction": options.task_description or None}
+        told["at_once"] = changer.at_once(CALLS_AT_ONCE)
+        return await exam_items.changed_items(changer.chat, prompts, texts, relevant=relevant, **drawn, **told)
+
+    def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: pl.DataFrame) -> ConfidenceSets:
+        options = self.plan.options
+        how: dict[str, Any] = {"seed": options.seed}
+        how["items"] = None if options.exam_items is None else max(1, options.exam_items // 2)
+        if options.easy is not None and options.hard is not None:
+            return exam_items.chosen_sets(every, easy=options.easy, hard=options.hard, **how)
+        won: dict[str, list[float]] = {}
+        compared = answers.filter(exam="consistency").drop_nulls(["value", "second"])
+        for first, second, value in compared.select("first", "second", "value").iter_rows():
+            won.setdefault(first, []).append(value)
+            won.setdefault(second, []).append(1 - value)
+        if not won:
+            raise UserError(
+                "the self-confidence exam needs an easy and a hard pair of agents. Name them with --easy A,B and "
+                "--hard A,C, or add the consistency exam, whose comparisons rank the agents"
+            )
+        scores = {agent: sum(values) / len(values) for agent, values in won.items()}
+        return exam_items.ranked_sets(every, scores, **how)
+
     # --- log-probabilities -------------------------------------------------------------------------------------------
 
     async def _score(self, rewritten: Sequence[Preprocessor], synopses: pl.DataFrame) -> pl.DataFrame:
         """Log-probabilities for every question; all ways of asking about one task are scored together."""
         found = [evidence.empty(SCORED)]
         for part, wanted in self.plan.by_scorer(rewritten).items():
-            found += await self._ask(part, list(self._jobs(part, wanted, synopses)))
+            found.append(await self._ask(part, list(self._jobs(part, wanted, synopses))))
         rows = pl.concat(found, rechunk=True)
         if self.plan.options.on_too_long == "error":
             scoring.refuse_too_long(scoring.too_long(rows))
         return rows
 
-    async def _ask(self, part: str, by_task: Sequence[list[ScoringJob]]) -> list[pl.DataFrame]:
-        """The log-probabilities of one scorer, in batches."""
+    async def _ask(self, part: str, by_task: Sequence[list[ScoringJob]]) -> pl.DataFrame:
+        """The log-probabilities of one scorer: those that the study has, and the others, asked in batches."""
         scorer, options = self.models[part], self.plan.options
-        known = self._known(scorer)
         if options.on_too_long == "error" and scorer.local:
             scoring.refuse_too_long([bad for jobs in by_task for bad in await scoring.unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together
         groups = list(opening.task_groups(counts, QUESTIONS_TOGETHER if together else 1))
+        keys = [job.key(question) for jobs in by_task for job in jobs for question in job.questions]
+        wanted = pl.DataFrame(keys, schema=dict.fromkeys(ASKED, pl.String), orient="row")
+        known = self._known(scorer, wanted)
+        if have := set(known.select(ASKED).iter_rows()):
+            options.say(f"{len(known)} of {len(wanted)} log-probabilities were reused from the study")
+            by_task = [[job.without(have) for job in jobs] for jobs in by_task]
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
         batches = [evidence.empty(SCORED)] * len(groups)
-        every = [(job, question) for jobs in by_task for job in jobs for question in job.questions]
-        calls = {(j.stage.template.name, j.stage.synopsis, j.stage.texts_hash(j.task, q, j.texts)) for j, q in every}
-        taken, done, failed = 0, set[tuple[Any, ...]](), set[tuple[Any, ...]]()
+        calls = wanted.select(CALL).n_unique()
+        done, failed = set(known.select(CALL).iter_rows()), set[tuple[Any, ...]]()
 
         async def some(number: int) -> None:
-            nonlocal taken
-            jobs = [job for place in groups[number] for job in by_task[place]]
-            rows, reused = await _score_unknown(jobs, known, turn)
+            rows = await scoring.score_together([job for place in groups[number] for job in by_task[place]], turn)
             # per-token values are kept of the tasks' own responses alone
             batches[number] = rows.with_columns(pl.when(pl.col("target_task").is_null()).then(TOKENS))
-            taken += reused
-            call = pl.col("template", "synopsis", "texts")
-            done.update(rows.select(call).iter_rows())
-            failed.update(rows.filter(pl.col("failure").is_in(list(OPEN_KINDS))).select(call).iter_rows())
-            self.arrived("logprobs", part, lambda: pl.concat([rows.drop(TOKENS) for rows in batches]))
-            self._report("scoring", len(calls), scorer, len(done), len(failed))
+            done.update(rows.select(CALL).iter_rows())
+            failed.update(rows.filter(pl.col("failure").is_in(list(OPEN_KINDS))).select(CALL).iter_rows())
+            self.arrived("logprobs", part, lambda: pl.concat([rows.drop(TOKENS) for rows in (known, *batches)]))
+            self._report("scoring", calls, scorer, len(done), len(failed))
 
-        self._report("scoring", len(calls), scorer, 0)
+        self._report("scoring", calls, scorer, len(done))
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
-        if taken:
-            options.say(f"{taken} of {sum(counts)} log-probabilities were reused from the study")
-        return batches
+        rows = pl.concat([known, *batches])
+        if not have:
+            return rows
+        return wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
 
-    def _known(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
-        """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""
+    def _known(self, scorer: OpenModel, wanted: pl.DataFrame) -> pl.DataFrame:
+        """Those of the log-probabilities that the study has of this scorer and these texts."""
         study = self.plan.study
         if "logprobs" not in study.recorded:
-            return {}
+            return evidence.empty(SCORED)
         read_recorded(study, "logprobs")  # rejects impossible values
         usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
         with study.reading("logprobs"):
             rows = recorded_tokens(study, scorers=[scorer.identity.short]).filter(usable).collect()
         control = read_recorded(study, "control_logprobs").filter(usable, pl.col("scorer") == scorer.identity.short)
         texts = [name for name, kind in CONTROL.items() if kind == pl.String]
-        rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal").select(*SCORED)
-        return {str(task): mine for (task,), mine in rows.partition_by("task", as_dict=True).items()}
+        rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal")
+        return wanted.join(rows, on=ASKED, how="inner", nulls_equal=True).select(*SCORED)
 
     def _jobs(self, part: str, wanted: Mapping[Wording, Need], synopses: pl.DataFrame) -> Iterator[list[ScoringJob]]:
         """The scoring jobs of a scorer, task by task, in all ways of asking."""
@@ -360,12 +519,11 @@ class Collection:
             yield jobs
 
     def _pairs(self, task: str, agents: Sequence[str], *, both: bool, marginals: bool) -> list[Question]:
-        pairing = self.plan.options.pairing
-        if pairing is None:
-            peers = self.plan.peers
-            return list(scoring.questions(agents, peers=peers, both_directions=both, marginals=marginals))
-        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in agents] for a in agents}
-        return list(scoring.paired_questions(peers_of, both_directions=both, marginals=marginals))
+        pairing, peers = self.plan.options.pairing, self.plan.peers
+        peers_of = None if peers is None else dict.fromkeys(agents, peers)
+        if pairing is not None:
+            peers_of = {agent: tuple(pairing.get((task, agent), ())) for agent in agents}
+        return list(scoring.questions(agents, peers_of, both_directions=both, marginals=marginals))
 
     def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
         """Questions of task control about responses to other tasks, under this task's synopsis and responses."""
@@ -390,27 +548,3 @@ def by_table(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Log-probabilities, and those of responses to other tasks, from a table of both."""
     matched = pl.col("target_task").is_null()
     return rows.filter(matched).drop("target_task"), rows.filter(~matched).select(*CONTROL)
-
-
-async def _score_unknown(
-    jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame], turn: anyio.Lock | None
-) -> tuple[pl.DataFrame, int]:
-    """The log-probabilities of the jobs, and how many of them were known; only the rest is requested."""
-    known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
-    if not known:
-        return await scoring.score_together(jobs, turn), 0
-    keys = []
-    for job in jobs:
-        how = job.stage.template.name, job.stage.rewriter, job.stage.synopsis, job.task.task
-        hashed = [(q, job.stage.texts_hash(job.task, q, job.texts)) for q in job.questions]
-        keys.append([(*how, q.target, q.given, texts, q.target_task) for q, texts in hashed])
-    wanted = pl.DataFrame([key for mine in keys for key in mine], schema=dict.fromkeys(ASKED, pl.String), orient="row")
-    there = wanted.join(pl.concat(known), on=ASKED, how="inner", nulls_equal=True).select(*SCORED)
-    have = set(there.select(ASKED).iter_rows())
-    rest = [
-        replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in have])
-        for job, mine in zip(jobs, keys, strict=True)
-    ]
-    rows = pl.concat([there, await scoring.score_together(rest, turn)])
-    ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
-    return ordered, len(there)

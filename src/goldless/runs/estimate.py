@@ -290,11 +290,8 @@ class CountedModel(OpenModel):
         self.model: Any = counter
         self.scorer: Any = counter
         self.chat: Any = counter
-        self.batched = None
-
-    @property
-    def judge(self) -> Any:
-        return self.model
+        self.judge: Any = counter
+        self.local, self.batched, self.crew = is_local(counter.identity), None, None
 
     def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
         return Progress(stage, done, total, 0, None, None, failed)
@@ -348,12 +345,13 @@ async def _speed(model: Any) -> float | None:
 
 async def _counted(work: RunPlan, models: Mapping[str, Counter], metric: str | None) -> list[PlannedCalls]:
     """The calls to each model, counted by a run that asks nobody, on a sample of tasks spread over the study."""
-    if not work.asks_models:
+    parts = work.parts()
+    if not parts:
         return []
     names = [task.task for task, _ in work.study.with_peers()]
     share = max(1.0, len(names) / TASKS_MEASURED)
     tasks = {names[int(i * share)] for i in range(min(len(names), TASKS_MEASURED))}
-    counted = {part.name: CountedModel(replace(models[part.name], part=part, seen=set())) for part in work.parts()}
+    counted = {part.name: CountedModel(replace(models[part.name], part=part, seen=set())) for part in parts}
     quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
     await Collection(replace(work, options=quiet), counted, only=tasks).collect()
     return [one.model.row(metric, share) for one in counted.values()]
@@ -437,7 +435,9 @@ async def _spread(study: Study, options: Options) -> tuple[Spread, ...]:
             continue  # no evidence for it
         for one in scored.scores.values():
             if one.raters is None:
-                apart = all_pairs(score_table(averaged(one, study.samples).responses, scored.plan.agents)).differences
+                apart = all_pairs(
+                    score_table(averaged(one, study.samples).responses, scored.collected.plan.agents)
+                ).differences
                 n, _, sd = moments(apart)
                 known = sd[(n > 1) & (sd > ROUNDING * np.nan_to_num(np.abs(apart)).max(initial=0.0))]
                 if len(known):

@@ -5,19 +5,14 @@ A scorer that was trained: how it was asked and on which tasks, held against wha
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import polars as pl
-
-from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
-from goldless.evidence import JudgementEvidence, is_open
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
@@ -43,10 +38,7 @@ from goldless.runs.places import Workers, find_place
 from goldless.runs.progress import Progress
 from goldless.templates import TEMPLATES, Template
 
-Row = TypeVar("Row", bound=JudgementEvidence)
 CALLS_AT_ONCE = 256
-QUESTIONS_AT_ONCE = 128
-"""Approximate number of questions per batch for a critic or reviewer here; a batch is stored as a whole."""
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 
 
@@ -67,14 +59,14 @@ class OpenJudge(WrappedModel):
     def __init__(self, model: OpenModel, journal: Journal) -> None:
         super().__init__(model.scorer)
         self._opened = model
-        self._journal = journal
+        self.journal = journal
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         return await self._opened.chat.chat(request)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         if not is_local(self.identity):
-            await check_canaries(self._opened.model, self._journal, self._opened.ledger)
+            await check_canaries(self._opened.model, self.journal, self._opened.ledger)
         await self._opened.scorer.score(requests, deliver)
 
 
@@ -82,32 +74,29 @@ class OpenModel:
     """A prepared model behind the journal."""
 
     def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, batch: bool = False) -> None:
-        self.model = model
+        self.model: Any = model
+        self.local = is_local(model.identity)
+        """True if it computes on this machine, or on a fleet of such, one request at a time in each process."""
+        self.crew: Workers | None = getattr(model, "crew", None)
+        """The workers elsewhere that compute it; None: there are none."""
         self.ledger = ledger
-        self._journal = journal
         if batch and ledger.price is not None:  # only from here on: probes are not in a batch
             ledger.price = ledger.price.shared(batch_share(model.identity))
         self.batched = BatchedChat(model, journal, ledger) if batch else None
         self.scorer = self.chat = self.batched or JournalledModel(model, journal, ledger)
+        self.judge: Any = OpenJudge(self, journal)
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """It changes when a server refuses a setting."""
+        return self.model.identity  # type: ignore[no-any-return]
 
     def replica(self, replicate: int) -> OpenModel:
         """The same model, whose calls are others than those of the same requests here."""
         other = copy(self)
         other.scorer = other.chat = self.chat.replica(replicate)
+        other.judge = OpenJudge(other, self.judge.journal)
         return other
-
-    @property
-    def identity(self) -> ModelIdentity:
-        return self.model.identity  # type: ignore[no-any-return]
-
-    @property
-    def judge(self) -> OpenJudge:
-        return OpenJudge(self, self._journal)
-
-    @property
-    def local(self) -> bool:
-        """True if it computes on this machine, or on a fleet of such, one request at a time in each process."""
-        return is_local(self.identity)
 
     @property
     def spending(self) -> Spending:
@@ -137,52 +126,6 @@ class OpenModel:
         workers = None if self.crew is None else self.crew.size
         tokens, reused = usage.input_tokens + usage.output_tokens, self.chat.reused.calls
         return Progress(stage, done, total, tokens, spent, workers, failed, reused)
-
-    @property
-    def crew(self) -> Workers | None:
-        """The workers elsewhere that compute it; None: there are none."""
-        return getattr(self.model, "crew", None)
-
-
-async def in_batches(
-    model: OpenModel,
-    asked: Sequence[Any],
-    ask: Callable[..., Awaitable[Sequence[Row]]],
-    frame: Callable[[Sequence[Row]], pl.DataFrame],
-    *,
-    arrived: Callable[[Callable[[], pl.DataFrame]], None],
-    report: Callable[[int, int], None],
-) -> pl.DataFrame:
-    """Verdicts or judgements, asked of a model in batches; questions about the same first response stay together.
-
-    ``arrived`` is told of each row, with what makes the table of all so far; ``report`` of how many ended, and how many
-    of these another run asks again.
-    """
-    runs = [list(run) for _, run in itertools.groupby(asked, key=lambda question: (question.task, question.first))]
-    groups = task_groups(list(map(len, runs)), QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 4)
-    batches = [[question for place in places for question in runs[place]] for places in groups]
-    complete: dict[int, pl.DataFrame] = {}
-    begun: dict[int, list[Row]] = {}
-    ended = failed = 0
-
-    def table() -> pl.DataFrame:
-        return pl.concat([frame([]), *(complete[place] for place in sorted(complete)), *map(frame, begun.values())])
-
-    async def some(place: int) -> None:
-        def answered(row: Row) -> None:
-            nonlocal ended, failed
-            begun.setdefault(place, []).append(row)
-            ended += 1
-            failed += is_open(row.failure)
-            arrived(table)
-            report(ended, failed)
-
-        complete[place] = frame(await ask(batches[place], at_once=model.at_once(CALLS_AT_ONCE), answered=answered))
-        begun.pop(place, None)
-
-    report(0, 0)
-    await side_by_side(some, range(len(batches)), model.at_once(1))
-    return table()
 
 
 def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:

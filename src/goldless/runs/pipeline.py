@@ -12,19 +12,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
+
+import polars as pl
 
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
-from goldless.evidence import Evidence, failure_counts
+from goldless.evidence import Evidence
 from goldless.generation import REWRITE_TOKENS
 from goldless.judging.judges import find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
-from goldless.reports.decisions import Stopped
 from goldless.reports.findings import comparative
 from goldless.reports.leaderboard import RaterScores
 from goldless.reports.run_record import BoardSoFar, Spending
-from goldless.runs import evaluation, review_evidence, review_outcome
+from goldless.runs import evaluation, review_outcome
 from goldless.runs.collection import Collection, by_table, collecting
 from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
 from goldless.runs.opening import stop_if_waiting
@@ -32,9 +34,9 @@ from goldless.runs.options import Options
 from goldless.runs.plan import Rounds, RunPlan, model_name, plan_review, plan_run, usd_per_task
 from goldless.runs.progress import Arriving
 from goldless.runs.recorded import read_recorded
-from goldless.runs.review_evidence import ReviewCollector
 from goldless.runs.review_outcome import Review, Votes, ranking_boards
-from goldless.statistics.comparisons import all_pairs
+from goldless.statistics.bootstrap import Draws
+from goldless.statistics.comparisons import Comparison, all_pairs
 from goldless.studies import Study
 from goldless.templates import FIELDS, TEMPLATES
 
@@ -44,16 +46,17 @@ EVIDENCE = ("logprobs", "verdicts", "judgements")
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Scores of responses by metric, before ranking."""
+    """What a plan gave, before ranking."""
 
-    plan: RunPlan
-    """As it was when it stopped: with the responses that were scored."""
     collected: Collection
+    """With the plan as it was when it stopped."""
     evidence: Evidence
     scores: Mapping[str, MetricScores]
-    """By metric."""
-    stopped: Stopped | None = None
-    """Where a run that was to stop early stopped."""
+    """By metric; a review has none, but votes."""
+    notes: Sequence[str] = ()
+    """On who may vote."""
+    rounds: Rounds | None = None
+    """Those of a run that was to stop early."""
 
     @property
     def spending(self) -> tuple[Spending, ...]:
@@ -74,8 +77,9 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     if options.so_far is not None and (at_once := _boards(Collection(plan), {})):
         options.so_far(at_once)
     scored = await _scored(plan)
-    stopped, evidence, models = scored.stopped, scored.evidence, scored.collected.models
-    ranking = plan.asked if stopped is None else scored.plan.options
+    evidence, models, rounds = scored.evidence, scored.collected.models, scored.rounds
+    stopped = None if rounds is None else rounds.result(plan.metrics[0].name, scored.spending)
+    ranking = plan.asked if stopped is None else scored.collected.plan.options
     price = usd_per_task(scored.spending, study.n_tasks_with_peers if stopped is None else stopped.tasks)
     metrics: dict[str, MetricOutcome | RaterScores] = {}
     for name, one in scored.scores.items():
@@ -103,7 +107,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         complete=open_ == 0,
         failures=dict(sorted(evidence.failures.items())),
         models={name: model.identity for name, model in models.items()},
-        canaries=next(iter(scored.collected.canaries.values()), None),
+        canaries=next((one for part, one in scored.collected.canaries.items() if part != "critic"), None),
         spending=scored.spending,
         tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if plan.needs_peers else (),
         settings={
@@ -126,87 +130,67 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
 async def review_study(study: Study, options: Options) -> Review:
     """Run the exams, collect judgements of the reviewers who pass, and count their votes."""
     plan = plan_review(study, options)
-    async with collecting(plan) as collection:
-        reviewers = None if options.recorded else ReviewCollector(study, options, collection.models)
-        if reviewers is None:
-            examined = review_evidence.recorded_panel(study, options)
-        else:
-            examined = await reviewers.exams(plan.people.questioners)
-            stop_if_waiting(collection.models.values())
-        notes: Sequence[str] = ()
-        if reviewers is not None and options.licences:
-            passed = review_outcome.licensed(reviewers)
-        else:
-            passed, notes = review_outcome.qualified(plan, examined)
-        rounds = Rounds(plan, plan.until) if plan.until is not None and passed.passed else None
-        for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
-
-            def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
-                votes = Votes(now, replace(examined, judgements=tables["judgements"]), passed)
-                # their intervals are not shown
-                return ranking_boards(votes.ranking({"seed": options.seed, "resamples": 1}))
-
-            judgements, pairing = examined.judgements, now.options.pairing
-            if reviewers is not None:
-                arriving = Arriving(boards, options.so_far)
-                asked = replace(reviewers, options=now.options, arrived=arriving)
-                judgements = await asked.judgements(passed.passed)
-                stop_if_waiting(collection.models.values())
-            elif pairing is not None:
-                judgements = review_evidence.paired_judgements(judgements, pairing)
-            votes = Votes(now, replace(examined, judgements=judgements), passed)
-            if rounds is not None:
-                over = failure_counts(judgements)["budget"] > 0
-                rounds.look(votes.comparisons(rounds.until), over_budget=over)
-                options.say(rounds.answer)
-        found = review_outcome.review_result(votes, notes=notes, collector=reviewers, rounds=rounds)
-    if reviewers is None:
-        return replace(found, sweep=review_outcome.sweep(plan, examined))
-    if options.so_far is not None:
-        options.so_far(ranking_boards(found.rankings))
-    return found
+    scored = await _scored(plan)
+    collected, votes = scored.collected, _votes(scored.collected, scored.evidence.judgements)
+    found = review_outcome.review_result(votes, scored.notes, collected.models, scored.rounds)
+    swept = review_outcome.sweep(plan, collected.examined) if options.recorded else ()
+    return replace(found, sweep=swept)
 
 
 async def _scored(plan: RunPlan) -> Scored:
-    """The scores of all tasks, or of more and more until the first metric decides the question."""
-    rounds = None if plan.until is None else Rounds(plan, plan.until)
-    async with collecting(plan) as collection:
+    """The scores of all tasks, or of more and more until the question of ``--until`` is decided."""
+    options, notes = plan.options, list[str]()
+    async with collecting(plan) as opened:
+        collection = opened
+        if plan.reviews:
+            examined = await opened.exams()
+            stop_if_waiting(opened.models.values())
+            passed, notes = review_outcome.qualified(plan, examined, opened.models)
+            collection = replace(opened, examined=examined, qualification=passed)
+        nobody = plan.reviews and not collection.voters
+        rounds = None if plan.until is None or nobody else Rounds(plan, plan.until)
         for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
-
-            def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
-                return _boards(replace(collection, plan=now), tables)
-
-            asked = replace(collection, plan=now, arrived=Arriving(boards, plan.options.so_far))
+            asked = replace(collection, plan=now)
+            asked = replace(asked, arrived=Arriving(partial(_boards, asked), options.so_far))
             evidence = await asked.collect()
+            stop_if_waiting(collection.models.values())
             given = _given(asked, evidence)
             scores = {metric.name: await _metric_scores(metric, given, now.options) for metric in now.metrics}
-            scored = Scored(now, asked, evidence, scores)
+            scored = Scored(asked, evidence, scores, notes, rounds)
             if rounds is not None:
                 scored = _looked(scored, rounds)
-    if plan.options.so_far is not None:
+    if options.so_far is not None:
         ranked = [one for one in scored.scores.values() if one.raters is None]
-        plan.options.so_far([evaluation.metric_board(one.metric, one, plan.study) for one in ranked])
+        boards = [evaluation.metric_board(one.metric, one, plan.study) for one in ranked]
+        options.so_far(_boards(asked, {"judgements": evidence.judgements}) if plan.reviews else boards)
     return scored
 
 
 def _looked(scored: Scored, rounds: Rounds) -> Scored:
-    """The scores of a round, of the responses that it is to score; the first metric's tell whether to stop."""
-    plan, scores = scored.plan, {}
-    first = plan.metrics[0].name
-    if scored.scores[first].raters is not None:
-        raise MetricError(f"--until compares agents, but {first} scores raters. Name another metric first")
+    """The scores of a round, of the responses that it is to score; votes or the first metric tell whether to stop."""
+    plan, scores = scored.collected.plan, {}
     for name, one in scored.scores.items():
         scores[name] = one
         if one.raters is None:  # an agent that is decided is only a partner of others
             by_peer = None if one.by_peer is None else rounds.scored(one.by_peer)
             scores[name] = replace(one, responses=rounds.scored(one.responses), by_peer=by_peer)
-    responses = evaluation.averaged(scores[first], plan.study.samples).responses
-    pairs = all_pairs(evaluation.score_table(responses, plan.agents))
-    found = rounds.until.compare([agent.agent for agent in plan.agents.agents], pairs)
+    if plan.reviews:
+        found: Sequence[Comparison] = _votes(scored.collected, scored.evidence.judgements).comparisons(rounds.until)
+    else:
+        first = plan.metrics[0].name
+        if scores[first].raters is not None:
+            raise MetricError(f"--until compares agents, but {first} scores raters. Name another metric first")
+        responses = evaluation.averaged(scores[first], plan.study.samples).responses
+        pairs = all_pairs(evaluation.score_table(responses, plan.agents))
+        found = rounds.until.compare([agent.agent for agent in plan.agents.agents], pairs)
     rounds.look(found, over_budget=scored.evidence.failures["budget"] > 0)
     plan.options.say(rounds.answer)
-    stopped = None if rounds.stopped is None else rounds.result(first, scored.spending)
-    return replace(scored, scores=scores, stopped=stopped)
+    return replace(scored, scores=scores)
+
+
+def _votes(collection: Collection, judgements: pl.DataFrame) -> Votes:
+    """The judgements of a review, counted."""
+    return Votes(collection.plan, replace(collection.examined, judgements=judgements), collection.qualification)
 
 
 def _given(collection: Collection, evidence: Evidence) -> Given:
@@ -249,10 +233,13 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
 
 def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoFar]:
     """Interim leaderboards of length, which needs none, and of the metrics whose evidence has begun to arrive."""
+    plan = collection.plan
+    if plan.reviews:  # the intervals of votes are not shown
+        draws: Draws = {"seed": plan.options.seed, "resamples": 1}
+        return ranking_boards(_votes(collection, tables["judgements"]).rankings(draws, only_first=True))
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
-    plan, given = collection.plan, replace(_given(collection, Evidence(**tables)), say=lambda _: None)
-    boards = []
+    given, boards = replace(_given(collection, Evidence(**tables)), say=lambda _: None), []
     for metric in plan.metrics:
         asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}
         ready = asked <= set(tables) if asked else comparative(metric.name) == "longer"

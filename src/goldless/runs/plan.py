@@ -203,14 +203,11 @@ class RunPlan:
 
     @property
     def scales(self) -> tuple[Scale, ...]:
-        """The scales on which reviewers rate responses."""
+        """The scales on which reviewers judge responses."""
         names = dict.fromkeys(metric.needs.judgements for metric in self.metrics)
+        if self.reviews:
+            names = {self.options.scale: None}
         return tuple(find_judge(name) for name in names if name is not None)
-
-    @property
-    def asks_models(self) -> bool:
-        """True if any model is needed."""
-        return not self.options.recorded and (self.reviews or any(metric.needs.model for metric in self.metrics))
 
     @property
     def needs_peers(self) -> bool:
@@ -219,8 +216,9 @@ class RunPlan:
         return any((called and metric.needs.compares) or metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
+        """The models that are needed; none where all evidence is recorded."""
         options = self.options
-        if not self.asks_models:
+        if options.recorded:
             return []
         plain = any(not _asked(metric).worked_examples for metric in self.likelihood)
         scorers = {**({SCORER: options.scorer} if plain else {}), **self.jurors}
@@ -231,7 +229,7 @@ class RunPlan:
             found.append(Part(SYNOPSIS_WRITER, options.synopsis_writer, "chat"))
         if self.critic:
             found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
-        return found + (review_parts(options) if self.scales or self.reviews else [])
+        return found + (review_parts(options) if self.scales else [])
 
     def by_scorer(self, rewritten: Sequence[Preprocessor]) -> dict[str, dict[Wording, Need]]:
         """The questions to each scorer and juror, by the name of its part; a juror nothing about its own family."""
@@ -615,13 +613,13 @@ class Rounds:
         self.tasks = 0
         self.comparisons: Sequence[Comparison] = ()
         self.stopped: Reason | None = None
-        self._all, self._peers = options.pairing, plan.peers
+        self._plan = plan
 
     def _peers_of(self, task: str, agent: str) -> tuple[str, ...]:
-        if self._all is not None:
-            return tuple(self._all.get((task, agent), ()))
-        there = self.answered[task]
-        return tuple(name for name in there if name != agent and (self._peers is None or name in self._peers))
+        pairing, peers = self._plan.options.pairing, self._plan.peers
+        if pairing is not None:
+            return tuple(pairing.get((task, agent), ()))
+        return tuple(name for name in self.answered[task] if name != agent and (peers is None or name in peers))
 
     def pairings(self) -> Iterator[dict[tuple[str, str], tuple[str, ...]]]:
         """The peers to score with in each round, by task and agent, until a look at the scores says to stop."""

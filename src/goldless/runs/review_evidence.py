@@ -8,27 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from typing import Any, Literal
 
 import polars as pl
 
 from goldless.errors import MetricError, UserError, check_known, nearest
-from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, exams_frame, judgements_frame
+from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
-from goldless.judging.exams import (
-    ConfidenceSets,
-    Exam,
-    ExamPair,
-    changed_items,
-    chosen_sets,
-    nearest_items,
-    ranked_sets,
-    sit_confidence,
-    sit_pertinence,
-)
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
@@ -37,9 +25,8 @@ from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, 
 from goldless.models.interface import content_hash
 from goldless.models.provider import Use
 from goldless.records import CallFailure
-from goldless.runs.opening import CALLS_AT_ONCE, OpenModel, Part, in_batches, refuse_without_chat
-from goldless.runs.options import PEERS, Options
-from goldless.runs.progress import Arrived, nobody
+from goldless.runs.opening import OpenModel, Part, refuse_without_chat
+from goldless.runs.options import Options
 from goldless.runs.recorded import RecordedTable, find_table
 from goldless.studies import Study
 
@@ -56,10 +43,10 @@ EXAM_COLUMNS = (*EXAMS, "item", "label", "probability")
 class ReviewEvidence:
     """The evidence of a review."""
 
-    reviewers: tuple[str, ...]
-    judgements: pl.DataFrame
+    reviewers: tuple[str, ...] = ()
+    judgements: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
     """On the scale of the review, in the columns of ``evidence.JUDGEMENTS``."""
-    comparisons: pl.DataFrame
+    comparisons: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
     """Pairwise, for the consistency exam; the judgements themselves if their scale is pairwise."""
     exams: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
     """Exam answers, in some of ``EXAM_COLUMNS``."""
@@ -97,129 +84,22 @@ def review_parts(options: Options) -> list[Part]:
     return parts
 
 
-@dataclass(frozen=True)
-class ReviewCollector:
-    """A study and its reviewers."""
+def reviewer_stage(options: Options, name: str, model: OpenModel, scale: Scale) -> ReviewStage:
+    """The stage that puts a reviewer's questions on a scale. Refuses a model that cannot answer them."""
+    described = options.descriptions.get(name, options.task_description)
+    if options.debate is not None:
+        debate = find_debate(options.debate)
+        return DebateStage(model.judge, scale, debate, reviewer=name, task_description=described)
+    if not (scale.labels and reads_by_scoring(model.model.capabilities, options.verdicts)):
+        refuse_without_chat(model, f"review on the scale {scale.name}")
+    verdicts = options.verdicts if scale.labels else "labels"
+    return ReviewStage(model.judge, scale, reviewer=name, task_description=described, verdicts=verdicts)
 
-    study: Study
-    options: Options
-    opened: Mapping[str, OpenModel]
-    """Reviewers by name, and the model that changes questions."""
-    arrived: Arrived = nobody
 
-    @cached_property
-    def reviewers(self) -> tuple[str, ...]:
-        return tuple(name for name in self.opened if name != CHANGER)
-
-    @cached_property
-    def texts(self) -> dict[tuple[str, str], str | CallFailure]:
-        return {(r.task, r.agent): r.text for _, responses in self.study for r in responses}
-
-    @cached_property
-    def prompts(self) -> dict[str, str | None]:
-        return {task: self.study.task(task).prompt for task in self.study.tasks}
-
-    def stage(self, name: str, scale: Scale) -> ReviewStage:
-        """The stage that puts a reviewer's questions on a scale."""
-        options, model = self.options, self.opened[name]
-        described = options.descriptions.get(name, options.task_description)
-        if options.debate is not None:
-            debate = find_debate(options.debate)
-            return DebateStage(model.judge, scale, debate, reviewer=name, task_description=described)
-        scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
-        if not scoring:
-            refuse_without_chat(model, f"review on the scale {scale.name}")
-        reading = options.verdicts if scale.labels else "labels"
-        return ReviewStage(model.judge, scale, reviewer=name, task_description=described, verdicts=reading)
-
-    async def exams(self, questioners: Sequence[str]) -> ReviewEvidence:
-        """The answers of all reviewers to all requested exams."""
-        options, traits, found = self.options, self.options.traits, [empty(EXAMS)]
-        every, scale = answered(self.study), options.chosen_scale
-        drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
-        pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
-        sittings: list[tuple[Exam, str, Scale, list[ExamPair]]] = []
-        if "human exam" in traits:
-            sittings.append(("human", "human exam", scale, exam_items.human_pairs(every, questioners)))
-        if {"consistency", PEERS} & set(traits):
-            sittings.append(("consistency", "consistency", pairwise, exam_items.consistency_pairs(every, **drawn)))
-        items = await self._pertinence_items(every, drawn) if "pertinence" in traits else []
-        for name in self.reviewers:
-            may, at_once = strangers(self.study, options, name, self.opened[name].identity.name), self._at_once(name)
-            for exam, title, on, pairs in sittings:
-                mine = [pair for pair in pairs if may >= {pair.first, pair.second}]
-                asked = exam_items.both_orders(mine) if on.pairwise else exam_items.single_ratings(mine)
-                self._report(name, f"{title} of {name}", len(mine))
-                rows = await self.stage(name, on).review(asked, self.texts, self.prompts, at_once=at_once)
-                found.append(exams_frame(exam, rows))
-            if "pertinence" in traits:
-                self._report(name, f"pertinence of {name}", len(items))
-                found.append(await sit_pertinence(self.stage(name, pairwise), items, at_once=at_once))
-        if CONFIDENCE in traits:
-            sets = self._confidence_sets(every, pl.concat(found))
-            for name in self.reviewers:
-                self._report(name, f"{CONFIDENCE} of {name}", 2 * len(sets.easy))
-                described = options.descriptions.get(name, options.task_description)
-                judge, at_once = self.opened[name].judge, self._at_once(name)
-                stage = ReviewStage(
-                    judge, pairwise, reviewer=name, task_description=described, verdicts=options.verdicts
-                )
-                found.append(await sit_confidence(stage, sets, self.texts, self.prompts, at_once=at_once))
-        exams = pl.concat(found)
-        return ReviewEvidence(
-            self.reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams
-        )
-
-    async def _pertinence_items(self, every: Mapping[str, Sequence[str]], drawn: Mapping[str, Any]) -> list[Any]:
-        options, changer = self.options, self.opened.get(CHANGER)
-        most = max(self.study.agents, key=lambda one: sum(one.agent in names for names in every.values())).agent
-        relevant = options.relevant or most
-        if changer is None:
-            irrelevant = options.irrelevant or relevant
-            return nearest_items(self.prompts, self.texts, relevant=relevant, irrelevant=irrelevant, **drawn)
-        told: dict[str, Any] = {"instruction": options.task_description or None, "at_once": self._at_once(CHANGER)}
-        return await changed_items(changer.chat, self.prompts, self.texts, relevant=relevant, **drawn, **told)
-
-    def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: pl.DataFrame) -> ConfidenceSets:
-        options = self.options
-        items = None if options.exam_items is None else max(1, options.exam_items // 2)
-        if options.easy is not None and options.hard is not None:
-            return chosen_sets(every, easy=options.easy, hard=options.hard, items=items, seed=options.seed)
-        won: dict[str, list[float]] = {}
-        compared = answers.filter(exam="consistency").drop_nulls(["value", "second"])
-        for first, second, value in compared.select("first", "second", "value").iter_rows():
-            won.setdefault(first, []).append(value)
-            won.setdefault(second, []).append(1 - value)
-        if not won:
-            raise UserError(
-                "the self-confidence exam needs an easy and a hard pair of agents. Name them with --easy A,B and "
-                "--hard A,C, or add the consistency exam, whose comparisons rank the agents"
-            )
-        scores = {agent: sum(values) / len(values) for agent, values in won.items()}
-        return ranked_sets(every, scores, items=items, seed=options.seed)
-
-    async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
-        """The judgements of these reviewers on all responses, or on all pairs, or on those that the options pair."""
-        found, scale = [empty(JUDGEMENTS)], self.options.chosen_scale
-        for name in reviewers:
-            model = self.opened[name]
-            asked = review_questions(self.study, self.options, name, model.identity.name)
-            table = await in_batches(
-                model,
-                asked,
-                partial(self.stage(name, scale).review, texts=self.texts, prompts=self.prompts),
-                judgements_frame,
-                arrived=partial(self.arrived, "judgements", f"{name} {scale.name}"),
-                report=partial(self._report, name, f"reviewing by {name}", len(asked)),
-            )
-            found.append(table)
-        return pl.concat(found)
-
-    def _at_once(self, name: str) -> int:
-        return self.opened[name].at_once(CALLS_AT_ONCE)
-
-    def _report(self, name: str, stage: str, total: int, ended: int = 0, failed: int = 0) -> None:
-        self.options.progress(self.opened[name].progress(stage, ended - failed, total, failed))
+def shown(study: Study) -> tuple[dict[tuple[str, str], str | CallFailure], dict[str, str | None]]:
+    """The texts of all responses by task and agent, and the prompts by task."""
+    texts: dict[tuple[str, str], str | CallFailure] = {(r.task, r.agent): r.text for _, rs in study for r in rs}
+    return texts, {task.task: task.prompt for task, _ in study}
 
 
 def answered(study: Study) -> dict[str, list[str]]:

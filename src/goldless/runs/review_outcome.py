@@ -16,7 +16,6 @@ import polars as pl
 from goldless.errors import MetricError, UserError
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging import licences as licensing
-from goldless.judging.asking import ReviewStage
 from goldless.metrics import chair, exam_traits, label_agreement
 from goldless.metrics.chair import PanelScores, PanelVerdicts
 from goldless.metrics.exam_traits import Trait
@@ -36,9 +35,10 @@ from goldless.reports.document import HERE_ONLY
 from goldless.reports.review import PanelAgreement, ReviewerResult, ReviewPanel, ReviewReport, ReviewSettings, SweepCell
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.evaluation import highest_first
+from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, check_peers
 from goldless.runs.plan import Rounds, RunPlan, usd_per_task
-from goldless.runs.review_evidence import CONFIDENCE, ReviewCollector, ReviewEvidence, pertinence_answers
+from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, pertinence_answers, reviewer_stage
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws, task_shares
@@ -72,8 +72,16 @@ class Review(ReviewReport):
 # --- who votes ---------------------------------------------------------------------------------------------------
 
 
-def qualified(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, list[str]]:
-    """The reviewers who passed, and notes on that."""
+def qualified(
+    plan: RunPlan, evidence: ReviewEvidence, models: Mapping[str, OpenModel]
+) -> tuple[Qualification, list[str]]:
+    """The reviewers who passed or have a licence, and notes on that. ``models``: those that are called."""
+    if plan.options.licences:
+        return _licensed(plan, {name: models[name].identity for name in evidence.reviewers}), []
+    return _examined(plan, evidence)
+
+
+def _examined(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, list[str]]:
     options, notes = plan.options, list[str]()
     if PEERS in options.traits:
         check_peers(len(evidence.reviewers))
@@ -141,7 +149,8 @@ def _self_confidence(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) 
         values = [_uncertainty(row) for row in own]
         by_labels = all(value is None for value in values)
         if by_labels:
-            values = [_level(row) for row in own]
+            told = [row["value"] if row.get("label") is None else row["label"] for row in own]
+            values = [exam_traits.confidence_levels([("", one)])[0][1] if isinstance(one, str) else one for one in told]
         sets: dict[str, list[tuple[str, float | None]]] = {"easy": [], "hard": []}
         for row, value in zip(own, values, strict=True):
             item = row["task"] if row.get("item") is None else row["item"]
@@ -165,27 +174,18 @@ def _uncertainty(row: Mapping[str, Any]) -> float | None:
     return -max(known) if known else None
 
 
-def _level(row: Mapping[str, Any]) -> float | None:
-    """The confidence that an answer named, from 1 to 5; None: unknown."""
-    told = row.get("value") if row.get("label") is None else row["label"]
-    if isinstance(told, str):
-        return exam_traits.confidence_levels([("", told)])[0][1]
-    return None if told is None else float(told)
-
-
-def licensed(collector: ReviewCollector) -> Qualification:
+def _licensed(plan: RunPlan, identities: Mapping[str, ModelIdentity]) -> Qualification:
     """The reviewers who may vote by licence. Raises if any has no valid licence."""
-    options, held, candidates = collector.options, list[licensing.Licence](), []
+    options, held, candidates = plan.options, list[licensing.Licence](), []
     refused: list[str] = []
     for path in options.licences:
         held += licensing.read_licences(path) if path.is_dir() else [licensing.read_licence(path)]
     asked: dict[str, Any] = {
         "scale": options.chosen_scale.name,
-        "task_kind": options.task_kind or collector.study.name,
+        "task_kind": options.task_kind or plan.study.name,
         "today": dt.datetime.now(dt.UTC).date(),
     }
-    for name in collector.reviewers:
-        identity = collector.opened[name].identity
+    for name, identity in identities.items():
         described = options.descriptions.get(name, options.task_description)
         asked["prompt_hash"] = licensing.prompt_hash(options.chosen_scale, described)
         own = [one for one in held if one.reviewer == identity.short]
@@ -253,7 +253,7 @@ class Votes:
         """
         if self.panel is None:
             return []
-        options, found = self.plan.options, _scores(self.panel)
+        options, found = self.plan.options, shares_by_agent(self.panel)
         values = found.score
         if options.pairing is not None:  # an agent that is decided is only a partner of others
             scored = [[(task, agent) in options.pairing for agent in found.agents] for task in found.tasks]
@@ -264,17 +264,15 @@ class Votes:
         made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
         return with_outlook(made, found.agents, pairs)
 
-    def ranking(self, draws: Draws) -> dict[str, Ranking]:
-        """The agents as the panel ranks them first, by the name of the ranking; empty: there is no vote."""
-        if isinstance(self.panel, PanelVerdicts):
-            return {"win rate": rank_by_win_rate(self.panel, **draws)}
-        return {} if self.panel is None else {"mean": rank_by_mean(self.panel, **draws)}
-
-    def rankings(self) -> dict[str, Ranking]:
-        found, draws = self.ranking(self.plan.draws), self.plan.draws
-        if isinstance(self.panel, PanelVerdicts):
-            draws["resamples"] = min(REFITS, draws["resamples"])
-            found["bradley-terry"] = rank_by_bradley_terry(self.panel, **draws)
+    def rankings(self, draws: Draws, *, only_first: bool = False) -> dict[str, Ranking]:
+        """The agents as the panel ranks them, by the name of the ranking; empty: there is no vote."""
+        panel = self.panel
+        if not isinstance(panel, PanelVerdicts):
+            return {} if panel is None else {"mean": rank_by_mean(panel, **draws)}
+        found = {"win rate": rank_by_win_rate(panel, **draws)}
+        if not only_first:
+            refits: Draws = {**draws, "resamples": min(REFITS, draws["resamples"])}
+            found["bradley-terry"] = rank_by_bradley_terry(panel, **refits)
         return found
 
     def agreements(self, *, only_panel: bool = False) -> dict[str, PanelAgreement]:
@@ -294,7 +292,7 @@ class Votes:
         elif panel is not None:
             earned[""] = label_agreement.score_credits(panel, people.tested, convention=convention)
         if panel is not None:
-            scores[""] = _scores(panel)
+            scores[""] = shares_by_agent(panel)
         ranked: dict[str, Any] = {"convention": convention, **draws}
         agreements = {}
         for name, accuracy in zip(earned, label_agreement.accuracies(list(earned.values()), **draws), strict=True):
@@ -321,18 +319,16 @@ def ranking_boards(rankings: Mapping[str, Ranking]) -> list[BoardSoFar]:
     ]
 
 
-def _scores(panel: PanelVerdicts | PanelScores) -> PanelScores:
-    return shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
-
-
 def _own_scores(table: PairJudgements | ResponseRatings, name: str, convention: Convention) -> PanelScores:
     if isinstance(table, ResponseRatings):
         return chair.reviewer_scores(table, name, convention=convention)
     return shares_by_agent(chair.panel_verdicts(table.of([name]), weights={name: 1.0}, convention=convention))
 
 
-def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
-    """Each response's share of won comparisons; a tie counts as one half."""
+def shares_by_agent(verdicts: PanelVerdicts | PanelScores) -> PanelScores:
+    """Each response's score, or its share of won comparisons; a tie counts as one half."""
+    if isinstance(verdicts, PanelScores):
+        return verdicts
     score = win_rates(verdicts)
     there = (~np.isnan(score)).astype(np.int64)
     return PanelScores(verdicts.tasks, verdicts.agents, score, there, there, verdicts.weights, "raw")
@@ -341,10 +337,8 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
 # --- results -----------------------------------------------------------------------------------------------------
 
 
-def review_result(
-    votes: Votes, *, notes: Sequence[str], collector: ReviewCollector | None, rounds: Rounds | None
-) -> Review:
-    """The results of a review. ``collector``: the reviewers that were called; None: recorded ones.
+def review_result(votes: Votes, notes: Sequence[str], models: Mapping[str, OpenModel], rounds: Rounds | None) -> Review:
+    """The results of a review. ``models``: those that were called, by their parts; none: evidence is recorded.
 
     ``rounds``: those of a question that decided when to stop.
     """
@@ -354,17 +348,15 @@ def review_result(
     notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
     if "human exam" in options.traits and not options.overlapping:
         notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
-    models = {} if collector is None else collector.opened
-    identities = {name: model.identity for name, model in models.items()}
-    readings: dict[str, str] = {}
-    if collector is not None and options.debate is None:
-        stages = {name: collector.stage(name, options.chosen_scale) for name in qualification.passed}
-        readings = {name: stage.reading for name, stage in stages.items() if isinstance(stage, ReviewStage)}
+    identities, readings = {name: model.identity for name, model in models.items()}, dict[str, str]()
+    if models and options.debate is None:
+        for name in qualification.passed:
+            readings[name] = reviewer_stage(options, name, models[name], options.chosen_scale).reading
     agreements = votes.agreements()
     reviewers = _reviewers(votes, identities, agreements)
     voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
     spending = tuple(model.spending for model in dict.fromkeys(models.values()))
-    comparisons, rankings = votes.comparisons(None if rounds is None else rounds.until), votes.rankings()
+    comparisons, rankings = votes.comparisons(None if rounds is None else rounds.until), votes.rankings(plan.draws)
     price = usd_per_task(spending, evidence.judgements["task"].n_unique())
     notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
     answers = empty(EXAMS) if options.recorded else evidence.exams
@@ -532,7 +524,7 @@ def sweep(plan: RunPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
         limits: dict[str, Any] = {**options.thresholds, **dict.fromkeys(varied, limit)}
         for weighting in weightings if options.weighing_traits else weightings[:1]:
             how = replace(plan, options=replace(options, thresholds=limits, weighting=weighting))
-            found, _ = qualified(how, evidence)
+            found, _ = _examined(how, evidence)
             agreement = Votes(how, evidence, found).agreements(only_panel=True).get("")
             cells.append(SweepCell(limit, weighting, found.passed, agreement))
     return tuple(cells)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Literal
 
+import numpy as np
 from markupsafe import Markup, escape
 
+from goldless.arrays import BoolArray, FloatArray
 from goldless.reports.html.labels import excerpt, fitted, numeral, text_width, visible
 from goldless.reports.report_table import large_text
 
@@ -455,33 +457,37 @@ def label_places(
     Those with the least room come first, each at the cheapest place that is left: near its point, at the right-hand
     side, across few lines. None: no room, or an empty name.
     """
-    marks = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in points]
-    dots = []
+    marks = np.array([(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in points]).reshape(-1, 4)
+    dots = [np.zeros((0, 2))]
     for x1, y1, x2, y2 in lines:
         count = 1 + int(max(abs(x2 - x1), abs(y2 - y1)) / PIECE)
-        dots += [(x1 + (x2 - x1) * at / count, y1 + (y2 - y1) * at / count) for at in range(count + 1)]
+        dots.append(np.array([x1, y1]) + np.outer(np.arange(count + 1), [x2 - x1, y2 - y1]) / count)
+    crossed = np.tile(np.concatenate(dots), 2)
+    reach, turn = (places.ravel() for places in np.meshgrid(REACHES, np.arange(len(DIRECTIONS)), indexing="ij"))
+    right, down = np.array(DIRECTIONS)[turn].T
+    aside = reach * np.where(right * down != 0, 0.75, 1.0)
     offered: list[list[tuple[float, Box]]] = []
     for (x, y), name in zip(points, names, strict=True):
         width, height = text_width(name, SMALL) * NARROWER, SMALL * 1.12
-        free = []
-        for reach, (turn, (right, down)) in product(REACHES, enumerate(DIRECTIONS)):
-            aside = reach * (0.75 if right and down else 1.0)
-            left, top = x + right * aside - (1 - right) / 2 * width, y + down * aside - (1 - down) / 2 * height
-            box = left, top, left + width, top + height
-            inside = left >= within[0] and top >= within[1] and box[2] <= within[2] and box[3] <= within[3]
-            if inside and not any(_overlap(box, other) for other in marks):
-                crossed = sum(_overlap(box, (*dot, *dot)) for dot in dots)
-                free.append((reach * 0.6 + turn * 0.4 + 4 * crossed, box))
-        offered.append(sorted(free))
+        left, top = x + right * aside - (1 - right) / 2 * width, y + down * aside - (1 - down) / 2 * height
+        boxes = np.stack([left, top, left + width, top + height], axis=1)
+        inside = (boxes[:, :2] >= within[:2]).all(axis=1) & (boxes[:, 2:] <= within[2:]).all(axis=1)
+        free = inside & ~_overlaps(boxes, marks).any(axis=1)
+        costs = reach * 0.6 + turn * 0.4 + 4 * _overlaps(boxes, crossed).sum(axis=1)
+        offered.append(sorted(zip(costs[free].tolist(), map(tuple, boxes[free].tolist()), strict=True)))
     found: list[Box | None] = [None] * len(points)
+    taken = np.zeros((0, 4))
     for at in sorted(range(len(points)), key=lambda at: len(offered[at])):
-        taken = [box for box in found if box is not None]
-        found[at] = next((box for _, box in offered[at] if not any(_overlap(box, one) for one in taken)), None)
+        boxes = np.array([box for _, box in offered[at]]).reshape(-1, 4)
+        for choice in np.flatnonzero(~_overlaps(boxes, taken).any(axis=1))[:1]:
+            found[at], taken = offered[at][choice][1], np.vstack([taken, boxes[choice]])
     return found
 
 
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlaps(boxes: FloatArray, others: FloatArray) -> BoolArray:
+    """True where one of the boxes, in rows, overlaps one of the others, in columns."""
+    both: BoolArray = (boxes[:, None, :2] < others[:, 2:]) & (others[:, :2] < boxes[:, None, 2:])
+    return both[..., 0] & both[..., 1]
 
 
 # --- the heat map ----------------------------------------------------------------------------------------------------

@@ -241,7 +241,7 @@ def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
 
 
 class Wrong(NamedTuple):
-    """What is wrong with a line, or with the whole file."""
+    """The problem of a line, or of the whole file."""
 
     number: int | None
     wrong: str

@@ -46,7 +46,7 @@ FORBIDDEN = {
 PATTERNS = {said: re.compile(pattern, re.IGNORECASE) for said, pattern in FORBIDDEN.items()}
 
 PROMPTS = {
-    "judging/critic.py": {"SAME_SOURCE", "THREE_LEVEL"},
+    "judging/judges.py": {"SAME_SOURCE", "THREE_LEVEL"},
     "judging/debate.py": {"PUBLIC", "_messages"},
     "judging/exams.py": {"CHANGE"},
     "judging/scales.py": {"MATERIAL"},

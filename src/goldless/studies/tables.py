@@ -39,7 +39,7 @@ OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """Other separators in files that are called CSV."""
 BOM = b"\xef\xbb\xbf"
 NOT_UTF_8 = " is not UTF-8"
-ROWS_AT_ONCE = 20_000
+ROWS_AT_ONCE = 5_000
 LONGEST_LINE = 1 << 28
 MOST_COLUMNS = 10_000
 MANY_ROWS = 1_000_000
@@ -121,12 +121,13 @@ class Table:
         """Make these the rows; a row without a column has null there."""
         given, numbers, parts, columns = iter(rows), array("q"), list[pl.DataFrame](), dict[Any, None]()
         while some := list(islice(given, ROWS_AT_ONCE)):  # so that few cells are Python's at a time
-            numbers.extend(line.number for line in some)
-            names = dict.fromkeys(chain.from_iterable(line.row for line in some))
+            numbers.extend([line.number for line in some])
+            cells = [line.row for line in some]
+            names = dict.fromkeys(chain.from_iterable(cells))
             columns |= names
             if len(columns) > MOST_COLUMNS:
                 raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
-            parts.append(pl.DataFrame([_column(str(name), [line.row.get(name) for line in some]) for name in names]))
+            parts.append(pl.DataFrame([_column(str(name), [row.get(name) for row in cells]) for name in names]))
         self.frame, self.numbers = pl.DataFrame([_joined(str(name), parts) for name in columns]), numbers
 
     @property
@@ -239,8 +240,14 @@ def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
 # --- text files ------------------------------------------------------------------------------------------------------
 
 
-Found = tuple[int | None, dict[str, Any] | str]
-"""A line of a file, or None for the whole of it, with its row or what is wrong with it."""
+class Wrong(NamedTuple):
+    """The problem of a line, or of the whole file."""
+
+    number: int | None
+    wrong: str
+
+
+Found = Line | Wrong
 
 
 def file_rows(path: Path, problems: Problems) -> Iterator[Line]:
@@ -249,12 +256,12 @@ def file_rows(path: Path, problems: Problems) -> Iterator[Line]:
         yield from Table(path, problems).numbered_rows()
         return
     try:
-        for number, row in _text_rows(path):
-            if isinstance(row, str):
-                problems.add(row, path.name, number)
-            else:
-                yield Line(number or 0, row)
-            if isinstance(row, str) and row.endswith(NOT_UTF_8):
+        for line in _text_rows(path):
+            if isinstance(line, Line):
+                yield line
+                continue
+            problems.add(line.wrong, path.name, line.number)
+            if line.wrong.endswith(NOT_UTF_8):
                 convert = f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}"
                 problems.advice[path.name] = f"if the file is in Windows-1252, convert it: {convert}"
     except UNREADABLE as error:
@@ -272,7 +279,7 @@ def _text_rows(path: Path) -> Iterator[Found]:
         head = stream.read(len(BOM))
         if head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
             convert = f"iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
-            yield 1, f"the file must be UTF-8, got UTF-16. Convert it: {convert}"
+            yield Wrong(1, f"the file must be UTF-8, got UTF-16. Convert it: {convert}")
             return
         stream.seek(len(BOM) if head == BOM else 0)
         if suffix in SEPARATORS:
@@ -287,19 +294,22 @@ def _jsonl_rows(stream: IO[bytes]) -> Iterator[Found]:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             if len(line) == LONGEST_LINE:
-                yield number, f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one"
+                yield Wrong(number, f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one")
                 return
             row = _python_json(line)
             if row is None and (number > 1 or not line.lstrip().startswith(b"[")):
                 if line.strip():
                     said = f"not JSON: {error.msg} at character {error.pos + 1}"
-                    yield number, _not_utf8(line, stream.tell() - len(line)) or said
+                    yield Wrong(number, _not_utf8(line, stream.tell() - len(line)) or said)
                 continue
             row = [] if row is None else row
-        if number == 1 and isinstance(row, list):
-            yield 1, "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
+        if isinstance(row, dict):
+            yield Line(number, row)
+        elif number == 1 and isinstance(row, list):
+            yield Wrong(1, "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json")
             return
-        yield number, row if isinstance(row, dict) else f"a line must be a JSON object, got {describe(row)}"
+        else:
+            yield Wrong(number, f"a line must be a JSON object, got {describe(row)}")
 
 
 def _python_json(line: bytes) -> Any:
@@ -316,22 +326,24 @@ def _json_rows(stream: IO[bytes]) -> Iterator[Found]:
         yield from _jsonl_rows(stream)
         return
     if not data.startswith(b"["):
-        yield None, f"a .json file must be an array of objects{', got nothing' * (not data)}. {OTHER_LOGS}"
+        yield Wrong(None, f"a .json file must be an array of objects{', got nothing' * (not data)}. {OTHER_LOGS}")
         return
     try:
         rows = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        yield None, f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?"
+        yield Wrong(None, f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?")
         return
     for number, row in enumerate(rows, 1):
-        sound = isinstance(row, dict)
-        yield number, row if sound else f"an item of the array must be a JSON object, got {describe(row)}"
+        if isinstance(row, dict):
+            yield Line(number, row)
+        else:
+            yield Wrong(number, f"an item of the array must be a JSON object, got {describe(row)}")
 
 
 def _csv_rows(stream: IO[bytes], separator: str) -> Iterator[Found]:
     # The limit belongs to the whole process; a text of more than 128 KiB is no error, here or elsewhere.
     csv.field_size_limit(2**31 - 1)
-    bad: list[Found] = []
+    bad: list[Wrong] = []
     reader = csv.reader(_decoded(stream, bad), strict=True, delimiter=separator)
     header: list[str] = []
     cells: list[str] | None = []
@@ -341,23 +353,24 @@ def _csv_rows(stream: IO[bytes], separator: str) -> Iterator[Found]:
             cells = next(reader, None)
         except csv.Error as error:
             unclosed = "the quote opened in this row is never closed"
-            bad.append((number, unclosed if str(error) == "unexpected end of data" else f"not CSV: {error}"))
+            said = unclosed if str(error) == "unexpected end of data" else f"not CSV: {error}"
+            bad.append(Wrong(number, said))
             cells = []
         yield from bad
         bad.clear()
         if cells and not header:
             if wrong := _wrong_header(cells):
-                yield number, wrong
+                yield Wrong(number, wrong)
                 return
             header = cells
         elif cells and len(cells) == len(header):
-            yield number, dict(zip(header, cells, strict=True))
+            yield Line(number, dict(zip(header, cells, strict=True)))
         elif cells:
             got = f"{len(cells)} cells, but the header has {len(header)}"
-            yield number, f"{got}. Put quotes around text with a comma or line break"
+            yield Wrong(number, f"{got}. Put quotes around text with a comma or line break")
 
 
-def _decoded(stream: IO[bytes], bad: list[Found]) -> Iterator[str]:
+def _decoded(stream: IO[bytes], bad: list[Wrong]) -> Iterator[str]:
     """The lines as text; those that are not UTF-8 are added to ``bad``.
 
     They stay among the lines, so that a quoted text that spans one still ends where it ends.
@@ -365,7 +378,7 @@ def _decoded(stream: IO[bytes], bad: list[Found]) -> Iterator[str]:
     offset = stream.tell()
     for number, line in enumerate(stream, 1):
         if wrong := _not_utf8(line, offset):
-            bad.append((number, wrong))
+            bad.append(Wrong(number, wrong))
         yield line.decode(errors="replace")
         offset += len(line)
 

@@ -42,7 +42,7 @@ def test_a_response_without_rewrite_is_missing_and_never_replaced_by_the_respons
 @pytest.mark.parametrize(
     ("tasks", "agents", "message"),
     [
-        (5, ("a", "b", "x", "y"), r"unknown agents: 'x'.*, 'y'"),
+        (5, ("a", "b", "x", "y"), "no agent 'x' in the study"),
         (5, ("a", "b"), "at least 3 agents, got 2"),
         (1, (), r"at least 2 tasks must have 3 usable responses.*got 1"),
     ],

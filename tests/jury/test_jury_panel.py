@@ -46,7 +46,7 @@ async def test_a_juror_who_fails_is_absent_and_listed_and_votes_for_nobody():
     assert verdict.shares == (1.0, 0.0)
     assert verdict.absent == ("bob",)
     assert [vote.value is None for vote in verdict.votes].count(True) == 2
-    assert [vote.failure for vote in verdict.votes if vote.juror == "bob"] == [DOWN, DOWN]
+    assert [vote.failure for vote in verdict.votes if vote.reviewer == "bob"] == [DOWN, DOWN]
 
 
 async def test_a_jury_of_which_nobody_answers_raises_with_the_votes():
@@ -87,7 +87,7 @@ async def test_a_juror_who_rates_votes_for_the_higher_rating_once():
 
     rating = juror(ScriptedModel(answers=rate, name="rating"), "ann", scale="5-level")
     verdict = await decide(rating)
-    assert [(vote.first, vote.second, vote.value) for vote in verdict.votes] == [(0, None, 4.0), (1, None, 2.0)]
+    assert [(vote.first, vote.second, vote.value) for vote in verdict.votes] == [("0", None, 4.0), ("1", None, 2.0)]
     assert verdict.shares == (1.0, 0.0)
     assert (await decide(rating, juror(prefers("bluk", "zarn"), "bob"))).winner is None
 

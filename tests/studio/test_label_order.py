@@ -97,14 +97,6 @@ def test_only_the_agents_of_a_question_are_shown_and_several_raters_are_one_task
         decide(ANSWERS, [], "an>cy")
 
 
-def test_the_name_of_a_pair_shows_no_agent_and_leads_back_to_it():
-    pair = next_pair(ANSWERS, RANDOM, [])
-    name = RANDOM.name(pair)
-    assert RANDOM.named(ANSWERS, pair.task, name) == pair
-    assert not any(agent in name for agent in (pair.left, pair.right))
-    assert RANDOM.named(ANSWERS, "t00" if pair.task != "t00" else "t01", name) is None
-
-
 # --- where labels go ---------------------------------------------------------------------------------------------
 
 
@@ -124,15 +116,15 @@ def test_a_label_is_added_to_the_table_that_is_there_and_can_be_taken_back(tmp_p
     frame = pl.DataFrame(old)
     {"jsonl": frame.write_ndjson, "csv": frame.write_csv, "parquet": frame.write_parquet}[kind](path)
     before = path.read_bytes()
-    other = Preference("t2", "cy", "ann", "eve", -1.0)
+    other = Preference("t1", "ann", "bob", "eve", 1.0)  # the same on no criterion
     for label in (LABEL, other):
         change_labels(tmp_path / "s", label, add=True)
     found = read_study(tmp_path / "s")
     assert list(found.preferences()) == [LABEL, other]
     assert [rating.score for rating in found.ratings()] == [3.5]
     for _ in range(2):  # the second time there is none
-        change_labels(tmp_path / "s", LABEL, add=False)
-    assert list(read_study(tmp_path / "s").preferences()) == [other]
+        change_labels(tmp_path / "s", other, add=False)
+    assert list(read_study(tmp_path / "s").preferences()) == [LABEL]
     if kind == "jsonl":
         assert path.read_bytes().startswith(before)
     path.unlink()

@@ -185,11 +185,3 @@ def test_a_run_that_has_been_silent_for_long_is_not_called_running(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "progress.json").write_text('{"state": "running", "updated_at": 1000.0}')
     assert listed(tmp_path)[0].state == "silent"
-
-
-@pytest.mark.parametrize("text", ["", "[1]", "{", '{"metrics": 3, "failures": [], "study": 7}'])
-def test_a_results_file_that_cannot_be_read_does_not_hide_the_run(tmp_path, text):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "leaderboard.json").write_text(text)
-    (run,) = listed(tmp_path)
-    assert (run.results, run.state) == ((), "damaged")

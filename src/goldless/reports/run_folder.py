@@ -281,8 +281,9 @@ class RunFolder:
                 failed = None if rows is None else failed_rows(rows, table)
                 if failed is None:
                     continue
-                causes = failed.group_by("kind").agg(pl.len(), pl.col("model", "task", "said").first())
-                causes = causes.rename({"kind": "cause", "len": "count", "said": "example"})
+                said = pl.coalesce("message", "reply").alias("example")
+                causes = failed.group_by("kind").agg(pl.len(), pl.col("model", "task").first(), said.first())
+                causes = causes.rename({"kind": "cause", "len": "count"})
                 ordered = causes.sort("count", "cause", descending=[True, False]).collect()
                 found += ({"what": EVIDENCE[table][0], **row} for row in ordered.iter_rows(named=True))
             except (OSError, ValueError, *POLARS_FAILED) as error:
@@ -317,19 +318,25 @@ RESULTS = ("leaderboard", "review", *OTHERS)
 
 
 def failed_rows(rows: pl.LazyFrame, table: str) -> pl.LazyFrame | None:
-    """kind, task, agent, model and message (``said``) of the failed rows of a table; None: it has no such column."""
-    _, model, agents = EVIDENCE[table]
+    """The failed rows of a table of evidence in columns that all tables share; None: it has no failures.
+
+    kind, task, the agents (``agent``, ``other``) and model they are about, ``message``, and the ``reply``.
+    """
+    columns = {
+        "kind": ("failure",),
+        "task": ("task",),
+        "agent": EVIDENCE[table][2],
+        "other": ("given", "second"),
+        "model": EVIDENCE[table][1:2],
+        "message": ("failure_message",),
+        "reply": ("output",),
+    }
     there = rows.collect_schema().names()
     if "failure" not in there:
         return None
-    nothing = pl.lit(None, pl.String)
-    named = {"model": (model,), "task": ("task",), "said": ("failure_message", "output", "text")}
-    found = {alias: next((pl.col(name) for name in names if name in there), nothing) for alias, names in named.items()}
-    return rows.filter(pl.col("failure").is_not_null()).select(
-        pl.col("failure").alias("kind"),
-        *(column.cast(pl.String).alias(alias) for alias, column in found.items()),
-        pl.coalesce(*(pl.col(name) for name in agents if name in there), nothing).alias("agent"),
-    )
+    known = {key: [pl.col(name).cast(pl.String) for name in names if name in there] for key, names in columns.items()}
+    cells = [pl.coalesce(*found, pl.lit(None, pl.String)).alias(key) for key, found in known.items()]
+    return rows.filter(pl.col("failure").is_not_null()).select(cells)
 
 
 def _first_line(error: Exception) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goldless.apps.finetune.options import Finetuning
@@ -71,20 +71,22 @@ class TrainingMaterial:
 def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = lambda _: None) -> TrainingMaterial:
     """Choose tasks and texts by the options; at least one task is trained on and one held out."""
     rewriter, rewrites = (None, None) if own.raw else _rewrites(study, own)
-    if own.agents:
-        _check_agents(study, own.agents)
+    if own.agents and len(set(own.agents)) < RESPONSES_A_TASK:
+        raise UserError(
+            f"--agents must name at least {RESPONSES_A_TASK} agents, got {len(set(own.agents))}: "
+            f"{', '.join(own.agents)}"
+        )
     template, synopsis = find_template(own.template), _synopsis(study, own, say)
     usable: list[TaskTexts] = []
     too_few = missing = 0
-    for task, responses in study:
-        chosen = [each for each in responses if not own.agents or each.agent in own.agents]
+    for task, responses in study.subset(agents=own.agents) if own.agents else study:
         texts = {
             each.agent: text
-            for each in chosen
+            for each in responses
             if isinstance(text := each.text if rewrites is None else rewrites.get((each.task, each.agent)), str)
             and text.strip()
         }
-        missing += len(chosen) - len(texts)
+        missing += len(responses) - len(texts)
         if len(texts) < RESPONSES_A_TASK:
             too_few += 1
             continue
@@ -102,18 +104,6 @@ def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = 
         tuple(each for each in usable if (each.task.task in names[:count]) == aside) for aside in (False, True)
     )
     return TrainingMaterial(study, template, rewriter, synopsis, trained, held_out, too_few, missing)
-
-
-def _check_agents(study: Study, agents: Collection[str]) -> None:
-    known = [agent.agent for agent in study.agents]
-    strange = [name for name in agents if name not in known]
-    if strange:
-        hints = ", ".join(f"{name!r}{nearest(name, known)}" for name in strange)
-        raise UserError(f"unknown agents: {hints}. The study has: {', '.join(known)}")
-    if len(set(agents)) < RESPONSES_A_TASK:
-        raise UserError(
-            f"--agents must name at least {RESPONSES_A_TASK} agents, got {len(set(agents))}: {', '.join(agents)}"
-        )
 
 
 def _rewrites(study: Study, own: Finetuning) -> tuple[str, Rewrites]:

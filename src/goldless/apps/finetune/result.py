@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self, Unpack
 
-import numpy as np
 import polars as pl
 
 from goldless.apps.finetune.material import ExampleSet, TaskTexts, TrainingMaterial
 from goldless.apps.finetune.options import Recipe
 from goldless.evidence import LOGPROBS, empty
+from goldless.grouped import sum_in_order
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
-from goldless.reports.document import HERE_ONLY, INLINE
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.document import HERE_ONLY, INLINE, cells, write
+from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import QUESTIONS_TOGETHER
 from goldless.runs.opening import Spending, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import Draws, task_intervals
 
 TRAINING_FILE, RESULT_FILE = "training.json", "finetune.json"
 ADAPTER, CHECKPOINTS = "adapter", "checkpoints"
@@ -114,23 +114,13 @@ async def held_out_evidence(
     return pl.concat(found)
 
 
-def compare_held_out(
-    before: pl.DataFrame,
-    after: pl.DataFrame,
-    *,
-    seed: int = 42,
-    resamples: int = 10_000,
-    level: float = 0.95,
-) -> tuple[HeldOutRow, ...]:
+def compare_held_out(before: pl.DataFrame, after: pl.DataFrame, **draws: Unpack[Draws]) -> tuple[HeldOutRow, ...]:
     """Changes by the training, row by row. A text that either model could not predict is missing in both."""
-    tokens = pl.col("tokens").fill_null(0)
-    both = before.select(*KEY, tokens, before="sum_logprob_nats").join(
+    both = before.select(*KEY, pl.col("tokens").fill_null(0), before="sum_logprob_nats").join(
         after.select(*KEY, after="sum_logprob_nats"), on=KEY, how="left", nulls_equal=True, maintain_order="left"
     )
-    intervals = {"seed": seed, "resamples": resamples, "level": level}
     rows: list[HeldOutRow] = []
     for asked in both.partition_by("synopsis", maintain_order=True):
-        metric: Literal["gem", "gem-s"] = "gem" if asked["synopsis"][0] is None else "gem-s"
         marginal, conditional = asked.filter(pl.col("given").is_null()), asked.filter(pl.col("given").is_not_null())
         # what a given response adds to the log-likelihood of another: the mean pointwise mutual information
         alone = marginal.select("task", "target", alone_before="before", alone_after="after")
@@ -141,46 +131,31 @@ def compare_held_out(
             used = wanted.drop_nulls(("before", "after"))
             rows.append(
                 HeldOutRow(
-                    metric=metric,
+                    metric="gem" if asked["synopsis"][0] is None else "gem-s",
                     term=term,
                     tasks=used["task"].n_unique(),
                     asked=len(wanted),
                     missing=len(wanted) - len(used),
                     tokens=int(used["tokens"].sum()),
-                    per_token=None if term == "difference" else _change(used, used["tokens"], intervals),
-                    per_response=_change(used, pl.repeat(1, len(used), eager=True), intervals),
+                    per_token=None if term == "difference" else _change(used, pl.col("tokens").sum(), draws),
+                    per_response=_change(used, pl.len(), draws),
                 )
             )
     return tuple(rows)
 
 
-def _change(used: pl.DataFrame, sizes: pl.Series, intervals: Mapping[str, Any]) -> Change:
+def _change(used: pl.DataFrame, size: pl.Expr, draws: Draws) -> Change:
+    """The means over tasks of their sums divided by ``size``."""
     if not len(used):
         return Change(None, None, None, None, None, "no task could be scored")
-    places = {task: place for place, task in enumerate(used["task"].unique(maintain_order=True))}
-    tasks = [places[task] for task in used["task"]]
-    before, after, size = (np.bincount(tasks, weights=column) for column in (used["before"], used["after"], sizes))
-    table = np.stack([before / size, after / size], axis=1)
-    (interval,) = task_intervals(table[:, 1:] - table[:, :1], **intervals)
+    shares = [sum_in_order(pl.col(name)) / size for name in ("before", "after")]
+    table = used.group_by("task", maintain_order=True).agg(shares).drop("task").to_numpy()
+    (interval,) = task_intervals(table[:, 1:] - table[:, :1], **draws)
     first, second = (float(mean) for mean in table.mean(axis=0))
     return Change(first, second, interval.value, interval.low, interval.high, interval.note)
 
 
 # --- the whole result ---------------------------------------------------------------------------------------------
-
-
-def _columns(name: str, decimals: int, level: float) -> tuple[Column, ...]:
-    interval = f"{level * 100:g}% interval"
-    return (
-        Column("metric", "asked as"),
-        Column("term", "term"),
-        Column("tasks", "tasks", "count"),
-        Column("missing asked", "missing", "fraction"),
-        Column(f"{name}_before", "before", "number", decimals=decimals),
-        Column(f"{name}_after", "after", "number", decimals=decimals),
-        Column(f"{name}_change", "change", "signed", decimals=decimals),
-        Column(f"{name}_low {name}_high", interval, "signed interval", decimals=decimals, reason=f"{name}_note"),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,15 +277,29 @@ class Finetuned:
 
     def tables(self) -> list[ReportTable]:
         """The log-likelihood of held-out texts before and after, by token and by response."""
-        rows: list[dict[str, Cell]] = []
-        for row in map(asdict, self.held_out):
-            for name in ("token", "response"):
-                change = row.pop(f"per_{name}") or {}
-                row |= {f"{name}_{field}": value for field, value in change.items()}
-            rows.append(row)
-        tokens = tuple(row for row in rows if row["term"] != "difference")
-        columns = [_columns("token", 4, self.level), _columns("response", 2, self.level)]
-        return [
-            ReportTable("Held out: nats per token", columns[0], tokens, self.signature),
-            ReportTable("Held out: nats per response", columns[1], tuple(rows), self.signature, self.canaries.notes),
-        ]
+        return [self._table("token", 4), replace(self._table("response", 2), notes=self.canaries.notes)]
+
+    def _table(self, per: Literal["token", "response"], decimals: int) -> ReportTable:
+        columns = (
+            Column("metric", "asked as"),
+            Column("term", "term"),
+            Column("tasks", "tasks", "count"),
+            Column("missing asked", "missing", "fraction"),
+            Column(f"{per}_before", "before", "number", decimals=decimals),
+            Column(f"{per}_after", "after", "number", decimals=decimals),
+            Column(f"{per}_change", "change", "signed", decimals=decimals),
+            Column(
+                f"{per}_low {per}_high",
+                f"{self.level * 100:g}% interval",
+                "signed interval",
+                decimals=decimals,
+                reason=f"{per}_note",
+            ),
+        )
+        changes = [(row, getattr(row, f"per_{per}")) for row in self.held_out]
+        rows = tuple(
+            cells(row, **{f"{per}_{key}": value for key, value in write(change).items()})
+            for row, change in changes
+            if change is not None
+        )
+        return ReportTable(f"Held out: nats per {per}", columns, rows, self.signature)

@@ -17,6 +17,7 @@ from typing import Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelError, UserError
+from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.licences import Licence
 from goldless.judging.scales import Scale
@@ -66,26 +67,6 @@ class Juror:
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
-    """One juror's reply to one question."""
-
-    juror: str
-    scale: str
-    weight: float
-    first: int
-    """Index of the answer rated, or shown first."""
-    second: int | None
-    """Index of the answer shown second; None: one answer was rated."""
-    value: float | None
-    """For two answers, the preference for the first (1: the first is better, 0: the second); for one, its rating.
-    None: missing, and ``failure`` says why.
-    """
-    output: str | None
-    """The juror's reply, unchanged."""
-    failure: CallFailure | None
-
-
-@dataclass(frozen=True, slots=True)
 class JuryVerdict:
     """A jury's decision."""
 
@@ -93,8 +74,8 @@ class JuryVerdict:
     """Index of the best answer; None: an exact tie for first place."""
     shares: tuple[float, ...]
     """Each answer's share of the votes, between 0 and 1; for two answers the shares sum to 1."""
-    votes: tuple[Vote, ...]
-    """All votes, juror by juror."""
+    votes: tuple[JudgementEvidence, ...]
+    """All votes, juror by juror; answers are named by their indices."""
     absent: tuple[str, ...]
     """Jurors without a vote on any pair."""
     usage: Usage
@@ -148,7 +129,7 @@ def jury_worth(licences: Sequence[Licence]) -> JuryWorth:
 class JuryError(ModelError):
     """A jury that could not decide, with every juror's votes."""
 
-    def __init__(self, message: str, votes: Sequence[Vote]) -> None:
+    def __init__(self, message: str, votes: Sequence[JudgementEvidence]) -> None:
         self.votes = tuple(votes)
         super().__init__(message)
 
@@ -175,32 +156,25 @@ class Jury:
         """
         if isinstance(answers, str) or len(answers) < 2:
             raise UserError("answers must be a list of at least two")
-        meters = {juror.name: _Meter(juror.model) for juror in self.jurors}
-        by_juror: dict[str, list[Vote]] = {juror.name: [] for juror in self.jurors}
+        meters = [_Meter(juror.model) for juror in self.jurors]
 
-        async def hear(juror: Juror) -> None:
-            by_juror[juror.name] = await _ask(juror, meters[juror.name], question, answers)
+        async def hear(place: int) -> list[JudgementEvidence]:
+            return await _ask(self.jurors[place], meters[place], question, answers)
 
-        await side_by_side(hear, self.jurors, len(meters))
-        return _verdict(by_juror, len(answers), sum((meter.usage for meter in meters.values()), Usage()))
+        heard = await side_by_side(hear, range(len(meters)), len(meters))
+        return _verdict(self.jurors, heard, len(answers), sum((meter.usage for meter in meters), Usage()))
 
 
-async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequence[str]) -> list[Vote]:
+async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequence[str]) -> list[JudgementEvidence]:
     """A juror's votes on every pair in both orders, or on every answer."""
-    count = range(len(answers))
-    asked: list[tuple[int, int | None]] = [(i, None) for i in count]
+    names = [str(i) for i in range(len(answers))]
+    asked = [ReviewQuestion(TASK, name) for name in names]
     if juror.scale.pairwise:
-        asked = [order for i, j in itertools.combinations(count, 2) for order in ((i, j), (j, i))]
-    evidence = await juror.stage(model).review(
-        [ReviewQuestion(TASK, str(first), None if second is None else str(second)) for first, second in asked],
-        {(TASK, str(i)): answer for i, answer in enumerate(answers)},
-        {TASK: question},
-        at_once=AT_ONCE,
-    )
-    return [
-        Vote(juror.name, juror.scale.name, juror.weight, *order, said.value, said.output, said.failure)
-        for order, said in zip(asked, evidence, strict=True)
-    ]
+        asked = [
+            ReviewQuestion(TASK, *order) for pair in itertools.combinations(names, 2) for order in (pair, pair[::-1])
+        ]
+    texts = {(TASK, name): answer for name, answer in zip(names, answers, strict=True)}
+    return await juror.stage(model).review(asked, texts, {TASK: question}, at_once=AT_ONCE)
 
 
 class _Meter(WrappedModel):
@@ -225,21 +199,27 @@ class _Meter(WrappedModel):
         await self._model.score(requests, count)
 
 
-def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage) -> JuryVerdict:
-    votes = tuple(itertools.chain.from_iterable(by_juror.values()))
+def _verdict(
+    jurors: Sequence[Juror], heard: Sequence[Sequence[JudgementEvidence]], answers: int, usage: Usage
+) -> JuryVerdict:
+    votes = tuple(itertools.chain.from_iterable(heard))
+    values = [{(vote.first, vote.second): vote.value for vote in said} for said in heard]
     received: list[list[float]] = [[] for _ in range(answers)]
     """Each answer's share of every pair that has a vote."""
-    heard: set[str] = set()
+    present: set[str] = set()
     for i, j in itertools.combinations(range(answers), 2):
-        voted = {name: vote for name, said in by_juror.items() if (vote := _preference(said, i, j)) is not None}
+        voted = [
+            (juror, vote)
+            for juror, by_place in zip(jurors, values, strict=True)
+            if (vote := _preference(by_place, str(i), str(j))) is not None
+        ]
         if voted:
-            weights = [by_juror[name][0].weight for name in voted]
-            share = sum(weight * vote for weight, vote in zip(weights, voted.values(), strict=True)) / sum(weights)
+            share = sum(juror.weight * vote for juror, vote in voted) / sum(juror.weight for juror, _ in voted)
             received[i].append(share)
             received[j].append(1 - share)
-            heard.update(voted)
+            present.update(juror.name for juror, _ in voted)
     if unheard := [str(number) for number, shares in enumerate(received, 1) if not shares]:
-        failures = dict.fromkeys(f"{vote.juror}: {vote.failure.kind}" for vote in votes if vote.failure is not None)
+        failures = dict.fromkeys(f"{vote.reviewer}: {vote.failure.kind}" for vote in votes if vote.failure is not None)
         raise JuryError(
             f"no vote for answer {', '.join(unheard)} of {answers}: every call failed ({'; '.join(failures)}). Try "
             "again, or check the jurors",
@@ -248,14 +228,13 @@ def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage)
     means = tuple(sum(shares) / len(shares) for shares in received)
     leaders = [answer for answer, mean in enumerate(means) if mean > max(means) - TIE_TOLERANCE]
     winner = leaders[0] if len(leaders) == 1 else None
-    return JuryVerdict(winner, means, votes, tuple(name for name in by_juror if name not in heard), usage)
+    return JuryVerdict(winner, means, votes, tuple(one.name for one in jurors if one.name not in present), usage)
 
 
-def _preference(said: Sequence[Vote], i: int, j: int) -> float | None:
+def _preference(values: Mapping[tuple[str, str | None], float | None], i: str, j: str) -> float | None:
     """A juror's preference for answer i over j: the mean of both orders, or by its ratings; None: it abstains."""
-    by_place = {(vote.first, vote.second): vote.value for vote in said}
-    compared = (i, j) in by_place
-    one, other = (by_place[key] for key in (((i, j), (j, i)) if compared else ((i, None), (j, None))))
+    compared = (i, j) in values
+    one, other = (values[key] for key in (((i, j), (j, i)) if compared else ((i, None), (j, None))))
     if one is None or other is None:
         return None
     return (one + 1 - other) / 2 if compared else 0.5 if one == other else float(one > other)

@@ -235,9 +235,9 @@ class _Server:
             try:
                 verdict = await self._jury.decide(case.question, case.answers)
             except JuryError as error:
-                votes = {"votes": wire.votes_data(error.votes)}
+                votes = {"votes": wire.votes_data(error.votes, self._jury)}
                 raise RequestError(str(error), status=502, code="no_verdict", goldless=votes) from error
-        whole = wire.completion(verdict, self._jury.worth, verdicts)
+        whole = wire.completion(verdict, self._jury, verdicts)
         if not body.stream:
             return _json(whole)
         with_usage = bool((body.stream_options or {}).get("include_usage"))

@@ -13,15 +13,16 @@ import itertools
 import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from goldless.apps.jury.panel import JuryVerdict, JuryWorth, Vote
+from goldless.apps.jury.panel import Jury, JuryVerdict, JuryWorth
 from goldless.errors import UserError
+from goldless.evidence import JudgementEvidence
 from goldless.selection.selecting import TOLERANCE
 
 MODEL = "goldless-jury"
@@ -260,9 +261,9 @@ def model_entry(worth: JuryWorth) -> Json:
     return {"id": MODEL, "object": "model", "created": 0, "owned_by": "goldless", "goldless": asdict(worth)}
 
 
-def completion(verdict: JuryVerdict, worth: JuryWorth, verdicts: Verdicts | None) -> Json:
+def completion(verdict: JuryVerdict, jury: Jury, verdicts: Verdicts | None) -> Json:
     """A chat completion: the verdict in these words, the tokens charged, and the votes under ``goldless``."""
-    winner, votes = verdict.winner, votes_data(verdict.votes)
+    winner, votes = verdict.winner, votes_data(verdict.votes, jury)
     if verdicts is None:
         content = orjson.dumps({"winner": winner, "tie": winner is None, "shares": verdict.shares}).decode()
     else:
@@ -276,7 +277,7 @@ def completion(verdict: JuryVerdict, worth: JuryWorth, verdicts: Verdicts | None
         "used": used,
         "missing": len(votes) - used,
         "absent": verdict.absent,
-        "panel": asdict(worth),
+        "panel": asdict(jury.worth),
         "votes": votes,
     }
     message = {"role": "assistant", "content": content, "refusal": None}
@@ -304,10 +305,19 @@ def chunks(whole: Json, *, with_usage: bool) -> Iterator[Json]:
         yield {**event, "choices": [], "usage": usage}
 
 
-def votes_data(votes: tuple[Vote, ...]) -> list[Json]:
-    """The votes as plain data."""
-    data = [asdict(vote) for vote in votes]
-    for vote in data:
-        if vote["failure"] is not None:
-            del vote["failure"]["charged"]  # for the ledger only
-    return data
+def votes_data(votes: Iterable[JudgementEvidence], jury: Jury) -> list[Json]:
+    """The votes as plain data, with the jurors' weights."""
+    weights = {juror.name: juror.weight for juror in jury.jurors}
+    return [
+        {
+            "juror": vote.reviewer,
+            "scale": vote.scale,
+            "weight": weights[vote.reviewer],
+            "first": int(vote.first),
+            "second": None if vote.second is None else int(vote.second),
+            "value": vote.value,
+            "output": vote.output,
+            "failure": vote.failure and {name: getattr(vote.failure, name) for name in ("kind", "message", "attempts")},
+        }
+        for vote in votes
+    ]

@@ -35,7 +35,6 @@ from goldless.meta_evaluation.judges import scoring_judge
 from goldless.metrics.label_agreement import Accuracy, accuracies
 from goldless.metrics.pair_labels import pair_labels, usual_margin
 from goldless.records import Preference
-from goldless.reports.formats import guarded_frame
 from goldless.reports.run_folder import RunFolder, Stamp, stamp
 from goldless.statistics.answering import Until, parse_question
 from goldless.statistics.bootstrap import Draws
@@ -152,19 +151,18 @@ def decide(answers: Answers, labels: Sequence[Preference], question: str = QUEST
     """The answer of all raters' labels on one criterion; several labels of a pair and task are averaged."""
     agents = sorted({agent for some in answers.values() for agent in some})
     until = Until(parse_question(question, agents, option="the question"))
-    first, second = np.triu_indices(len(agents), 1)
-    column = {(agents[i], agents[j]): place for place, (i, j) in enumerate(zip(first, second, strict=True))}
-    votes: dict[tuple[str, int], list[float]] = {}
+    column = {pair: place for place, pair in enumerate(combinations(agents, 2))}
+    row = {task: place for place, task in enumerate(dict.fromkeys(label.task for label in labels))}
+    votes, total = np.zeros((2, len(row), len(column)))
     for label in labels:
         one, other = sorted((label.first, label.second))
         if (one, other) in column:
-            sign = 1 if label.first == one else -1
-            votes.setdefault((label.task, column[one, other]), []).append(sign * np.sign(label.preference))
-    row = {task: place for place, task in enumerate(dict.fromkeys(task for task, _ in votes))}
-    means = np.full((len(row), len(column)), np.nan)
-    for (task, place), some in votes.items():
-        means[row[task], place] = np.mean(some)
-    return Decision(until, tuple(agents), tuple(until.compare(agents, Pairs(first, second, means))))
+            at = row[label.task], column[one, other]
+            votes[at] += 1
+            total[at] += np.sign(label.preference) * (1 if label.first == one else -1)
+    means = np.divide(total, votes, out=np.full_like(total, np.nan), where=votes > 0)
+    compared = until.compare(agents, Pairs(*np.triu_indices(len(agents), 1), means))
+    return Decision(until, tuple(agents), tuple(compared))
 
 
 def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preference]) -> Pair | None:
@@ -210,38 +208,30 @@ def label_file(folder: Path) -> Path:
 
 
 def change_labels(folder: Path, label: Preference, *, add: bool) -> None:
-    """Add a row to the labels table, or take out the last one like it; the new file is moved into place as a whole."""
+    """Add a row to the labels table, or take it out again; the new file is moved into place as a whole."""
     path = label_file(folder)
+    said = {name: value for name, value in asdict(label).items() if value is not None}
     if path.suffix == ".jsonl":
-        before, line = path.read_bytes() if path.is_file() else b"", json_line(label)
+        before = path.read_bytes() if path.is_file() else b""
+        line = f"{json.dumps(said, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass")
         if add:
             after = before + b"\n" * (not before.endswith(b"\n") and bool(before)) + line
         else:
             after = b"".join(before.rpartition(line)[::2])
         write_whole(path, lambda fresh: fresh.write_bytes(after))
         return
-    row = _said(label)
-    separator = SEPARATORS.get(path.suffix)
-    frame = pl.read_csv(path, separator=separator, infer_schema=False) if separator else pl.read_parquet(path)
-    new = pl.DataFrame([row]).cast(pl.String) if separator else pl.DataFrame([row])
-    if add:
-        frame = pl.concat([frame, new], how="diagonal_relaxed")
+    row = pl.DataFrame([asdict(label)], schema_overrides={"criterion": pl.String})
+    if separator := SEPARATORS.get(path.suffix):
+        frame, row = pl.read_csv(path, separator=separator, infer_schema=False), row.cast(pl.String)
     else:
-        like = pl.all_horizontal(pl.col(name).eq_missing(new[name][0]) for name in row if name in frame.columns)
-        numbered = frame.with_row_index("place")
-        last = numbered.filter(like)["place"].max()
-        frame = numbered.filter(pl.col("place").ne_missing(last)).drop("place")
+        frame = pl.read_parquet(path)
+    if add:
+        frame = pl.concat([frame, row.select(list(said))], how="diagonal_relaxed")
+    else:
+        known = [name for name in row.columns if name in frame.columns]
+        frame = frame.join(row, on=known, how="anti", nulls_equal=True, maintain_order="left")
     write = (lambda fresh: frame.write_csv(fresh, separator=separator)) if separator else frame.write_parquet
     write_whole(path, write)
-
-
-def _said(label: Preference) -> dict[str, Any]:
-    return {name: value for name, value in asdict(label).items() if value is not None}
-
-
-def json_line(label: Preference) -> bytes:
-    """A label as a row of a table, without what it does not say."""
-    return f"{json.dumps(_said(label), ensure_ascii=False)}\n".encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,11 +342,11 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
     given = pl.concat([NO_LABELS, pl.DataFrame(labels)], how="diagonal_relaxed")
     found: list[Accuracy] = []
     if voted.n_decided and scores is not None:
-        known: dict[str, dict[tuple[str, str], float | None]] = {}
         rows = scores.filter(pl.col("task").is_in(tasks)).select("metric", "task", "agent", "score")
-        for metric, task, agent, score in rows.iter_rows():
-            known.setdefault(metric, {})[task, agent] = score
-        judges = [scoring_judge(name, "scores", some, tasks=tasks, agents=agents) for name, some in known.items()]
+        judges = []
+        for some in rows.partition_by("metric", maintain_order=True):
+            known = {(task, agent): score for _, task, agent, score in some.iter_rows()}
+            judges.append(scoring_judge(some["metric"][0], "scores", known, tasks=tasks, agents=agents))
         found = accuracies([judge.credits(voted, "default") for judge in judges], **DRAWS)
     return {
         "labels": len(labels),
@@ -372,7 +362,6 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
 
 VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
 """The preference for the response on the left that each button stands for."""
-COLUMNS = ("task", "first", "second", "rater", "preference", "criterion")
 
 
 def label_start(studio: Studio, given: Given) -> str:
@@ -399,20 +388,19 @@ def label_pair(studio: Studio, given: Given) -> str:
             "prompt": desk.study.task(pair.task).prompt,
             "texts": [response.text if response else "" for response in texts],
         }
-    shown |= {"study": sitting.run or desk.study.name, "file": desk.folder, "mine": len(mine)}
-    of = sum(math.comb(len(agents), 2) for agents in desk.answers.values())
-    undoable = bool(desk_of(studio).given.get(sitting))
-    return agreement_page(studio, given, template="label_pair.html", of=of, undoable=undoable, **shown)
-
-
-def agreement_page(studio: Studio, given: Given, *, template: str = "label_agreement.html", **more: Any) -> str:
-    """A page with the answer of the labels so far; ``more``: what else it shows."""
-    sitting = read_sitting(given)
-    desk, metrics = desk_of(studio).open(sitting), sitting.metrics or sitting.run
-    scores = studio.indexed(metrics).scores if metrics else None
-    agreement = label_agreement(desk.study, desk.labels, scores)
-    decision = decide(desk.answers, desk.labels, sitting.question)
-    return studio.page(template, sitting=sitting, agreement=agreement, decision=decision, **more)
+    metrics = sitting.metrics or sitting.run
+    return studio.page(
+        "label_pair.html",
+        sitting=sitting,
+        study=sitting.run or desk.study.name,
+        file=desk.folder,
+        mine=len(mine),
+        of=sum(math.comb(len(agents), 2) for agents in desk.answers.values()),
+        undoable=bool(desk_of(studio).given.get(sitting)),
+        agreement=label_agreement(desk.study, desk.labels, studio.indexed(metrics).scores if metrics else None),
+        decision=decide(desk.answers, desk.labels, sitting.question),
+        **shown,
+    )
 
 
 def _named(desk: OpenStudy, sitting: LabelSession, number: str | None, name: str | None) -> Pair | None:
@@ -441,17 +429,3 @@ def label_verdict(studio: Studio, given: Given) -> web.Response:
         raise PageNotFoundError("this pair is not in the study, or the study was changed. Nothing was written")
     desk_of(studio).add(sitting, pair, VERDICTS[verdict])
     return studio.see(address)
-
-
-def export_labels(studio: Studio, given: Given, kind: str) -> web.Response:
-    """The labels on the criterion as a file."""
-    labels = desk_of(studio).open(read_sitting(given)).labels
-    if kind == "csv":
-        schema = {name: pl.Float64 if name == "preference" else pl.String for name in COLUMNS}
-        # other programs execute cells that look like formulas
-        body = guarded_frame(pl.DataFrame(list(labels), schema=schema)).write_csv().encode()
-    else:
-        body = b"".join(json_line(label) for label in labels)
-    headers = {"Content-Disposition": f'attachment; filename="labels.{kind}"'}
-    content = "text/csv" if kind == "csv" else "application/x-ndjson"
-    return web.Response(body=body, content_type=content, charset="utf-8", headers=headers)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,13 +15,13 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
 
+import anyio
 import polars as pl
 from aiohttp import web
 
 from goldless.apps.studio.access import html
 from goldless.apps.studio.rendering import page_number
 from goldless.apps.studio.site import PageNotFoundError, RunTask, Site, Studio
-from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError, UserError
 from goldless.evidence import TOKENS
 from goldless.files import write_text
@@ -37,7 +36,8 @@ from goldless.templates import TEMPLATES
 
 Given = Mapping[str, str]
 Row = Mapping[str, Any]
-_ONE_AT_A_TIME = threading.Lock()
+_COMPUTING = ThreadPoolExecutor(1, thread_name_prefix="information-map")
+"""One map at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,7 @@ def map_of_texts(site: Site, candidate: str, peer: str, task: str = "") -> Shown
 
 
 def _computed(site: Site, study: Study, **pair: Any) -> ShownMap:
-    with _ONE_AT_A_TIME:
-        return ShownMap(in_own_thread(partial(explain_pair, **pair), study, Options(journal=site.journal)))
+    return ShownMap(anyio.run(partial(explain_pair, **pair), study, Options(journal=site.journal)))
 
 
 # --- two responses of a run ------------------------------------------------------------------------------------------
@@ -174,7 +173,7 @@ def find_map(site: Site, place: RunTask, way: Row, texts: Mapping[str, str], *, 
     """The map of one way of scoring, from its stored values, or computed as a whole."""
     row, alone = way["given"], way["alone"]
     if whole:
-        return whole_map(site, place, row)
+        return _COMPUTING.submit(whole_map, site, place, row).result()
     if alone is None:
         raise UserError(
             "log p of the peer's response alone is not in this run, so the candidate's contribution is unknown"
@@ -222,7 +221,6 @@ MOST_CHARACTERS = 4_000
 MAPS_KEPT = 40
 PATIENCE_SECONDS = 0.2
 """A map whose replies are in the journal is shown at once."""
-_COMPUTING = ThreadPoolExecutor(1, thread_name_prefix="information-map")
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,9 +66,6 @@ STUDIO: dict[str, Make] = {
     "/delete/{run}": new.ask_deletion,
     "/label": label.label_start,
     "/label/pairs": label.label_pair,
-    "/label/agreement": label.agreement_page,
-    "/label/agreement/now": partial(label.agreement_page, template="_label_agreement.html"),
-    "/label/labels.{kind:csv|jsonl}": label.export_labels,
 }
 POSTED: dict[str, Make] = {
     "/paste": maps.paste,

@@ -306,12 +306,8 @@ class Children:
             (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
 
     def said(self, name: str) -> str:
-        try:
-            with (self.folder / f"{name}.log").open("rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
-                return log.read().decode(errors="replace")
-        except OSError:
-            return ""
+        log = self.folder / f"{name}.log"
+        return log.read_bytes()[-LOG_BYTES:].decode(errors="replace") if log.is_file() else ""
 
     def end_all(self) -> None:
         """Stop all, and wait for them."""

@@ -24,7 +24,7 @@ from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
 from goldless.records import Task
 from goldless.reports.report_table import decimals_for
-from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, stamp
+from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, failed_rows, stamp
 
 NEEDED = {
     "responses": ("agent", "text"),
@@ -371,23 +371,11 @@ def _splits(run: RunFolder) -> pl.DataFrame:
 
 
 def _failures(run: RunFolder, table: str) -> pl.DataFrame:
-    """The failed rows of a table of evidence, in the columns that all tables share."""
+    """The failed rows of a table of evidence."""
     frame = scanned(run, table, "task", "failure")
-    if frame is None:
-        return pl.DataFrame(schema=FAILED)
-    there = frame.collect_schema().names()
-    columns = {
-        "agent": ("target", "first", "agent"),
-        "other": ("given", "second"),
-        "model": EVIDENCE[table][1:2],
-        "kind": ("failure",),
-        "message": ("failure_message",),
-        "reply": ("output",),
-    }
-    cells = [
-        pl.coalesce(pl.lit(None, pl.String), *(name for name in names if name in there)).alias(column)
-        for column, names in columns.items()
-    ]
     with _naming(run, table):
-        failed = frame.filter(pl.col("failure").is_not_null()).select(pl.lit(table).alias("table"), "task", *cells)
-        return failed.with_columns(pl.col("reply").str.slice(0, REPLY + 1)).collect().cast(pl.String)
+        failed = None if frame is None else failed_rows(frame, table)
+        if failed is None:
+            return pl.DataFrame(schema=FAILED)
+        reply = pl.col("reply").str.slice(0, REPLY + 1)
+        return failed.with_columns(reply, pl.lit(table).alias("table")).select(*FAILED).collect()

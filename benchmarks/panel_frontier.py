@@ -121,7 +121,7 @@ def panel_frontier(
             panels[panel],
             float(cost[panel]),
             *(row.accuracy, row.low, row.high),
-            effective_votes(wrong, common.task, panels[panel], **draws).votes,
+            effective_votes(wrong, common.task, panels[panel], **draws).votes.value,
             *(held, low, high, choosing),
             *((None, None, None) if less is None else (less.difference, less.low, less.high)),
         )

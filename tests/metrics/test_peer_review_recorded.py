@@ -37,6 +37,7 @@ from goldless.metrics.label_agreement import (
 from goldless.metrics.pair_labels import pair_labels, rating_table
 from goldless.metrics.qualification import qualify
 from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_win_rate
+from goldless.statistics.bootstrap import Estimate
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
@@ -145,7 +146,7 @@ def exams_of(data: Recorded) -> dict[str, dict[str, Trait]]:
         name: {
             "consistency": pc[name],
             "pertinence": pp[name],
-            "self-confidence": Trait("self-confidence", ps.get(name)),
+            "self-confidence": Trait(Estimate(ps.get(name))),
         }
         for name in CANDIDATES
     }
@@ -211,8 +212,8 @@ def test_consistency_and_pertinence_are_as_stated(paper):
     traits = exams_of(paper)
     assert [round(traits[name]["consistency"].value, 4) for name in CANDIDATES] == list(PC)
     assert [round(traits[name]["pertinence"].value, 4) for name in CANDIDATES] == list(PP)
-    assert {traits[name]["consistency"].n for name in CANDIDATES} == {2100}
-    assert {traits[name]["pertinence"].n for name in CANDIDATES} == {200}
+    assert {traits[name]["consistency"].estimate.n for name in CANDIDATES} == {2100}
+    assert {traits[name]["pertinence"].estimate.n for name in CANDIDATES} == {200}
 
 
 def test_chatgpt_is_surer_of_easy_pairs_by_its_labels(paper):
@@ -222,8 +223,8 @@ def test_chatgpt_is_surer_of_easy_pairs_by_its_labels(paper):
     hard = (2 * 5 + 142 * 4 + 42 * 3 + 9 * 2) / 195
     assert trait.value == 1.0
     assert trait.difference == pytest.approx(easy - hard)
-    assert trait.low > 0
-    assert (trait.asked, trait.n) == (389, 389)
+    assert trait.estimate.low > 0
+    assert (trait.asked, trait.estimate.n) == (389, 389)
 
 
 def test_four_of_seven_pass_by_the_book(paper):
@@ -285,7 +286,7 @@ def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_t
         ranking = rank(verdicts, **FAST)
         agents = [row.agent for row in ranking.agents]
         assert (set(agents[:2]), set(agents[-3:])) == (set(people[:2]), set(people[-3:]))
-        assert all(row.low < row.score < row.high for row in ranking.agents)
+        assert all(row.estimate.low < row.score < row.estimate.high for row in ranking.agents)
         assert {(row.n_tasks, row.asked, row.used) for row in ranking.agents} == {(100, 600, 600)}
 
 

@@ -241,7 +241,7 @@ class ReviewReport:
                 yield f"panel minus {best.name}, the most accurate reviewer: {own.panel_difference:+.4f} ({p})"
         if worth is not None and worth.reviewers:
             yield _worth(worth)
-            yield from () if worth.peers or worth.best.votes is None or len(worth.reviewers) == 1 else worth.notes
+            yield from () if worth.peers or worth.best.votes.value is None or len(worth.reviewers) == 1 else worth.notes
 
     # --- in tables ---------------------------------------------------------------------------------------------------
 
@@ -374,10 +374,10 @@ def _worth(worth: PanelWorth) -> str:
     many, best = len(worth.reviewers), worth.best
     if many == 1:
         return "one reviewer is one vote"
-    if best.votes is None:
-        return f"how many votes the {many} reviewers are worth is not known: {best.note or 'no pair in common'}"
+    if best.votes.value is None:
+        return f"how many votes the {many} reviewers are worth is not known: {best.votes.note or 'no pair in common'}"
     who = f"the {many}" if best.judges == many else f"{best.judges} of the {many}"
-    ends = "" if best.low is None or best.high is None else f" ({best.low:.2f} … {best.high:.2f})"
+    ends = "" if best.votes.low is None else f" ({best.votes.low:.2f} … {best.votes.high:.2f})"
     what, labelled, why = "votes", "", ""
     if worth.source == "errors":
         what, labelled = "errors", "labelled "
@@ -387,8 +387,8 @@ def _worth(worth: PanelWorth) -> str:
         )
     if (best.correlation or 0.0) < 0:
         labelled, why = "", ". They contradict each other, and no panel is worth more votes than it has reviewers"
-    shared = f"their {what} correlate at {best.correlation:.3f} on {best.n} {labelled}pairs"
-    return f"{who} reviewers are worth {best.votes:.2f}{ends} independent votes: {shared}{why}"
+    shared = f"their {what} correlate at {best.correlation:.3f} on {best.votes.n} {labelled}pairs"
+    return f"{who} reviewers are worth {best.votes.value:.2f}{ends} independent votes: {shared}{why}"
 
 
 def _order_notes(worth: PanelWorth) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.judgement_table import Convention
-from goldless.metrics.label_agreement import Accuracy, RankAgreement
 from goldless.metrics.panel_worth import PanelWorth
 from goldless.metrics.ranking import RankedAgent, Ranking
 from goldless.reports.decisions import Stopped
@@ -17,7 +16,7 @@ from goldless.reports.findings import REVIEW, Said
 from goldless.reports.leaderboard import Leaderboard, of_one
 from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Estimate
+from goldless.statistics.bootstrap import ABSENT, Estimate
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.standings import LeaderboardRow
 
@@ -29,14 +28,10 @@ MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
 class PanelAgreement:
     """Agreement of a reviewer or a panel with people."""
 
-    accuracy: float | None = None
-    """On pairs with a human preference; None: no pair is left."""
-    accuracy_low: float | None = None
-    accuracy_high: float | None = None
+    accuracy: Estimate = ABSENT
+    """On pairs with a human preference; ``n``: of these, pairs with a judgement."""
     n_pairs: int = 0
     """Pairs with a decided label."""
-    pairs_used: int = 0
-    """Of these, pairs with a judgement."""
     pairs_tied: int = 0
     """Judgements that found neither better, one for each order."""
     spearman: float | None = None
@@ -50,25 +45,10 @@ class PanelAgreement:
     """Of a reviewer: accuracy of the panel minus its own, on the pairs that both judged."""
     panel_p_pairs: float | None = None
     """p of that difference by a paired t-test over pairs, as the papers print it."""
-
-    @classmethod
-    def of(
-        cls, found: Accuracy, spearman: RankAgreement | None, kendall: RankAgreement | None, **more: float | None
-    ) -> PanelAgreement:
-        """The numbers of an accuracy and of two rank correlations."""
-        return cls(
-            accuracy=found.accuracy,
-            accuracy_low=found.low,
-            accuracy_high=found.high,
-            n_pairs=found.n_pairs,
-            pairs_used=found.used,
-            pairs_tied=found.tied,
-            spearman=None if spearman is None else spearman.mean,
-            kendall_tau_a=None if kendall is None else kendall.mean,
-            accuracy_by_task=found.by_task,
-            accuracy_each_order=found.each_order,
-            **more,
-        )
+    KEYS = (
+        *("accuracy:accuracy.value", "accuracy_low:accuracy.low", "accuracy_high:accuracy.high", "n_pairs"),
+        *("pairs_used:accuracy.n", "*"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +78,7 @@ class ReviewerResult:
     @property
     def accuracy(self) -> float | None:
         """Share of the pairs on which it agrees with people; None: no labels."""
-        return None if self.agreement is None else self.agreement.accuracy
+        return None if self.agreement is None else self.agreement.accuracy.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,18 +198,18 @@ class ReviewReport:
             return [(f"The review has no ranking; {who}{f': {self.nobody}' if self.nobody else ''}.",)]
         lead = of_one(f"{REVIEW}{name}", board) if self.stopped is None else (self.stopped.sentence,)
         agreement, agrees = self.panel.agreement, ""
-        if agreement is not None and agreement.accuracy is not None:
-            used = f"{agreement.pairs_used or agreement.n_pairs:,}"
-            agrees = f", and agree with people on {agreement.accuracy:.3f} of {used} pairs"
+        if agreement is not None and agreement.accuracy.value is not None:
+            used = f"{agreement.accuracy.n or agreement.n_pairs:,}"
+            agrees = f", and agree with people on {agreement.accuracy.value:.3f} of {used} pairs"
         return [lead, (f"{who}{agrees}.",)]
 
     def panel_notes(self) -> Iterator[str]:
         """The panel's agreement with people, and what it is worth, without full stops."""
         found, worth = self.panel.agreement, self.panel.worth
-        if found is not None and found.accuracy is not None:
-            low, high = found.accuracy_low, found.accuracy_high
-            ends = "" if low is None else f" ({low:.4f} … {high:.4f})"
-            yield f"panel agrees with people on {found.accuracy:.4f} of {found.n_pairs} pairs{ends}"
+        if found is not None and found.accuracy.value is not None:
+            share = found.accuracy
+            ends = "" if share.low is None else f" ({share.low:.4f} … {share.high:.4f})"
+            yield f"panel agrees with people on {share.value:.4f} of {found.n_pairs} pairs{ends}"
             if found.accuracy_by_task is not None:
                 yield f"mean over tasks of its accuracy: {found.accuracy_by_task:.4f}"
             if found.accuracy_each_order is not None:

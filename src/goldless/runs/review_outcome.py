@@ -299,12 +299,20 @@ class Votes:
             spearman = kendall = difference = p = None
             if people.ratings is not None:
                 both = scores[name], people.ratings
-                spearman = label_agreement.rank_agreement(*both, coefficient="spearman", **ranked)
-                kendall = label_agreement.rank_agreement(*both, coefficient="kendall", **ranked)
+                spearman = label_agreement.rank_agreement(*both, coefficient="spearman", **ranked).value
+                kendall = label_agreement.rank_agreement(*both, coefficient="kendall", **ranked).value
             if name and "" in earned:
                 difference, p = label_agreement.paired_t(earned[""], earned[name])
-            agreements[name] = PanelAgreement.of(
-                accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p
+            agreements[name] = PanelAgreement(
+                accuracy=accuracy.share,
+                n_pairs=accuracy.n_pairs,
+                pairs_tied=accuracy.tied,
+                spearman=spearman,
+                kendall_tau_a=kendall,
+                accuracy_by_task=accuracy.by_task,
+                accuracy_each_order=accuracy.each_order,
+                panel_difference=difference,
+                panel_p_pairs=p,
             )
         return agreements
 

@@ -85,7 +85,7 @@ def test_copies_have_the_scores_with_signatures_and_the_logs_stay_as_they_were(i
         row = next(row for row in result.leaderboard().rows if row.agent == agent)
         (mean,) = [score for score in log.results.scores if score.name == f"goldless/{METRIC}"]
         assert mean.metrics["mean"].value == row.score
-        assert (mean.metrics["low95"].value, mean.metrics["high95"].value) == (row.low, row.high)
+        assert (mean.metrics["low95"].value, mean.metrics["high95"].value) == (row.estimate.low, row.estimate.high)
         assert log.samples[0].scores[f"goldless/{METRIC}"].metadata["signature"] == result.leaderboard().signature
         assert {score.name for score in log.results.scores} > {"match"}
 
@@ -157,7 +157,7 @@ def test_inspect_score_gives_the_numbers_of_goldless_score(inspect_log, scored, 
     row = next(row for row in result.leaderboard().rows if row.agent == "mockllm/alpha")
     (found,) = [score for score in log.results.scores if score.name == "gem"]
     got = [found.metrics[name].value for name in ("mean", "low", "high")]
-    assert got == pytest.approx([row.score, row.low, row.high])
+    assert got == pytest.approx([row.score, row.estimate.low, row.estimate.high])
     assert log.samples[0].scores["gem"].metadata["signature"].startswith(f"{METRIC}|scorer:scripted:")
 
 

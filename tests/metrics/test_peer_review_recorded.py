@@ -285,7 +285,7 @@ def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_t
         ranking = rank(verdicts, **FAST)
         agents = [row.agent for row in ranking.agents]
         assert (set(agents[:2]), set(agents[-3:])) == (set(people[:2]), set(people[-3:]))
-        assert all(row.low < row.score < row.high for row in ranking.agents)
+        assert all(row.estimate.low < row.score < row.estimate.high for row in ranking.agents)
         assert {(row.n_tasks, row.asked, row.used) for row in ranking.agents} == {(100, 600, 600)}
 
 

@@ -51,7 +51,7 @@ def test_each_sample_is_scored_against_other_agents_and_samples_are_averaged_by_
     result = evaluate(toy_scorer(), over_peers="own")
     expected = {"ann": (0.75 + 0.5) / 2, "bob": (1 + 0.75) / 2, "cy": (0 + 1 / 3) / 2}
     assert scores(result) == pytest.approx({agent: LN4 * score for agent, score in expected.items()})
-    assert [row.n for row in result.leaderboard("gem-raw").rows] == [2, 2, 2]
+    assert [row.estimate.n for row in result.leaderboard("gem-raw").rows] == [2, 2, 2]
     signature = result.leaderboard("gem-raw").signature
     assert "|peers:all|" in signature
     assert "|samples:averaged|" in signature

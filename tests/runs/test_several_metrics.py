@@ -67,7 +67,7 @@ def test_given_a_synopsis_only_what_goes_beyond_it_counts(toy_scorer):
 def test_a_task_without_the_synopsis_is_missing_and_counted(toy_scorer):
     part = study({"t1": "about zarn", "t2": "about vond"})
     result = evaluate("gem-s[abstract]", toy_scorer(), study=part)
-    assert {(row.n, row.missing, row.asked) for row in result.leaderboard().rows} == {(2, 2, 6)}
+    assert {(row.estimate.n, row.missing, row.asked) for row in result.leaderboard().rows} == {(2, 2, 6)}
     assert dict(result.failures) == {"no_synopsis": 9}
     assert result.complete
 
@@ -88,7 +88,7 @@ def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
         ("t2", "about paper t2"),
         ("t3", "about paper t3"),
     ]
-    assert {row.n for row in result.leaderboard().rows} == {3}
+    assert {row.estimate.n for row in result.leaderboard().rows} == {3}
     goldless.save_run(result, tmp_path / "run")
     assert pl.read_parquet(tmp_path / "run" / "synopses").height == 2
 

@@ -66,7 +66,7 @@ def test_means_follow_the_tasks_and_the_last_look_is_the_leaderboard(tmp_path):
     # one look at each task, and one when the metric is computed at the end
     assert [[row.tasks for row in looked[0].rows] for looked in boards] == [[n] * 3 for n in (1, 2, 3, 4, 4)]
     board = result.leaderboard()
-    final = [(row.agent, pytest.approx(row.score), row.n) for row in board.rows]
+    final = [(row.agent, pytest.approx(row.score), row.estimate.n) for row in board.rows]
     assert shown(boards[-1][0]) == shown(boards[-2][0]) == final
     assert (boards[0][0].metric, boards[0][0].unit) == ("gem-raw", board.unit)
     by_task = result.outcomes["gem-raw"].responses.filter(pl.col("task").is_in(["t0", "t1"]))

@@ -96,11 +96,11 @@ def test_two_groups_by_hand():
     nan = np.nan
     values = np.array([[3.0, 5.0, 1.0, 99.0], [nan, 4.0, 2.0, 99.0], [2.0, 4.0, 2.0, 99.0], [1.0, 1.0, nan, 99.0]])
     found = compare_groups(values, [0, 1], [2])
-    assert (found.difference, found.d_task, found.n_tasks) == (2.0, 2.0, 3)
+    assert (found.difference.value, found.d_task, found.difference.n) == (2.0, 2.0, 3)
     assert (found.n_first, found.n_second) == (5, 3)
     assert found.d_response == pytest.approx(slow_smd([1, 2, 2], [3, 5, 4, 2, 4]))
     # of 15 pairs the 2 of the third task ties twice with a 2; all others are above
     assert found.auc == pytest.approx(14 / 15)
-    assert found.method == "t"
+    assert found.difference.method == "t"
     reference = scipy.stats.ttest_1samp([3, 2, 1], 0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
+    assert (found.difference.low, found.difference.high) == pytest.approx((reference.low, reference.high))

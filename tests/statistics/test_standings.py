@@ -51,7 +51,6 @@ def test_the_variance_is_that_of_crossed_effects():
     low, high = mean - (t + max(-weight, 0)) * np.sqrt(total), mean + (t + max(weight, 0)) * np.sqrt(total)
     (found,) = new_peer_intervals(table[:, None, :], task_intervals(rows[:, None]))
     assert (found.low, found.high) == pytest.approx((low, high))
-    assert (found.se_tasks, found.se_peers, found.peers) == pytest.approx((np.sqrt(tasks), np.sqrt(peers), 4))
 
 
 # --- what is missing ---------------------------------------------------------------------------------------------
@@ -63,9 +62,9 @@ def test_the_worst_case_is_the_interval_with_the_limits_for_what_is_missing():
     share = np.where(np.isnan(values), 0.0, 1.0)
     share[7, 1] = 0.5  # half of the pairs of this response
     found = {row.agent: row for row in standings(values, ["a", "b"], missing=Missing(share, 0.0, 1.0)).rows}
-    assert found["a"].worst_low is None
+    assert found["a"].worst is None
     column = values[:, 1]
     lowest, highest = (np.array([end, end, *column[2:7], 0.5 * column[7] + 0.5 * end]) for end in (0.0, 1.0))
     low = scipy.stats.ttest_1samp(lowest, 0.0).confidence_interval(0.95).low
     high = scipy.stats.ttest_1samp(highest, 0.0).confidence_interval(0.95).high
-    assert (found["b"].worst_low, found["b"].worst_high) == pytest.approx((low, high))
+    assert (found["b"].worst.low, found["b"].worst.high) == pytest.approx((low, high))

@@ -34,7 +34,7 @@ from goldless.metrics.label_agreement import (
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import what_people_said
-from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.bootstrap import ABSENT, Draws, task_intervals
 from goldless.statistics.shared_errors import effective_votes
 
 PAPER_PRICES = {
@@ -115,15 +115,15 @@ def panel_frontier(
     def described(panel: int, among: np.ndarray) -> Panel:
         (row,) = accuracies([earned[panel]], **draws)
         wrong = np.stack([1 - single[name].credit for name in panels[panel]])
-        less = None if panel == best else compare_all_credits([earned[panel], earned[best]], **draws)[0]
+        less = ABSENT if panel == best else compare_all_credits([earned[panel], earned[best]], **draws)[0].difference
         held, low, high, choosing = _held_out(by_task[among], pairs, splits=splits, draws=draws)
         return Panel(
             panels[panel],
             float(cost[panel]),
-            *(row.accuracy, row.low, row.high),
-            effective_votes(wrong, common.task, panels[panel], **draws).votes,
+            *(row.share.value, row.share.low, row.share.high),
+            effective_votes(wrong, common.task, panels[panel], **draws).votes.value,
             *(held, low, high, choosing),
-            *((None, None, None) if less is None else (less.difference, less.low, less.high)),
+            *(less.value, less.low, less.high),
         )
 
     chosen = []

@@ -61,16 +61,16 @@ def test_pairs_are_counted_as_worked_by_hand(tmp_path):
     found = held(study_of(tmp_path, HAND), SCORES).criteria[0]
     labels, own = found.labels, found.judges[0].accuracy
     assert (labels.pairs, labels.decided, labels.tied, labels.raters) == (6, 5, 1, 1)
-    assert own.accuracy == pytest.approx(2.5 / 4)
-    assert (own.asked, own.used, own.missing, own.tied) == (5, 4, 1, 1)
+    assert own.share.value == pytest.approx(2.5 / 4)
+    assert (own.asked, own.share.n, own.missing, own.tied) == (5, 4, 1, 1)
 
 
 def test_with_the_papers_convention_missing_is_half_and_undefined_is_zero(tmp_path):
     scores = {"flat": {(t, a): 1.0 for t in ("t1", "t2") for a in AGENTS}, **SCORES}
     found = held(study_of(tmp_path, HAND), scores, convention="paper").criteria[0]
     own = found.judge("mine").accuracy
-    assert own.accuracy == pytest.approx((2.5 + 0.5) / 5)
-    assert (own.used, own.missing) == (5, 0)
+    assert own.share.value == pytest.approx((2.5 + 0.5) / 5)
+    assert (own.share.n, own.missing) == (5, 0)
     flat = found.judge("flat").correlation("spearman")
     assert (flat.value, flat.n, flat.undefined) == (0, 2, 2)
     default = held(study_of(tmp_path, HAND), scores).criteria[0].judge("flat").correlation("spearman")
@@ -200,21 +200,21 @@ def test_preferences_alone_give_accuracy_a_majority_ceiling_and_no_correlations(
     scores = {"mine": {("t1", "ann"): 0.1, ("t1", "bob"): 0.5, ("t1", "cy"): 0.2}}
     found = held(study_of(tmp_path, labels), scores).criteria[0]
     assert (found.labels.pairs, found.labels.decided, found.labels.margin) == (2, 1, 2)
-    assert found.judges[0].accuracy.accuracy == 1
+    assert found.judges[0].accuracy.share.value == 1
     assert found.judges[0].correlations == ()
     # ann-bob: p and q each face a split of the other two, s faces two: wrong. cy-bob: each agrees with two
     assert (found.ceiling.accuracy.value, found.ceiling.accuracy.n, found.ceiling.tied) == (3 / 4, 4, 2)
     loose = held(study_of(tmp_path, labels), scores, margin=1).criteria[0]
-    assert (loose.labels.decided, loose.judges[0].accuracy.accuracy) == (2, 0.5)
+    assert (loose.labels.decided, loose.judges[0].accuracy.share.value) == (2, 0.5)
 
 
 def test_one_rater_s_preferences_decide_by_default_and_never_in_the_papers(tmp_path):
     labels = [preference("t1", "ann", "bob", 1, "p"), preference("t2", "ann", "cy", -1, "p")]
     scores = {"mine": {(t, a): s for t in ("t1", "t2") for a, s in zip(AGENTS, (3, 2, 1), strict=True)}}
     found = held(study_of(tmp_path, labels), scores).criteria[0]
-    assert (found.labels.margin, found.judges[0].accuracy.accuracy) == (1, 0.5)
+    assert (found.labels.margin, found.judges[0].accuracy.share.value) == (1, 0.5)
     paper = held(study_of(tmp_path, labels), scores, convention="paper").criteria[0]
-    assert (paper.labels.decided, paper.judges[0].accuracy.accuracy) == (0, None)
+    assert (paper.labels.decided, paper.judges[0].accuracy.share.value) == (0, None)
     assert any("no pair of responses has a decided label" in note for note in paper.notes)
 
 
@@ -224,9 +224,9 @@ def test_every_criterion_is_reported_and_one_can_be_named(tmp_path):
     study = study_of(tmp_path, labels)
     both = held(study, SCORES)
     assert [one.criterion for one in both.criteria] == ["depth", "brevity"]
-    values = [one.judges[0].accuracy.accuracy for one in both.criteria]
+    values = [one.judges[0].accuracy.share.value for one in both.criteria]
     assert values == [2.5 / 4, 1 - 2.5 / 4]
-    assert held(study, SCORES, criterion="brevity").criteria[0].judges[0].accuracy.accuracy == values[1]
+    assert held(study, SCORES, criterion="brevity").criteria[0].judges[0].accuracy.share.value == values[1]
     with pytest.raises(UserError, match=r"'depht'. Did you mean 'depth'\?.*Criteria: depth, brevity"):
         held(study, SCORES, criterion="depht")
 
@@ -236,12 +236,12 @@ def test_judges_are_compared_on_what_both_judged(tmp_path):
     worse = {key: -value for key, value in given.items()}
     found = held(study, {"mine": given, "turned": worse}).criteria[0]
     accuracy, spearman = found.comparisons
-    own, other = (judge.accuracy.accuracy for judge in found.judges)
-    assert accuracy.difference == pytest.approx(own - other)
+    own, other = (judge.accuracy.share.value for judge in found.judges)
+    assert accuracy.difference.value == pytest.approx(own - other)
     assert (accuracy.first, accuracy.second, accuracy.statistic) == ("mine", "turned", "accuracy")
-    assert accuracy.low < accuracy.difference < accuracy.high
+    assert accuracy.difference.low < accuracy.difference.value < accuracy.difference.high
     assert accuracy.p_holm < 0.05
-    assert spearman.difference == pytest.approx(2 * found.judges[0].correlation("spearman").value)
+    assert spearman.difference.value == pytest.approx(2 * found.judges[0].correlation("spearman").value)
 
 
 def judged(reviewer, task, scores):
@@ -257,10 +257,10 @@ def test_recorded_reviewers_stand_alone_and_as_a_panel(tmp_path):
     study = study_of(tmp_path, HAND[:3], judgements=rows)
     found = held(study, reviewers=["all"], own_family=True).criteria[0]
     assert [(j.name, j.kind) for j in found.judges][-1] == ("panel", "panel")
-    assert [j.accuracy.accuracy for j in found.judges[:3]] == pytest.approx([2.5 / 3, 0, 1])
+    assert [j.accuracy.share.value for j in found.judges[:3]] == pytest.approx([2.5 / 3, 0, 1])
     ann = held(study, reviewers=["ann"]).criteria[0].judges[0]
     # its own response is not its to judge
-    assert (ann.accuracy.asked, ann.accuracy.accuracy) == (1, 1)
+    assert (ann.accuracy.asked, ann.accuracy.share.value) == (1, 1)
     with pytest.raises(UserError, match="Name reviewers, or use all"):
         held(study, SCORES, scale="5-level")
 
@@ -289,7 +289,7 @@ def test_a_file_of_scores_is_read_with_every_problem_named_at_once(tmp_path):
     good = tmp_path / "good.csv"
     good.write_text("task,agent,score\nt1,ann,2\nt1,bob,\nt1,cy,1\n")
     own = held(study, good).criteria[0].judges[0]
-    assert (own.name, own.accuracy.asked, own.accuracy.used) == ("good", 3, 1)
+    assert (own.name, own.accuracy.asked, own.accuracy.share.n) == ("good", 3, 1)
     bad = tmp_path / "bad.csv"
     bad.write_text(
         "metric,task,agent,score\nm,t1,ann,nan\nm,t1,annn,1\nm,t7,bob,1\nm,t1,cy,1\nm,t1,cy,2\nm,t2,annn,1\n"

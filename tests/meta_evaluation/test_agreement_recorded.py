@@ -51,8 +51,8 @@ def test_reviewers_agree_with_people_as_published(study, scale):
     found = held(study, reviewers=list(PUBLISHED[scale]), scale=scale, convention="paper")
     for name, (accuracy, spearman) in PUBLISHED[scale].items():
         judge = found.judge(name)
-        assert round(judge.accuracy.accuracy, 4) == accuracy
-        assert (judge.accuracy.asked, judge.accuracy.used) == (1793, 1793)
+        assert round(judge.accuracy.share.value, 4) == accuracy
+        assert (judge.accuracy.asked, judge.accuracy.share.n) == (1793, 1793)
         if spearman is not None:
             assert round(judge.correlation("spearman").value, 4) == spearman
 
@@ -61,7 +61,7 @@ def test_reviewers_agree_with_people_as_published(study, scale):
 def test_the_equal_vote_of_seven_agrees_as_published(study, scale):
     panel = held(study, reviewers=SEVEN, scale=scale, convention="paper").judge("panel")
     accuracy, spearman = EQUAL[scale]
-    assert round(panel.accuracy.accuracy, 4) == accuracy
+    assert round(panel.accuracy.share.value, 4) == accuracy
     if spearman is not None:
         assert round(panel.correlation("spearman").value, 4) == spearman
 
@@ -102,7 +102,7 @@ def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_an
 def test_by_default_what_is_missing_is_left_out_and_counted(by_gpt4):
     """On task xsum-092 all seven medians are 4, so that no rank correlation is defined there."""
     judge = by_gpt4.judges[0]
-    assert (judge.accuracy.asked, judge.accuracy.missing) == (1793, judge.accuracy.asked - judge.accuracy.used)
+    assert (judge.accuracy.asked, judge.accuracy.missing) == (1793, judge.accuracy.asked - judge.accuracy.share.n)
     assert judge.accuracy.missing > 0
     within = judge.correlation("spearman")
     assert (within.asked, within.n, within.undefined) == (100, 99, 1)
@@ -122,4 +122,4 @@ def test_readers_preferences_have_a_ceiling_on_every_criterion(study):
     assert sum(one.labels.preferences for one in found.criteria) == 1496
     for one in found.criteria:
         assert (one.ceiling.source, one.ceiling.n_raters) == ("preferences", 5)
-        assert one.judges[0].accuracy.used == one.labels.decided
+        assert one.judges[0].accuracy.share.n == one.labels.decided

@@ -49,14 +49,14 @@ def test_levels_of_easy_and_hard_items_are_summarised_as_in_auto_pre():
 def test_consistency_is_the_share_of_pairs_judged_the_same_way_in_both_orders():
     found = consistency(both_orders(SWAPPED))["r"]
     assert found.value == pytest.approx(3 / 5)
-    assert (found.asked, found.n, found.n_tasks) == (6, 5, 5)
-    assert found.low < found.value < found.high
+    assert (found.asked, found.estimate.n, found.estimate.n_tasks) == (6, 5, 5)
+    assert found.estimate.low < found.value < found.estimate.high
 
 
 def test_ties_and_missing_orders_count_half_in_the_papers_consistency():
     found = consistency(both_orders(SWAPPED), convention="paper")["r"]
     assert found.value == pytest.approx((1 + 1 + 0 + 0.5 + 0.5 + 0.5) / 6)
-    assert (found.asked, found.n) == (6, 6)
+    assert (found.asked, found.estimate.n) == (6, 6)
 
 
 @pytest.mark.parametrize("names", [("relevant", "irrelevant"), ("irrelevant", "relevant")])
@@ -67,9 +67,9 @@ def test_pertinence_is_the_share_of_comparisons_that_prefer_the_relevant_answer(
     else:
         exam = both_orders([(0, 1), (1, 1), (None, None)], *names)
     found = pertinence(exam)["r"]
-    assert (found.value, found.asked, found.n) == (0.75, 6, 4)
+    assert (found.value, found.asked, found.estimate.n) == (0.75, 6, 4)
     paper = pertinence(exam, convention="paper")["r"]
-    assert (paper.value, paper.n) == (pytest.approx((3 + 0.5 * 2) / 6), 6)
+    assert (paper.value, paper.estimate.n) == (pytest.approx((3 + 0.5 * 2) / 6), 6)
 
 
 LABELS = pair_labels([Rating(f"t{t}", a, "p", s) for t in range(4) for a, s in (("ann", 3), ("bob", 2), ("cy", 1))])
@@ -79,7 +79,7 @@ def test_the_human_exam_is_accuracy_on_the_questioners_pairs():
     names = {"tasks": LABELS.tasks, "agents": LABELS.agents}
     judgements = both_orders([(1, 0), (1, 1), (0, 1), (1, None)], **names)
     found = human_exam(judgements, LABELS, questioners=["ann", "bob"])["r"]
-    assert (found.value, found.asked, found.n) == (pytest.approx((1 + 0.5 + 0) / 3), 4, 3)
+    assert (found.value, found.asked, found.estimate.n) == (pytest.approx((1 + 0.5 + 0) / 3), 4, 3)
     ratings = response_ratings_from_columns(["r"] * 2, ["t0"] * 2, ["ann", "bob"], [5, 4], **names)
     assert human_exam(ratings, LABELS, questioners=["ann", "bob"])["r"].value == 1
 
@@ -90,7 +90,7 @@ def test_a_reviewer_surer_of_easy_pairs_is_self_confident():
     found = self_confidence(easy, hard, higher_is="less sure")
     gap = -(math.log(0.6) + math.log(0.55)) / 2 + (math.log(0.9) + math.log(0.8)) / 2
     assert (found.value, found.difference) == (1, pytest.approx(gap))
-    assert (found.asked, found.n, found.n_tasks) == (5, 4, 2)
+    assert (found.asked, found.estimate.n, found.estimate.n_tasks) == (5, 4, 2)
     assert self_confidence(hard, easy, higher_is="less sure").value == 0
     assert self_confidence(easy, easy, higher_is="less sure").value == 0
 
@@ -116,4 +116,4 @@ def test_the_interval_of_separate_items_is_near_welchs():
         higher_is="less sure",
     )
     welch = ttest_ind(hard, easy, equal_var=False).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((welch.low, welch.high), abs=0.02)
+    assert (found.estimate.low, found.estimate.high) == pytest.approx((welch.low, welch.high), abs=0.02)

@@ -52,11 +52,11 @@ def test_each_order_of_a_reviewer_is_scored_on_its_own():
         ("di", "cy", 1),
     ]
     found = accuracy_of(reviewer_credits(compared(rows), LABELS)["r"])
-    assert found.accuracy == pytest.approx(2.25 / 3)
-    assert (found.n_pairs, found.asked, found.used, found.tied) == (5, 3, 3, 1)
+    assert found.share.value == pytest.approx(2.25 / 3)
+    assert (found.n_pairs, found.asked, found.share.n, found.tied) == (5, 3, 3, 1)
     verdicts = panel_verdicts(compared(rows))
     # one vote of both orders: 1, a tie, 1
-    assert accuracy_of(panel_credits(verdicts, LABELS)).accuracy == pytest.approx(2.5 / 3)
+    assert accuracy_of(panel_credits(verdicts, LABELS)).share.value == pytest.approx(2.5 / 3)
 
 
 def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
@@ -69,10 +69,10 @@ def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
     rows = pair_judgements_from_columns(reviewers, ["t"] * 6, first, second, [1, 1, 1, 1, 0, 0], **NAMES)
     earned = with_each_order(panel_credits(panel_verdicts(rows), LABELS), rows)
     found = accuracy_of(earned)
-    assert (found.accuracy, found.each_order) == (0.5, (1 + 0) / 2)
+    assert (found.share.value, found.each_order) == (0.5, (1 + 0) / 2)
     weights = {"r": 1.0}
     alone = with_each_order(panel_credits(panel_verdicts(rows, weights=weights), LABELS), rows, weights=weights)
-    assert accuracy_of(alone).each_order == accuracy_of(reviewer_credits(rows, LABELS)["r"]).accuracy == 0.5
+    assert accuracy_of(alone).each_order == accuracy_of(reviewer_credits(rows, LABELS)["r"]).share.value == 0.5
 
 
 def test_accuracy_by_task_counts_every_task_alike():
@@ -91,25 +91,25 @@ def test_accuracy_by_task_counts_every_task_alike():
         "raw",
     )
     found = accuracy_of(score_credits(scores, labels))
-    assert (found.accuracy, found.by_task) == (5 / 6, (1 + 0) / 2)
+    assert (found.share.value, found.by_task) == (5 / 6, (1 + 0) / 2)
 
 
 def test_a_missing_order_is_left_out_by_default_and_half_right_in_the_papers():
     rows = compared([("ann", "bob", 1), ("bob", "ann", None), ("ann", "cy", 1), ("cy", "ann", 0)])
     default = accuracy_of(reviewer_credits(rows, LABELS)["r"])
-    assert (default.accuracy, default.asked, default.used, default.missing) == (1, 2, 1, 1)
+    assert (default.share.value, default.asked, default.share.n, default.missing) == (1, 2, 1, 1)
     paper = accuracy_of(reviewer_credits(rows, LABELS, convention="paper")["r"])
-    assert (paper.accuracy, paper.used, paper.missing) == ((0.75 + 1) / 2, 2, 0)
+    assert (paper.share.value, paper.share.n, paper.missing) == ((0.75 + 1) / 2, 2, 0)
 
 
 def test_of_two_ratings_the_higher_is_better_and_equal_ones_are_half_right():
     """ann-bob right, ann-cy tied, ann-di missing, bob-cy wrong, bob-di missing; in the papers di has 0: both right."""
     ratings = response_ratings_from_columns(["r"] * 4, ["t"] * 4, ["ann", "bob", "cy", "di"], [4, 3, 4, None])
     default = accuracy_of(reviewer_credits(ratings, LABELS)["r"])
-    assert (default.accuracy, default.asked, default.used, default.tied) == (0.5, 5, 3, 1)
+    assert (default.share.value, default.asked, default.share.n, default.tied) == (0.5, 5, 3, 1)
     paper = accuracy_of(reviewer_credits(ratings, LABELS, convention="paper")["r"])
-    assert (paper.accuracy, paper.used) == ((1 + 0.5 + 1 + 0 + 1) / 5, 5)
-    assert accuracy_of(score_credits(reviewer_scores(ratings, "r"), LABELS)).accuracy == 0.5
+    assert (paper.share.value, paper.share.n) == ((1 + 0.5 + 1 + 0 + 1) / 5, 5)
+    assert accuracy_of(score_credits(reviewer_scores(ratings, "r"), LABELS)).share.value == 0.5
 
 
 def many_tasks(seed, tasks=60, right=0.7):
@@ -134,16 +134,16 @@ def test_the_interval_is_wider_than_if_pairs_were_independent_and_near_the_plain
     random = np.random.default_rng(5)
     groups = [own.credit[(labels.task == t) & ~np.isnan(own.credit)] for t in range(60)]
     drawn = [np.concatenate([groups[t] for t in random.integers(60, size=60)]).mean() for _ in range(4000)]
-    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
-    assert found.accuracy == pytest.approx(np.nanmean(own.credit))
-    assert found.n_tasks == 60
+    assert (found.share.low, found.share.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
+    assert found.share.value == pytest.approx(np.nanmean(own.credit))
+    assert found.share.n_tasks == 60
 
 
 def test_a_judge_is_not_compared_with_itself_by_a_test_nor_with_one_under_other_labels():
     judgements, labels = many_tasks(1)
     own = reviewer_credits(judgements, labels)["r"]
     (found,) = compare_all_credits([own, own], resamples=100)
-    assert (found.difference, found.p_pairs) == (0, None)
+    assert (found.difference.value, found.p_pairs) == (0, None)
     with pytest.raises(MetricError, match="different labels"):
         compare_all_credits([own, reviewer_credits(judgements, labels.among(["ann", "bob"]))["r"]])
 
@@ -169,11 +169,11 @@ def human(table):
 def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_papers():
     first, second = scores([[1, 2, 3], [2, 2, 2], [3, 2, 1]]), human([[1, 2, 3], [1, 2, 3], [3, 2, np.nan]])
     default = rank_agreement(first, second)
-    assert (default.mean, default.n_tasks, default.undefined) == (1, 2, 1)
+    assert (default.value, default.n) == (1, 2)
     paper = rank_agreement(first, second, convention="paper")
-    assert (paper.mean, paper.n_tasks, paper.undefined) == (pytest.approx(2 / 3), 3, 1)
+    assert (paper.value, paper.n) == (pytest.approx(2 / 3), 3)
     kendall = rank_agreement(first, second, coefficient="kendall")
-    assert (kendall.mean, kendall.undefined) == (pytest.approx(2 / 3), 0)
+    assert kendall.value == pytest.approx(2 / 3)
 
 
 def test_all_judges_are_compared_two_by_two_with_a_test_over_tasks():
@@ -196,9 +196,9 @@ def test_all_judges_are_compared_two_by_two_with_a_test_over_tasks():
         sums = (one.credit - other.credit).reshape(12, 3).sum(axis=1)
         flips = np.array([[1 - 2 * (i >> k & 1) for k in range(12)] for i in range(4096)]) @ sums
         ps.append(np.mean(np.abs(flips) >= abs(sums.sum()) - 1e-9))
-        assert c.difference == pytest.approx(sums.sum() / 36)
+        assert c.difference.value == pytest.approx(sums.sum() / 36)
         assert c.p_pairs == pytest.approx(ttest_rel(one.credit, other.credit).pvalue)
-        assert (c.n, c.n_tasks) == (36, 12)
+        assert (c.difference.n, c.difference.n_tasks) == (36, 12)
     assert [c.p for c in found] == pytest.approx(ps)
     assert [c.p_holm for c in found] == pytest.approx(holm(ps))
     assert compare_all_credits(judges[:1]) == []

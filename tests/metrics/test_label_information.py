@@ -65,7 +65,7 @@ def test_a_group_is_the_mean_over_its_raters_of_their_mean_with_all_others():
     assert values == pytest.approx({None: 0.5 / 3, "people": 0.25, "model": 0})
     assert [one.raters for one in found] == [3, 2, 1]
     for one in found:
-        assert one.low - 1e-9 <= one.information.value <= one.high + 1e-9
+        assert one.estimate.low - 1e-9 <= one.information.value <= one.estimate.high + 1e-9
     people = next(one for one in found if one.group == "people")
     assert people.information.p < 0.05 < next(one for one in found if one.group == "model").information.p
     with pytest.raises(MetricError, match="no label by rater 'x'"):
@@ -80,7 +80,7 @@ def test_all_clinicians_as_one_group_have_the_mean_over_their_pairs(recorded):
     whole, human = label_information(labels, items="complete", permutations=200, groups=groups).groups
     assert round(whole.information.value, 3) == 0.143
     assert (whole.information, whole.raters) == (human.information, human.raters)
-    assert human.low < 0.143 < human.high
+    assert human.estimate.low < 0.143 < human.estimate.high
 
 
 # --- the value ------------------------------------------------------------------------------------------

@@ -62,10 +62,10 @@ def test_ten_recorded_reviewers_are_worth_fewer_than_three_votes(xsum):
     wrong = np.abs(said - truth[:, None])
     found = effective_votes(wrong.T, task, table.reviewers, **FAST)
     assert found.correlation == pytest.approx(0.285, abs=0.0005)
-    assert found.votes == pytest.approx(2.81, abs=0.005)
+    assert found.votes.value == pytest.approx(2.81, abs=0.005)
     by_votes = effective_votes(said.T, task, table.reviewers, **FAST)
     assert by_votes.correlation == pytest.approx(0.350, abs=0.0005)
-    assert by_votes.votes == pytest.approx(2.41, abs=0.005)
+    assert by_votes.votes.value == pytest.approx(2.41, abs=0.005)
 
 
 def test_the_equal_vote_is_no_worse_than_models_of_votes(xsum):
@@ -128,7 +128,7 @@ def first(*_):
 
 def test_agreeing_reviewers_are_one_vote_without_labels():
     worth = panel_worth(judgements({"x": honest, "y": honest}), ["x", "y"], **FAST)
-    assert worth.votes.votes == pytest.approx(1.0)
+    assert worth.votes.votes.value == pytest.approx(1.0)
     assert worth.errors is None
     assert worth.peers == ()
     assert worth.source == "votes"
@@ -138,7 +138,7 @@ def test_the_odd_one_out_is_last_and_a_reviewer_of_positions_is_named():
     table = judgements({"x": honest, "y": honest, "z": odd, "p": first})
     worth = panel_worth(table, ["x", "y", "z", "p"], **FAST)
     assert [row.reviewer for row in worth.peers][-2:] == ["z", "p"]
-    assert "every pair: p" in worth.votes.note
+    assert "every pair: p" in worth.votes.votes.note
     assert any("every pair: p" in note for note in worth.notes)
 
 
@@ -146,7 +146,7 @@ def test_the_exam_by_peers_puts_the_odd_one_below_the_mean():
     found = peers(judgements({"x": honest, "y": honest, "z": odd}), **FAST)
     mean = np.mean([trait.value for trait in found.values()])
     assert found["z"].value < mean < found["x"].value
-    assert (found["x"].asked, found["x"].n, found["x"].n_tasks) == (36, 36, 12)
+    assert (found["x"].asked, found["x"].estimate.n, found["x"].estimate.n_tasks) == (36, 36, 12)
 
 
 def test_more_than_two_levels_are_warned_of():

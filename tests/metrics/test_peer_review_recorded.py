@@ -37,6 +37,7 @@ from goldless.metrics.label_agreement import (
 from goldless.metrics.pair_labels import pair_labels, rating_table
 from goldless.metrics.qualification import qualify
 from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_win_rate
+from goldless.statistics.bootstrap import Estimate
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
@@ -145,7 +146,7 @@ def exams_of(data: Recorded) -> dict[str, dict[str, Trait]]:
         name: {
             "consistency": pc[name],
             "pertinence": pp[name],
-            "self-confidence": Trait("self-confidence", ps.get(name)),
+            "self-confidence": Trait(Estimate(ps.get(name))),
         }
         for name in CANDIDATES
     }
@@ -196,23 +197,23 @@ def test_one_reviewer_agrees_with_people_as_published(paper, reviewer):
     for scale, stated in zip(FORMATS, SINGLE[reviewer], strict=True):
         own = judgements(paper, scale).of([reviewer])
         found = accuracy_of(reviewer_credits(own, paper.labels, convention="paper")[reviewer], **FAST)
-        assert round(found.accuracy, 4) == stated
-        assert (found.n_pairs, found.asked, found.used, found.missing) == (1793, 1793, 1793, 0)
-        assert found.low < found.accuracy < found.high
+        assert round(found.share.value, 4) == stated
+        assert (found.n_pairs, found.asked, found.share.n, found.missing) == (1793, 1793, 1793, 0)
+        assert found.share.low < found.share.value < found.share.high
 
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_panel_agrees_with_people_as_published(paper, panel):
     for scale, stated in zip(FORMATS, PANELS[panel], strict=True):
-        assert round(accuracy_of(earned_by(paper, panel, scale), **FAST).accuracy, 4) == stated
+        assert round(accuracy_of(earned_by(paper, panel, scale), **FAST).share.value, 4) == stated
 
 
 def test_consistency_and_pertinence_are_as_stated(paper):
     traits = exams_of(paper)
     assert [round(traits[name]["consistency"].value, 4) for name in CANDIDATES] == list(PC)
     assert [round(traits[name]["pertinence"].value, 4) for name in CANDIDATES] == list(PP)
-    assert {traits[name]["consistency"].n for name in CANDIDATES} == {2100}
-    assert {traits[name]["pertinence"].n for name in CANDIDATES} == {200}
+    assert {traits[name]["consistency"].estimate.n for name in CANDIDATES} == {2100}
+    assert {traits[name]["pertinence"].estimate.n for name in CANDIDATES} == {200}
 
 
 def test_chatgpt_is_surer_of_easy_pairs_by_its_labels(paper):
@@ -222,8 +223,8 @@ def test_chatgpt_is_surer_of_easy_pairs_by_its_labels(paper):
     hard = (2 * 5 + 142 * 4 + 42 * 3 + 9 * 2) / 195
     assert trait.value == 1.0
     assert trait.difference == pytest.approx(easy - hard)
-    assert trait.low > 0
-    assert (trait.asked, trait.n) == (389, 389)
+    assert trait.estimate.low > 0
+    assert (trait.asked, trait.estimate.n) == (389, 389)
 
 
 def test_four_of_seven_pass_by_the_book(paper):
@@ -241,7 +242,7 @@ def test_the_equal_vote_is_not_beaten_pairwise_by_the_book(paper):
     (found,) = compare_all_credits([book, equal], **FAST)
     assert found.p_pairs == pytest.approx(ttest_rel(book.credit, equal.credit).pvalue)
     assert found.p_pairs > 0.5
-    assert found.low < 0 < found.high
+    assert found.difference.low < 0 < found.difference.high
 
 
 @pytest.mark.parametrize("panel", SPEARMAN)
@@ -251,13 +252,13 @@ def test_spearman_over_the_agents_is_as_published(paper, panel):
             scores = panel_scores(paper.ratings[scale].of(CANDIDATES), normalisation="raw")
         else:
             scores = reviewer_scores(paper.ratings[scale], panel)
-        assert round(rank_agreement(scores, paper.human, convention="paper", **FAST).mean, 4) == stated
+        assert round(rank_agreement(scores, paper.human, convention="paper", **FAST).value, 4) == stated
 
 
 @pytest.mark.parametrize(("panel", "stated"), [("consistent", 0.4809), ("human exam", 0.4991)])
 def test_spearman_of_panels_on_five_levels_is_as_published(paper, panel, stated):
     scores = panel_scores(paper.ratings["5-level"], weights=weights_of(paper, panel, "5-level"), normalisation="raw")
-    assert round(rank_agreement(scores, paper.human, convention="paper", **FAST).mean, 4) == stated
+    assert round(rank_agreement(scores, paper.human, convention="paper", **FAST).value, 4) == stated
 
 
 def test_by_default_what_is_off_the_scale_is_missing(default):
@@ -275,7 +276,7 @@ def test_by_default_missing_pairs_are_left_out_and_counted(default):
         found = accuracy_of(own, **FAST)
         assert found.asked == 1793
         assert 0 < found.missing < 120
-        assert found.used == found.asked - found.missing
+        assert found.share.n == found.asked - found.missing
 
 
 def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_the_people(default):
@@ -293,7 +294,7 @@ def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_t
 def test_replies_of_one_word_are_read_as_published_and_wordy_ones_within_a_thousandth(default):
     """With the papers' 0.5 for a missing verdict; they count "None of them" as one."""
     earned = reviewer_credits(default.pairs, default.labels, convention="paper")
-    found = {name: accuracy_of(earned[name], **FAST).accuracy for name in SINGLE}
+    found = {name: accuracy_of(earned[name], **FAST).share.value for name in SINGLE}
     for name in ("vicuna-7b", "chatglm3-6b", "baichuan2-13b", "chatgpt", "chatglm_pro", "deepseek-r1"):
         assert round(found[name], 4) == SINGLE[name][0]
     assert found == pytest.approx({name: stated[0] for name, stated in SINGLE.items()}, abs=0.001)

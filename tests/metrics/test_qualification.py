@@ -8,12 +8,13 @@ import pytest
 
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.qualification import logit_weight, qualify
+from goldless.statistics.bootstrap import Estimate
 
 
 def traits(**values):
     """Reviewer → (consistency, pertinence)."""
     return {
-        name: {"consistency": Trait("consistency", pc), "pertinence": Trait("pertinence", pp)}
+        name: {"consistency": Trait(Estimate(pc)), "pertinence": Trait(Estimate(pp))}
         for name, (pc, pp) in values.items()
     }
 

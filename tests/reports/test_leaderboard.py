@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from goldless.reports.leaderboard import Leaderboard
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import standings
 
 NAN = np.nan
@@ -37,10 +38,10 @@ def test_a_row_holds_mean_interval_n_and_what_is_missing():
     by_agent = {row.agent: row for row in board().rows}
     middle, absent = by_agent["middle"], by_agent["absent"]
     assert middle.score == pytest.approx(23 / 12)
-    assert middle.low < 23 / 12 < middle.high
-    assert (middle.n, middle.asked, middle.used, middle.missing, middle.note) == (12, 24, 24, 0, None)
-    assert (absent.score, absent.low, absent.high, absent.n) == (None, None, None, 0)
-    assert (absent.asked, absent.used, absent.missing, absent.note) == (24, 0, 24, "no task was scored")
+    assert middle.estimate.low < 23 / 12 < middle.estimate.high
+    assert (middle.estimate.n, middle.asked, middle.used, middle.missing, middle.estimate.note) == (12, 24, 24, 0, None)
+    assert absent.estimate == Estimate(note="no task was scored")
+    assert (absent.asked, absent.used, absent.missing) == (24, 0, 24)
 
 
 def test_an_agent_beats_those_it_is_better_than_on_common_tasks_after_correction():
@@ -68,8 +69,9 @@ def test_csv_reads_back_with_the_signature_on_every_row_and_nothing_for_what_is_
     leaderboard = board(VALUES[:, [2, 3, 0, 1]], agents, used=20)
     rows = list(csv.DictReader(io.StringIO(leaderboard.to_csv())))
     assert [row["agent"] for row in rows] == [row.agent for row in leaderboard.rows]
-    for name in ("score", "low"):
-        assert [row[name] and float(row[name]) for row in rows] == [getattr(r, name) or "" for r in leaderboard.rows]
+    for name, part in (("score", "value"), ("low", "low")):
+        found = [getattr(row.estimate, part) or "" for row in leaderboard.rows]
+        assert [row[name] and float(row[name]) for row in rows] == found
     assert {(row["missing"], row["metric"], row["signature"]) for row in rows} == {("4", "gem-raw", "gem-raw|seed:0")}
     assert (rows[3]["rank"], rows[3]["note"]) == ("", "no task was scored")
 

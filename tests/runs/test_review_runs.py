@@ -149,7 +149,7 @@ def test_the_human_exam_holds_reviewers_against_labels_and_keeps_its_pairs_out_o
     # the lazy one is right in one order and wrong in the other
     assert rows["l"].traits["human exam"].value == 0.5
     assert found.labels == {"pairs": 18, "decided": 18, "tied": 0, "tested": 12}
-    assert found.panel.agreement.accuracy == 1.0
+    assert found.panel.agreement.accuracy.value == 1.0
     assert found.panel.agreement.n_pairs == 12
     overlapping = review(
         {"h": honest()}, study(labels=people()), exams="human", questioners=["ann", "bob"], overlap=True
@@ -161,7 +161,7 @@ def test_agreement_with_people_is_counted_on_pairs_and_by_rank():
     """People turned round on 2 of 6 tasks: the honest reviewer agrees on 4/6 of the pairs; Spearman is 1 or -1."""
     found = review({"h": honest()}, study(labels=people(flip=("t0", "t1"))))
     numbers = by_name(found)["h"].agreement
-    assert numbers.accuracy == pytest.approx(4 / 6)
+    assert numbers.accuracy.value == pytest.approx(4 / 6)
     assert numbers.spearman == pytest.approx((4 - 2) / 6)
     assert numbers.kendall_tau_a == pytest.approx((4 - 2) / 6)
     assert numbers.n_pairs == 18
@@ -507,10 +507,10 @@ def test_the_papers_count_an_unparsable_rating_as_0(tmp_path):
     folder = rated_study(tmp_path)
     how = {"recorded": True, "scale": "5-level", "resamples": 200}
     paper = by_name(goldless.review(folder, convention="paper", **how))["o"]
-    assert paper.agreement.accuracy == pytest.approx((10 + 6 / 2) / 18)
+    assert paper.agreement.accuracy.value == pytest.approx((10 + 6 / 2) / 18)
     assert (paper.asked, paper.used) == (18, 17)
     default = by_name(goldless.review(folder, **how))["o"]
-    assert default.agreement.accuracy == pytest.approx((10 + 6 / 2) / 16)
+    assert default.agreement.accuracy.value == pytest.approx((10 + 6 / 2) / 16)
 
 
 def test_pre_weighs_by_log_odds_and_adds_z_and_auto_pre_by_accuracy_and_adds_raw(tmp_path):

@@ -49,7 +49,7 @@ def test_good_faith_agents_stand_above_problematic_ones_by_the_stated_effect(rec
     found = comparison(recorded / name)
     for effect, value in STATED[name].items():
         assert getattr(found, effect) == pytest.approx(value, abs=0.5 * 10 ** -len(str(value).partition(".")[2]))
-    assert (found.n_tasks, found.n_first, found.n_second) == (200, 2800, 3000)
+    assert (found.difference.n, found.n_first, found.n_second) == (200, 2800, 3000)
 
 
 @pytest.mark.parametrize("attack", ATTACKED)

@@ -44,8 +44,8 @@ class Judges:
 
 def _nothing_compared(found: Agreement) -> tuple[int, str] | None:
     judges = [judge for one in found.criteria for judge in one.judges]
-    compared = [one.value for judge in judges for one in judge.correlations] + [one.accuracy.accuracy for one in judges]
-    none = all(number is None for number in compared)
+    compared = [one for judge in judges for one in (judge.accuracy.share, *judge.correlations)]
+    none = all(one.value is None for one in compared)
     return (NOTHING, "no response has both a label and a score") if none else None
 
 

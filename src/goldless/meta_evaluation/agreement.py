@@ -146,16 +146,16 @@ class CriterionAgreement:
     @property
     def by_accuracy(self) -> list[JudgeAgreement]:
         """The judges, the most accurate first; those without an accuracy last."""
-        return sorted(self.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
+        return sorted(self.judges, key=lambda judge: -(judge.accuracy.share.value or 0.0))
 
     def findings(self) -> Iterator[Said]:
-        judges = [judge for judge in self.by_accuracy if judge.accuracy.accuracy is not None]
+        judges = [judge for judge in self.by_accuracy if judge.accuracy.share.value is not None]
         if not judges:
             return
         on: Said = (" on ", Name(self.criterion)) if self.criterion else ()
-        lead, best = judges[0].name, judges[0].accuracy
+        lead, best = judges[0].name, judges[0].accuracy.share
         ends = "" if best.low is None or best.high is None else f" ({best.low:.3f} to {best.high:.3f})"
-        share = f": on {best.accuracy:.3f}{ends} of {best.used:,} pairs with a clear human preference"
+        share = f": on {best.value:.3f}{ends} of {best.n:,} pairs with a clear human preference"
         undecided: set[str] = set()
         for row in self.comparisons:
             if row.statistic == "accuracy" and (row.p_holm is None or row.p_holm >= SIGNIFICANT):
@@ -163,13 +163,13 @@ class CriterionAgreement:
         order = [judge.name for judge in judges[1:] if judge.name in undecided]
         less: Said = (", not shown to exceed ", *named(order)) if order else ()
         yield (Name(lead), " agrees most with people", *on, share, *less, ".")
-        chance = [row.name for row in judges if row.accuracy.low is not None and row.accuracy.low <= CHANCE]
+        chance = [row.name for row in judges if row.accuracy.share.low is not None and row.accuracy.share.low <= CHANCE]
         if chance:
             yield (*named(chance, 6), f" {'is' if len(chance) == 1 else 'are'} not shown to be better than chance.")
         people = self.ceiling.accuracy
         if people is None or people.value is None:
             return
-        above = [judge.name for judge in judges if (judge.accuracy.accuracy or 0.0) > people.value]
+        above = [judge.name for judge in judges if (judge.accuracy.share.value or 0.0) > people.value]
         begin = f"One person agrees with the others on {people.value:.3f} of pairs"
         if not above:
             yield (f"{begin}; no judge is above that.",)
@@ -480,8 +480,8 @@ def _comparisons(earned: Sequence[PairCredits], by_task: FloatArray | None, draw
     pairs = compare_all(names, by_task, seed=draws["seed"], permutations=draws["resamples"])
     differences = [by_task[:, names.index(c.first)] - by_task[:, names.index(c.second)] for c in pairs]
     for pair, i in zip(pairs, task_intervals(np.stack(differences, axis=1), **draws), strict=True):
-        numbers = (pair.difference, i.low, i.high, pair.p, pair.p_holm, pair.n, pair.n)
-        yield JudgeComparison("spearman", pair.first, pair.second, *numbers)
+        found = replace(i, value=pair.difference, n_tasks=pair.n)
+        yield JudgeComparison("spearman", pair.first, pair.second, found, pair.p, pair.p_holm)
 
 
 # --- rank correlations -----------------------------------------------------------------------------------------------

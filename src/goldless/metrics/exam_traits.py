@@ -20,9 +20,8 @@ from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.metrics.panel_worth import FEWEST_PEERS, panel_votes, peer_estimates, shared_votes
-from goldless.statistics.bootstrap import LEVEL, Draws, Estimate, Method, task_intervals, task_shares
+from goldless.statistics.bootstrap import ABSENT, LEVEL, Draws, Estimate, task_intervals, task_shares
 
-TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam", "peers"]
 ConfidenceItem = tuple[str, float | None]
 """Task (or item), and how sure or unsure the reviewer was; None: missing."""
 
@@ -51,31 +50,29 @@ class Sureness:
 class Trait:
     """One trait of one reviewer."""
 
-    name: TraitName | Literal[""] = field(default="", metadata={"json": False})
-    value: float | None = None
-    """Between 0 and 1; None: not measured, ``note`` says why."""
-    low: float | None = None
-    """Interval of the value; for self-confidence, of ``difference``."""
-    high: float | None = None
+    estimate: Estimate = ABSENT
+    """Between 0 and 1; for self-confidence, the interval is that of ``difference``. ``n``: what could be used."""
     asked: int = 0
-    n: int = 0
-    """Of these, the ones that could be used."""
-    n_tasks: int = field(default=0, metadata={"json": False})
-    level: float = field(default=0.95, metadata={"json": False})
-    method: Method | None = field(default=None, metadata={"json": False})
-    note: str | None = None
     difference: float | None = None
     """For self-confidence: how much surer the reviewer is of easy items than of hard ones, in nats or levels."""
     easy: Sureness | None = field(default=None, metadata={"json": "if any"})
     hard: Sureness | None = field(default=None, metadata={"json": "if any"})
     threshold: float | None = None
     """Value that a reviewer must exceed to pass; None: there is no limit."""
-    KEYS = ("value", "low", "high", "n", "asked", "threshold", "difference", "note", "*")
+    KEYS = (
+        *("value:estimate.value", "low:estimate.low", "high:estimate.high", "n:estimate.n", "asked", "threshold"),
+        *("difference", "note:estimate.note", "*"),
+    )
+
+    @property
+    def value(self) -> float | None:
+        """None: not measured."""
+        return self.estimate.value
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
         """The interval of the value; two times None where the interval is one of the difference."""
-        return (self.low, self.high) if self.difference is None else (None, None)
+        return (self.estimate.low, self.estimate.high) if self.difference is None else (None, None)
 
 
 def consistency(
@@ -92,7 +89,8 @@ def consistency(
     if convention != "default":
         same = np.where((lean == 0).any(axis=2), NEITHER, same)
     same = np.where(asked & ~np.isnan(lean).any(axis=2), same, np.nan)
-    return _traits("consistency", judgements.reviewers, same, judgements.task, asked, **draws)
+    unasked = "no pair was compared in both orders"
+    return _traits(judgements.reviewers, same, judgements.task, asked, unasked=unasked, **draws)
 
 
 def pertinence(
@@ -110,7 +108,7 @@ def pertinence(
     task = np.repeat(judgements.task[ours], 2)
     asked = judgements.asked[:, ours]
     flat = len(judgements.reviewers), len(task)
-    return _traits("pertinence", judgements.reviewers, credit.reshape(flat), task, asked.reshape(flat), **draws)
+    return _traits(judgements.reviewers, credit.reshape(flat), task, asked.reshape(flat), **draws)
 
 
 def human_exam(
@@ -137,7 +135,7 @@ def human_exam(
     credit, asked = (
         np.stack(column) for column in zip(*((own.credit, own.asked) for own in earned.values()), strict=True)
     )
-    return _traits("human exam", list(earned), credit, exam.task, asked, **draws)
+    return _traits(list(earned), credit, exam.task, asked, **draws)
 
 
 def peers(
@@ -155,14 +153,11 @@ def peers(
         )
     found = peer_estimates(votes, **draws)[0]
     heard = dict(zip(votes.reviewers, (~np.isnan(votes.vote)).sum(axis=1).tolist(), strict=True))
-    unmet = Estimate(None, None, None, 0, draws.get("level", LEVEL), "too few pairs that another reviewer judged too")
+    level = draws.get("level", LEVEL)
+    unmet = Estimate(level=level, note="too few pairs that another reviewer judged too")
     asked = judgements.asked.any(axis=2).sum(axis=1).tolist()
-    return {
-        name: _trait(
-            "peers", found.get(name, unmet), asked=pairs, n=heard.get(name, 0), n_tasks=found.get(name, unmet).n
-        )
-        for name, pairs in zip(judgements.reviewers, asked, strict=True)
-    }
+    met = {name: replace(one, n=heard[name], n_tasks=one.n) for name, one in found.items()}
+    return {name: Trait(met.get(name, unmet), pairs) for name, pairs in zip(judgements.reviewers, asked, strict=True)}
 
 
 def confidence_levels(labels: Iterable[tuple[str, str | None]]) -> list[ConfidenceItem]:
@@ -191,13 +186,13 @@ def self_confidence(
     if not kept[0] or not kept[1]:
         which = "easy" if not kept[0] else "hard"
         level = draws.get("level", LEVEL)
-        return Trait("self-confidence", None, asked=asked, n=used, level=level, note=f"no {which} item has a reply")
+        return Trait(Estimate(n=used, level=level, note=f"no {which} item has a reply"), asked)
     gaps = _gaps(kept[0], kept[1]) * (1.0 if higher_is == "surer" else -1.0)
     difference = float(gaps.mean())
-    trait = _trait("self-confidence", task_intervals(gaps[:, None], **draws)[0], asked=asked, n=used, n_tasks=len(gaps))
-    return replace(
-        trait,
-        value=1.0 if difference > ROUNDING else 0.0,
+    found, value = task_intervals(gaps[:, None], **draws)[0], 1.0 if difference > ROUNDING else 0.0
+    return Trait(
+        replace(found, value=value, n=used, n_tasks=len(gaps)),
+        asked,
         difference=difference,
         easy=_sureness(kept[0], higher_is),
         hard=_sureness(kept[1], higher_is),
@@ -226,27 +221,16 @@ def _gaps(easy: Sequence[tuple[str, float]], hard: Sequence[tuple[str, float]]) 
 
 
 def _traits(
-    name: TraitName,
     reviewers: Sequence[str],
     values: FloatArray,
     task: IntArray,
     asked: BoolArray,
+    *,
+    unasked: str = "no comparison was requested",
     **draws: Unpack[Draws],
 ) -> dict[str, Trait]:
     """The mean of each reviewer's row of values [reviewers, items] as a trait."""
-    unasked = "no pair was compared in both orders" if name == "consistency" else "no comparison was requested"
     return {
-        reviewer: _trait(
-            name,
-            share if own.any() else replace(share, note=unasked),
-            asked=int(own.sum()),
-            n=share.n,
-            n_tasks=share.n_tasks,
-        )
+        reviewer: Trait(share if own.any() else replace(share, note=unasked), int(own.sum()))
         for reviewer, share, own in zip(reviewers, task_shares(values, task, **draws), asked, strict=True)
     }
-
-
-def _trait(name: TraitName, found: Estimate, *, asked: int, n: int, n_tasks: int) -> Trait:
-    ends = found.value, found.low, found.high
-    return Trait(name, *ends, asked, n, n_tasks, found.level, found.method, found.note)

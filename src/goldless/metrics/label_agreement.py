@@ -20,7 +20,7 @@ from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_verdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
 from goldless.metrics.pair_labels import PairLabels, RatingTable
-from goldless.statistics.bootstrap import USUAL, Draws, Method, task_intervals, task_shares
+from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_intervals, task_shares
 from goldless.statistics.comparisons import holm, sign_flip_ps
 from goldless.statistics.rank_correlation import Coefficient, rank_correlations
 
@@ -48,33 +48,29 @@ class Accuracy:
     """Share of pairs on which a judge agrees with people."""
 
     name: str
-    accuracy: float | None
-    """None: no pair is left."""
-    low: float | None
-    high: float | None
+    share: Estimate
+    """``n``: of ``asked``, pairs with a judgement; with the papers' convention all."""
     n_pairs: int
     """Pairs with a decided label."""
     asked: int
     """Of these, pairs the judge was asked about."""
-    used: int
-    """Of these, pairs with a judgement; with the papers' convention all."""
     tied: int
     """Judgements that found neither better, one for each order."""
-    n_tasks: int
-    level: float
-    method: Method | None
     convention: Convention
-    note: str | None = None
     by_task: float | None = None
     """Mean over tasks of the accuracy on each; tasks with few pairs count as much as others."""
     each_order: float | None = None
     """Of a panel's votes in each order on its own, as single reviewers are scored; None: not a panel's votes."""
-    KEYS = ("*", "missing")
+    KEYS = (
+        *("name", "accuracy:share.value", "low:share.low", "high:share.high", "n_pairs", "asked", "used:share.n"),
+        *("tied", "n_tasks:share.n_tasks", "level:share.level", "method:share.method", "convention"),
+        *("note:share.note", "*", "missing"),
+    )
 
     @property
     def missing(self) -> int:
         """Pairs without a judgement although one was requested."""
-        return self.asked - self.used
+        return self.asked - self.share.n
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,36 +81,18 @@ class JudgeComparison:
     """``accuracy`` on common pairs, or ``spearman``, the mean over tasks on which both have it."""
     first: str
     second: str
-    difference: float | None
-    """First minus second; None: nothing in common."""
-    low: float | None
-    high: float | None
+    difference: Estimate
+    """First minus second; ``n``: common pairs, or common tasks."""
     p: float | None
     """Two-sided, by flipping signs of tasks' differences."""
     p_holm: float | None
     """Corrected for all comparisons on this statistic (Holm)."""
-    n: int
-    """Common pairs, or common tasks."""
-    n_tasks: int
     p_pairs: float | None = None
     """Of accuracies: by a paired t-test over pairs, as the papers print it; pairs of one task are not independent."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankAgreement:
-    """Mean over tasks of a rank correlation over the agents."""
-
-    coefficient: Coefficient
-    mean: float | None
-    """None: it is defined on no task."""
-    low: float | None
-    high: float | None
-    n_tasks: int
-    """Tasks used."""
-    undefined: int
-    """Tasks where it is not defined: fewer than two responses in common, or all equal (except for tau-a)."""
-    level: float
-    convention: Convention
+    KEYS = (
+        *("statistic", "first", "second", "difference:difference.value", "low:difference.low", "high:difference.high"),
+        *("p", "p_holm", "n:difference.n", "n_tasks:difference.n_tasks", "p_pairs"),
+    )
 
 
 def reviewer_credits(
@@ -203,18 +181,11 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
     return [
         Accuracy(
             one.name,
-            share.value,
-            share.low,
-            share.high,
+            share,
             n_pairs=one.labels.n_pairs,
             asked=int(one.asked.sum()),
-            used=share.n,
             tied=one.tied,
-            n_tasks=share.n_tasks,
-            level=share.level,
-            method=share.method,
             convention=one.convention,
-            note=share.note,
             by_task=mean,
             each_order=None if one.each_order is None else _mean(one.each_order),
         )
@@ -236,9 +207,8 @@ def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -
     ps = sign_flip_ps(_task_sums(differences, task), seed=how["seed"], permutations=how["resamples"])
     found = []
     for (first, second), row, share, p, p_holm in zip(both, differences, shares, ps, holm(ps), strict=True):
-        numbers = (share.value, share.low, share.high, p, p_holm, share.n, share.n_tasks)
         p_pairs = _t_test(row[~np.isnan(row)])
-        found.append(JudgeComparison("accuracy", first.name, second.name, *numbers, p_pairs=p_pairs))
+        found.append(JudgeComparison("accuracy", first.name, second.name, share, p, p_holm, p_pairs))
     return found
 
 
@@ -273,18 +243,17 @@ def rank_agreement(
     coefficient: Coefficient = "spearman",
     convention: Convention = "default",
     **draws: Unpack[Draws],
-) -> RankAgreement:
+) -> Estimate:
     """Mean over tasks of Spearman's coefficient, or of Kendall's tau-a or tau-b, of scores and ratings over the agents.
 
-    Where it is not defined the task is left out by default, and counts 0 with the papers' convention.
+    It is not defined for fewer than two responses in common, or equal ones (except tau-a). Such a task is left out by
+    default, and counts 0 with the papers' convention.
     """
     _check_names(ratings, scores)
     by_task = rank_correlations(scores.score, ratings.value, coefficient)
-    undefined = int(np.isnan(by_task).sum())
     if convention != "default":
         by_task = np.nan_to_num(by_task, nan=0.0)
-    found = task_intervals(by_task[:, None], **draws)[0]
-    return RankAgreement(coefficient, found.value, found.low, found.high, found.n, undefined, found.level, convention)
+    return task_intervals(by_task[:, None], **draws)[0]
 
 
 def _check_names(labels: PairLabels | RatingTable, scores: PanelScores) -> None:

@@ -84,10 +84,10 @@ class GroupInformation:
     group: str | None
     """None: all raters."""
     raters: int
-    low: float | None
-    """Interval of the value, which includes its bias; None: too few tasks."""
-    high: float | None
+    estimate: Estimate
+    """The value, whose interval includes its bias."""
     information: Information = field(metadata={"json": "inline"})
+    KEYS = ("group", "raters", "low:estimate.low", "high:estimate.high", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _groups(
     weights = np.stack([means[rows].mean(axis=0) for rows in members.values()])
     values, drawn, found = weights @ observed, null @ weights.T, intervals(weights)
     return tuple(
-        GroupInformation(group, len(rows), found[k].low, found[k].high, _information(values[[k]], drawn[:, [k]]))
+        GroupInformation(group, len(rows), found[k], _information(values[[k]], drawn[:, [k]]))
         for k, (group, rows) in enumerate(members.items())
     )
 

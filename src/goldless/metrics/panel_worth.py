@@ -38,14 +38,17 @@ class PeerEstimate:
     """One reviewer as its peers' votes show it."""
 
     reviewer: str
-    accuracy: float
-    """As estimated by Dawid and Skene's model: too high, and comparable only within a panel."""
-    low: float | None
-    high: float | None
-    n: int
-    """Votes on pairs that another reviewer judged too."""
+    accuracy: Estimate
+    """As estimated by Dawid and Skene's model: too high, and comparable only within a panel.
+
+    ``n``: votes on pairs that another reviewer judged too.
+    """
     discrimination: float
     """By judge-aware Bradley-Terry, geometric mean 1; without an interval."""
+    KEYS = (
+        *("reviewer", "accuracy:accuracy.value", "low:accuracy.low", "high:accuracy.high", "n:accuracy.n"),
+        "discrimination",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +74,12 @@ class PanelWorth:
     @property
     def best(self) -> EffectiveVotes:
         """By errors where that is known, else by votes."""
-        return self.errors if self.errors is not None and self.errors.votes is not None else self.votes
+        return self.errors if self.errors is not None and self.errors.votes.value is not None else self.votes
 
     @property
     def effective_votes(self) -> float | None:
         """The number of independent votes the panel is worth."""
-        return self.best.votes
+        return self.best.votes.value
 
     @property
     def source(self) -> Literal["errors", "votes"]:
@@ -182,16 +185,15 @@ def panel_worth(
         earned = reviewer_credits(table.of(list(reviewers)), labels, convention=convention)
         wrong = 1 - np.stack([earned[name].credit for name in reviewers])
         by_errors = effective_votes(wrong, labels.decided().task, reviewers, **draws)
-        if len(reviewers) > 1 and by_errors.votes is None:
-            notes.append(f"labels do not show which errors are shared ({by_errors.note}); votes are used instead")
-    told = by_votes if by_errors is None or by_errors.votes is None else by_errors
-    if told.note and len(reviewers) > 1:
-        notes.append(told.note)
-    worth = PanelWorth(tuple(reviewers), by_errors, by_votes, notes=tuple(notes))
+        if len(reviewers) > 1 and by_errors.votes.value is None:
+            notes.append(f"labels do not show which errors are shared ({by_errors.votes.note}); votes are used instead")
+    worth = PanelWorth(tuple(reviewers), by_errors, by_votes)
+    if worth.best.votes.note and len(reviewers) > 1:
+        notes.append(worth.best.votes.note)
     some = shared_votes(votes, **draws)
     varied = [bool(np.nanmax(np.abs(own - 0.5), initial=0.0) > 0) for own in some.vote]
     if sum(varied) < FEWEST_PEERS:
-        return worth
+        return replace(worth, notes=tuple(notes))
     used, of = len(np.unique(some.task)), len(np.unique(votes.task))
     if used < of:
         notes.append(f"reviewers are ordered by {used} of {of} tasks")
@@ -201,7 +203,7 @@ def panel_worth(
     if levels > 2:
         notes.append(NOT_IDENTIFIED)
     peers, claimed, right, n = _ordered(some, labels, **draws)
-    return PanelWorth(tuple(reviewers), by_errors, by_votes, peers, claimed, right, n, tuple(notes))
+    return replace(worth, peers=peers, claimed=claimed, right=right, n_claimed=n, notes=tuple(notes))
 
 
 def _ordered(
@@ -215,10 +217,10 @@ def _ordered(
     strength = judge_aware_bradley_terry(votes.vote.T, first, second)
     d = dict(zip(votes.reviewers, strength.discrimination.tolist(), strict=True))
     rows = [
-        PeerEstimate(name, float(one.value or 0.0), one.low, one.high, int(n), d[name])
+        PeerEstimate(name, replace(one, n=int(n), n_tasks=one.n), d[name])
         for (name, one), n in zip(found.items(), (~np.isnan(votes.vote)).sum(axis=1), strict=True)
     ]
-    rows.sort(key=lambda row: (-row.accuracy, row.reviewer))
+    rows.sort(key=lambda row: (-(row.accuracy.value or 0.0), row.reviewer))
     kept, right = np.ones(len(chance), dtype=np.bool_), None
     if labels is not None:
         decided = labels.decided()

@@ -8,7 +8,6 @@ from typing import Any
 
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.judgement_table import Convention
-from goldless.metrics.label_agreement import Accuracy, RankAgreement
 from goldless.metrics.panel_worth import PanelWorth
 from goldless.metrics.ranking import RankedAgent, Ranking
 from goldless.reports.decisions import Stopped
@@ -17,8 +16,9 @@ from goldless.reports.findings import REVIEW, Said
 from goldless.reports.leaderboard import Leaderboard, of_one
 from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Estimate
+from goldless.statistics.bootstrap import ABSENT, Estimate
 from goldless.statistics.comparisons import Comparison
+from goldless.statistics.standings import LeaderboardRow
 
 EXAM = "Exam report"
 MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
@@ -28,14 +28,10 @@ MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
 class PanelAgreement:
     """Agreement of a reviewer or a panel with people."""
 
-    accuracy: float | None = None
-    """On pairs with a human preference; None: no pair is left."""
-    accuracy_low: float | None = None
-    accuracy_high: float | None = None
+    accuracy: Estimate = ABSENT
+    """On pairs with a human preference; ``n``: of these, pairs with a judgement."""
     n_pairs: int = 0
     """Pairs with a decided label."""
-    pairs_used: int = 0
-    """Of these, pairs with a judgement."""
     pairs_tied: int = 0
     """Judgements that found neither better, one for each order."""
     spearman: float | None = None
@@ -49,25 +45,10 @@ class PanelAgreement:
     """Of a reviewer: accuracy of the panel minus its own, on the pairs that both judged."""
     panel_p_pairs: float | None = None
     """p of that difference by a paired t-test over pairs, as the papers print it."""
-
-    @classmethod
-    def of(
-        cls, found: Accuracy, spearman: RankAgreement | None, kendall: RankAgreement | None, **more: float | None
-    ) -> PanelAgreement:
-        """The numbers of an accuracy and of two rank correlations."""
-        return cls(
-            accuracy=found.accuracy,
-            accuracy_low=found.low,
-            accuracy_high=found.high,
-            n_pairs=found.n_pairs,
-            pairs_used=found.used,
-            pairs_tied=found.tied,
-            spearman=None if spearman is None else spearman.mean,
-            kendall_tau_a=None if kendall is None else kendall.mean,
-            accuracy_by_task=found.by_task,
-            accuracy_each_order=found.each_order,
-            **more,
-        )
+    KEYS = (
+        *("accuracy:accuracy.value", "accuracy_low:accuracy.low", "accuracy_high:accuracy.high", "n_pairs"),
+        *("pairs_used:accuracy.n", "*"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +78,7 @@ class ReviewerResult:
     @property
     def accuracy(self) -> float | None:
         """Share of the pairs on which it agrees with people; None: no labels."""
-        return None if self.agreement is None else self.agreement.accuracy
+        return None if self.agreement is None else self.agreement.accuracy.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +178,13 @@ class ReviewReport:
         compared, found = self.comparisons, {}
         pairs = {(one.better, one.worse) for one in compared or () if one.difference}
         for name, ranking in self.rankings.items():
-            rows = ranking.agents
-            if compared is not None:
-                below = [[one.agent for one in rows if (row.agent, one.agent) in pairs] for row in rows]
-                rows = tuple(replace(row, better_than=tuple(of)) for row, of in zip(rows, below, strict=True))
+            rows = []
+            for one in ranking.agents:
+                below = tuple(other.agent for other in ranking.agents if (one.agent, other.agent) in pairs)
+                beaten = None if compared is None else below
+                rows.append(LeaderboardRow(one.rank, one.agent, None, one.estimate, one.asked, one.used, beaten))
             about = (name, ranking.unit, self.level)
-            found[name] = Leaderboard(*about, rows, compared or (), self.signature, ranking.notes)
+            found[name] = Leaderboard(*about, tuple(rows), compared or (), self.signature, ranking.notes)
         return found
 
     # --- in words ----------------------------------------------------------------------------------------------------
@@ -216,18 +198,18 @@ class ReviewReport:
             return [(f"The review has no ranking; {who}{f': {self.nobody}' if self.nobody else ''}.",)]
         lead = of_one(f"{REVIEW}{name}", board) if self.stopped is None else (self.stopped.sentence,)
         agreement, agrees = self.panel.agreement, ""
-        if agreement is not None and agreement.accuracy is not None:
-            used = f"{agreement.pairs_used or agreement.n_pairs:,}"
-            agrees = f", and agree with people on {agreement.accuracy:.3f} of {used} pairs"
+        if agreement is not None and agreement.accuracy.value is not None:
+            used = f"{agreement.accuracy.n or agreement.n_pairs:,}"
+            agrees = f", and agree with people on {agreement.accuracy.value:.3f} of {used} pairs"
         return [lead, (f"{who}{agrees}.",)]
 
     def panel_notes(self) -> Iterator[str]:
         """The panel's agreement with people, and what it is worth, without full stops."""
         found, worth = self.panel.agreement, self.panel.worth
-        if found is not None and found.accuracy is not None:
-            low, high = found.accuracy_low, found.accuracy_high
-            ends = "" if low is None else f" ({low:.4f} … {high:.4f})"
-            yield f"panel agrees with people on {found.accuracy:.4f} of {found.n_pairs} pairs{ends}"
+        if found is not None and found.accuracy.value is not None:
+            share = found.accuracy
+            ends = "" if share.low is None else f" ({share.low:.4f} … {share.high:.4f})"
+            yield f"panel agrees with people on {share.value:.4f} of {found.n_pairs} pairs{ends}"
             if found.accuracy_by_task is not None:
                 yield f"mean over tasks of its accuracy: {found.accuracy_by_task:.4f}"
             if found.accuracy_each_order is not None:
@@ -239,7 +221,7 @@ class ReviewReport:
                 yield f"panel minus {best.name}, the most accurate reviewer: {own.panel_difference:+.4f} ({p})"
         if worth is not None and worth.reviewers:
             yield _worth(worth)
-            yield from () if worth.peers or worth.best.votes is None or len(worth.reviewers) == 1 else worth.notes
+            yield from () if worth.peers or worth.best.votes.value is None or len(worth.reviewers) == 1 else worth.notes
 
     # --- in tables ---------------------------------------------------------------------------------------------------
 
@@ -372,10 +354,10 @@ def _worth(worth: PanelWorth) -> str:
     many, best = len(worth.reviewers), worth.best
     if many == 1:
         return "one reviewer is one vote"
-    if best.votes is None:
-        return f"how many votes the {many} reviewers are worth is not known: {best.note or 'no pair in common'}"
+    if best.votes.value is None:
+        return f"how many votes the {many} reviewers are worth is not known: {best.votes.note or 'no pair in common'}"
     who = f"the {many}" if best.judges == many else f"{best.judges} of the {many}"
-    ends = "" if best.low is None or best.high is None else f" ({best.low:.2f} … {best.high:.2f})"
+    ends = "" if best.votes.low is None else f" ({best.votes.low:.2f} … {best.votes.high:.2f})"
     what, labelled, why = "votes", "", ""
     if worth.source == "errors":
         what, labelled = "errors", "labelled "
@@ -385,8 +367,8 @@ def _worth(worth: PanelWorth) -> str:
         )
     if (best.correlation or 0.0) < 0:
         labelled, why = "", ". They contradict each other, and no panel is worth more votes than it has reviewers"
-    shared = f"their {what} correlate at {best.correlation:.3f} on {best.n} {labelled}pairs"
-    return f"{who} reviewers are worth {best.votes:.2f}{ends} independent votes: {shared}{why}"
+    shared = f"their {what} correlate at {best.correlation:.3f} on {best.votes.n} {labelled}pairs"
+    return f"{who} reviewers are worth {best.votes.value:.2f}{ends} independent votes: {shared}{why}"
 
 
 def _order_notes(worth: PanelWorth) -> Iterator[str]:

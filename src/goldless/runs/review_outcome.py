@@ -41,7 +41,7 @@ from goldless.runs.plan import Rounds, RunPlan, usd_per_task
 from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, pertinence_answers, reviewer_stage
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
-from goldless.statistics.bootstrap import Draws, task_shares
+from goldless.statistics.bootstrap import Draws, Estimate, task_shares
 from goldless.statistics.comparisons import Comparison, all_pairs, compare_pairs
 from goldless.studies import Study
 
@@ -99,7 +99,7 @@ def _examined(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, l
         elif options.convention != "default" and trait == CONFIDENCE:
             notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as passed")
             for name in lacking:
-                traits[name][trait] = Trait(CONFIDENCE, 1.0, note="not recorded; counts as passed")
+                traits[name][trait] = Trait(Estimate(1.0, note="not recorded; counts as passed"))
         else:
             notes.append(f"{trait} is not recorded for most reviewers ({', '.join(lacking)}) and is not used")
             del thresholds[trait]
@@ -299,12 +299,20 @@ class Votes:
             spearman = kendall = difference = p = None
             if people.ratings is not None:
                 both = scores[name], people.ratings
-                spearman = label_agreement.rank_agreement(*both, coefficient="spearman", **ranked)
-                kendall = label_agreement.rank_agreement(*both, coefficient="kendall", **ranked)
+                spearman = label_agreement.rank_agreement(*both, coefficient="spearman", **ranked).value
+                kendall = label_agreement.rank_agreement(*both, coefficient="kendall", **ranked).value
             if name and "" in earned:
                 difference, p = label_agreement.paired_t(earned[""], earned[name])
-            agreements[name] = PanelAgreement.of(
-                accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p
+            agreements[name] = PanelAgreement(
+                accuracy=accuracy.share,
+                n_pairs=accuracy.n_pairs,
+                pairs_tied=accuracy.tied,
+                spearman=spearman,
+                kendall_tau_a=kendall,
+                accuracy_by_task=accuracy.by_task,
+                accuracy_each_order=accuracy.each_order,
+                panel_difference=difference,
+                panel_p_pairs=p,
             )
         return agreements
 
@@ -490,7 +498,7 @@ def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdent
                 licensing.Sitting(name, {"limit": str(trait.threshold)}) for name, trait in reviewer.traits.items()
             ],
             traits={
-                name: licensing.LicensedTrait(trait.value, trait.n, trait.low, trait.high)
+                name: licensing.LicensedTrait(trait.value, trait.estimate.n, trait.estimate.low, trait.estimate.high)
                 for name, trait in reviewer.traits.items()
                 if trait.value is not None
             },

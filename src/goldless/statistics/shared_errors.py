@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.statistics.bootstrap import LEVEL, Draws, groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import LEVEL, Draws, Estimate, groups_left_out, left_out_intervals
 
 NO_SPREAD = 1e-12
 
@@ -27,20 +27,16 @@ class EffectiveVotes:
 
     judges: int
     """Judges that are compared."""
-    votes: float | None
-    """n_eff; None: not known, ``note`` says why."""
-    low: float | None
-    high: float | None
-    correlation: float | None
+    votes: Estimate
+    """n_eff; ``n``: items that at least two judged."""
+    correlation: float | None = None
     """Mean over all two of them."""
-    n: int
-    """Items that at least two judged."""
-    n_tasks: int
-    level: float
-    note: str | None = None
     between: Mapping[tuple[str, str], tuple[float, int]] | None = field(default=None, metadata={"json": False})
     """The correlation of each two, and the number of items that both judged; without those that have none."""
-    KEYS = ("*", "between:pairs")
+    KEYS = (
+        *("judges", "votes:votes.value", "low:votes.low", "high:votes.high", "correlation", "n:votes.n"),
+        *("n_tasks:votes.n_tasks", "level:votes.level", "note:votes.note", "between:pairs"),
+    )
 
     @property
     def pairs(self) -> list[dict[str, str | float]]:
@@ -70,7 +66,7 @@ def effective_votes(
     """
     level = draws.get("level", LEVEL)
     if len(values) < 2:
-        return EffectiveVotes(len(values), float(len(values)), None, None, None, 0, 0, level, "one judge is one vote")
+        return EffectiveVotes(len(values), Estimate(float(len(values)), level=level, note="one judge is one vote"))
     there = ~np.isnan(values)
     kept = there.sum(axis=0) >= 2
     values, there, task = values[:, kept], there[:, kept], task[kept]
@@ -83,7 +79,7 @@ def effective_votes(
     n, n_tasks = int(kept.sum()), len(np.unique(task))
     if len(names) < 2:
         why = "no two judged the same pair" if not n else "; ".join(notes)
-        return EffectiveVotes(len(names), None, None, None, None, n, n_tasks, level, why)
+        return EffectiveVotes(len(names), Estimate(n=n, level=level, note=why, n_tasks=n_tasks))
     sums, of_group = _sums(values[varied], there[varied], groups_left_out(task)[0])
     table = _correlations(sums[None], centre)[0]
     upper = np.triu_indices(len(names), 1)
@@ -93,9 +89,9 @@ def effective_votes(
         shown = ", ".join(f"{one} and {other}" for one, other in apart[:5])
         more = f" and {len(apart) - 5} more" * (len(apart) > 5)
         notes.append(f"no correlation, for want of pairs that both judged with some spread: {shown}{more}")
-    note = "; ".join(notes) or None
+    unknown = Estimate(n=n, level=level, note="; ".join(notes) or None, n_tasks=n_tasks)
     if np.isnan(mean):
-        return EffectiveVotes(len(names), None, None, None, None, n, n_tasks, level, note)
+        return EffectiveVotes(len(names), unknown)
     without = _mean(_correlations(sums[None] - of_group, centre), upper)
     shrunk = np.array([kish(len(names), one) if not np.isnan(one) else np.nan for one in without])
     found = kish(len(names), float(mean))
@@ -107,8 +103,10 @@ def effective_votes(
         for i, j in itertools.combinations(range(len(names)), 2)
         if not np.isnan(table[i, j])
     }
-    ends = (interval.low, interval.high) if len(without) > 1 else (None, None)
-    return EffectiveVotes(len(names), found, *ends, float(mean), n, n_tasks, level, note, between)
+    votes = replace(unknown, value=found)
+    if len(without) > 1:
+        votes = replace(votes, low=interval.low, high=interval.high, method=interval.method)
+    return EffectiveVotes(len(names), votes, float(mean), between)
 
 
 def _sums(values: FloatArray, there: BoolArray, group: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -353,7 +353,7 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
         "raters": len({label.rater for label in labels}),
         "pairs": voted.n_pairs,
         "decided": voted.n_decided,  # pairs in which one response is better, by the votes of all raters
-        "metrics": sorted(found, key=lambda one: (one.accuracy is None, -(one.accuracy or 0.0))),
+        "metrics": sorted(found, key=lambda one: (one.share.value is None, -(one.share.value or 0.0))),
         "ceiling": human_ceiling(given, tasks=tasks, agents=agents, draws=DRAWS),
     }
 

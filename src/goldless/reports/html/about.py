@@ -124,7 +124,7 @@ def _exam(review: ReviewReport, table: ReportTable) -> Block:
     drawn = []
     traits = [(row.name, name, trait) for row in review.reviewers for name, trait in row.traits.items()]
     for reviewer, name, trait in sorted(traits, key=lambda one: (one[1], -(one[2].value or 0.0))):
-        look: dict[str, Any] = {"group": name, "limit": trait.threshold, "hint": trait.note or ""}
+        look: dict[str, Any] = {"group": name, "limit": trait.threshold, "hint": trait.estimate.note or ""}
         if trait.value is None or trait.threshold is None:
             outcome, look["shape"] = "missing" if trait.value is None else "no limit", "ring"
         elif trait.value > trait.threshold:

@@ -19,6 +19,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.comparisons import Comparison
+from goldless.statistics.standings import LeaderboardRow
 
 EXAM = "Exam report"
 MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
@@ -197,12 +198,13 @@ class ReviewReport:
         compared, found = self.comparisons, {}
         pairs = {(one.better, one.worse) for one in compared or () if one.difference}
         for name, ranking in self.rankings.items():
-            rows = ranking.agents
-            if compared is not None:
-                below = [[one.agent for one in rows if (row.agent, one.agent) in pairs] for row in rows]
-                rows = tuple(replace(row, better_than=tuple(of)) for row, of in zip(rows, below, strict=True))
+            rows = []
+            for one in ranking.agents:
+                below = tuple(other.agent for other in ranking.agents if (one.agent, other.agent) in pairs)
+                beaten = None if compared is None else below
+                rows.append(LeaderboardRow(one.rank, one.agent, None, one.estimate, one.asked, one.used, beaten))
             about = (name, ranking.unit, self.level)
-            found[name] = Leaderboard(*about, rows, compared or (), self.signature, ranking.notes)
+            found[name] = Leaderboard(*about, tuple(rows), compared or (), self.signature, ranking.notes)
         return found
 
     # --- in words ----------------------------------------------------------------------------------------------------

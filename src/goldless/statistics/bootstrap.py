@@ -151,12 +151,12 @@ ESTIMATE_KEYS: tuple[str, ...] = ("value", "low", "high", "n", "n_tasks", "level
 class Estimate:
     """A number with its interval."""
 
-    value: float | None
+    value: float | None = None
     """None: not defined, ``note`` says why."""
-    low: float | None
+    low: float | None = None
     """None: no interval, ``note`` says why."""
-    high: float | None
-    n: int
+    high: float | None = None
+    n: int = 0
     """Tasks used; of a share, judgements."""
     level: float = LEVEL
     note: str | None = None
@@ -167,7 +167,7 @@ class Estimate:
     KEYS = ESTIMATE_KEYS
 
 
-ABSENT = Estimate(None, None, None, 0)
+ABSENT = Estimate()
 """Of nothing."""
 
 

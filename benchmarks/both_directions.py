@@ -44,7 +44,7 @@ def main() -> None:
         )
     print("| | " + " | ".join(f"`{metric}`" for metric in METRICS) + " |\n|" + "---|" * (1 + len(METRICS)))
     for rows in zip(*(test.metrics[metric].perturbations for metric in METRICS), strict=True):
-        cells = [f"{row.smd or 0:+.2f} {row.rating}" for row in rows]
+        cells = [f"{row.smd.value or 0:+.2f} {row.rating}" for row in rows]
         print(f"| {rows[0].perturbation} | " + " | ".join(cells) + " |")
 
 

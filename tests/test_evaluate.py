@@ -62,7 +62,7 @@ def test_the_worked_figures_are_those_of_counting(three_agents):
 def test_a_file_gives_the_worked_figures_in_order(study_file, toy_scorer):
     result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
     assert scores(result) == pytest.approx(EXPECTED)
-    assert [(row.rank, row.agent, row.n, row.asked, row.missing) for row in result.leaderboard().rows] == [
+    assert [(row.rank, row.agent, row.estimate.n, row.asked, row.missing) for row in result.leaderboard().rows] == [
         (1, "bob", 3, 6, 0),
         (2, "ann", 3, 6, 0),
         (3, "cy", 3, 6, 0),
@@ -376,7 +376,9 @@ def test_skipping_counts_it_as_missing_and_scores_the_rest(study_file, small):
     assert dict(result.failures) == {"too_long": 3}
     assert result.complete
     assert scores(result) == pytest.approx({"ann": LN4, "bob": LN4})
-    assert [(row.n, row.missing, row.note) for row in result.leaderboard().rows] == [(1, 1, "no interval: n = 1")] * 2
+    assert [(row.estimate.n, row.missing, row.estimate.note) for row in result.leaderboard().rows] == [
+        (1, 1, "no interval: n = 1")
+    ] * 2
 
 
 # --- bad input ---------------------------------------------------------------------------------------------------
@@ -388,7 +390,7 @@ def test_a_task_answered_by_one_agent_is_left_out_and_named(study_file, three_ag
     )
     assert result.tasks_without_peers == ("t4",)
     assert scores(result) == pytest.approx(EXPECTED)
-    assert {row.agent: row.n for row in result.leaderboard().rows} == {"ann": 3, "bob": 3, "cy": 3}
+    assert {row.agent: row.estimate.n for row in result.leaderboard().rows} == {"ann": 3, "bob": 3, "cy": 3}
 
 
 def test_a_study_without_responses_is_an_error(tmp_path, toy_scorer):

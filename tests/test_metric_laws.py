@@ -216,7 +216,7 @@ def test_a_response_that_is_not_there_has_no_score_and_its_agent_is_scored_on_th
     found = responses(result, metric)
     assert found.get(("t1", "ann")) is None
     (row,) = [row for row in result.leaderboard(metric).rows if row.agent == "ann"]
-    assert row.n == 3
+    assert row.estimate.n == 3
     assert row.score == pytest.approx(over_tasks(found)["ann"])
 
 
@@ -228,7 +228,7 @@ def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(evaluated, met
     assert found["t4", "bob"] is None
     for row in result.leaderboard(metric).rows:
         scored = [score for (_, agent), score in found.items() if agent == row.agent and score is not None]
-        assert row.n == len(scored)
+        assert row.estimate.n == len(scored)
         # reviewers rate cy by itself, all others compare it with the two
         assert row.missing > 0 or (row.agent == "cy" and find_metric(metric).needs.judgements)
         assert row.score == pytest.approx(over_tasks(found)[row.agent])

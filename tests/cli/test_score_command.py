@@ -21,6 +21,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.findings import in_text
 from goldless.reports.leaderboard import Leaderboard, of_one
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
 from paid_twice import counts
 
@@ -158,7 +159,7 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
 def board(**beaten: str) -> Leaderboard:
     """Agents in their order, each with those that it is better than."""
     rows = tuple(
-        LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, tuple(others.split()))
+        LeaderboardRow(i, agent, None, Estimate(9.0 - i, None, None, 10), 10, 10, tuple(others.split()))
         for i, (agent, others) in enumerate(beaten.items(), 1)
     )
     return Leaderboard("m", "nats", 0.95, rows, (), "m|")

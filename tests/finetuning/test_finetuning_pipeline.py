@@ -96,7 +96,7 @@ def test_the_adapter_raises_the_likelihood_of_held_out_texts_in_every_way_of_ask
     for row in rows:
         assert (row.tasks, row.missing) == (3, 0)
         assert row.asked == 3 * (6 if row.term == "conditional" else 3)
-        assert row.per_token.low > 0
+        assert row.per_token.change.low > 0
         assert row.per_response.after > row.per_response.before
 
 

@@ -42,16 +42,16 @@ def test_means_are_over_tasks_and_not_over_texts_or_tokens():
     assert conditional.per_token.after == pytest.approx((-3.5 / 3 - 6 / 2) / 2)
     assert conditional.per_response.before == pytest.approx((-6 / 2 - 12) / 2)
     assert conditional.per_response.after == pytest.approx((-3.5 / 2 - 6) / 2)
-    assert conditional.per_response.change == pytest.approx((1.25 + 6) / 2)
+    assert conditional.per_response.change.value == pytest.approx((1.25 + 6) / 2)
     assert (conditional.tasks, conditional.asked, conditional.missing, conditional.tokens) == (2, 3, 0, 5)
-    assert marginal.per_response.change == pytest.approx((1 + 2) / 2)
+    assert marginal.per_response.change.value == pytest.approx((1 + 2) / 2)
 
 
 def test_the_interval_of_two_tasks_is_students_t_over_their_changes():
     marginal = compared(BEFORE, AFTER)[1]
     # changes 1 and 2: mean 1.5, standard error 0.5, t with one degree of freedom at 97.5 %: 12.7062 (any table of t)
-    assert marginal.per_response.low == pytest.approx(1.5 - 12.7062 * 0.5, abs=1e-4)
-    assert marginal.per_response.high == pytest.approx(1.5 + 12.7062 * 0.5, abs=1e-4)
+    assert marginal.per_response.change.low == pytest.approx(1.5 - 12.7062 * 0.5, abs=1e-4)
+    assert marginal.per_response.change.high == pytest.approx(1.5 + 12.7062 * 0.5, abs=1e-4)
 
 
 def test_the_difference_is_what_a_given_response_adds_and_needs_both_terms():

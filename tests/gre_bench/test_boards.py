@@ -37,7 +37,7 @@ from goldless.records import Agent
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
-from goldless.statistics.bootstrap import draw_counts
+from goldless.statistics.bootstrap import Estimate, draw_counts
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import read_study
 
@@ -158,8 +158,8 @@ def published():
     return compare_boards(read_board("published:70b"), read_board("published:8b"))
 
 
-def cell(agent, *score):
-    return LeaderboardRow(None, agent, None, *score)
+def cell(agent, value, low=None, high=None, n=0):
+    return LeaderboardRow(None, agent, None, Estimate(value, low, high, n))
 
 
 def board(name, *, signature="", **metrics):

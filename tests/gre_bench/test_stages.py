@@ -93,7 +93,7 @@ async def test_the_offline_edition_runs_from_papers_to_the_report(tmp_path, toy_
     # the invented rewrites are used as they are; only the fourth model's reviews are rewritten
     assert len(rewriter.calls) == 12
     for board in evaluation.outcomes.values():
-        assert {row.agent: row.n for row in board.rows} == dict.fromkeys(("human", EMBEDDED, *INVENTED), 12)
+        assert {row.agent: row.estimate.n for row in board.rows} == dict.fromkeys(("human", EMBEDDED, *INVENTED), 12)
         assert board.level == 0.9
     report = (edition.folder / "run" / "report.html").read_text()
     assert "DEMONSTRATION, NOT A RESULT" in report

@@ -182,9 +182,9 @@ def test_alpha_of_the_published_example_is_as_published(tmp_path, measurement, s
     ]
     scores = {"mine": {("t0", "ann"): 1.0}}
     found = held(study_of(tmp_path, labels), scores, measurement=measurement).criteria[0].ceiling.alpha
-    assert round(found.alpha, 3) == stated
+    assert round(found.estimate.value, 3) == stated
     assert (found.n_units, found.n_values, found.unpaired) == (11, 40, 1)
-    assert found.low < found.alpha < found.high
+    assert found.estimate.low < found.estimate.value < found.estimate.high
 
 
 def preference(task, first, second, value, rater):

@@ -46,7 +46,7 @@ def test_a_judge_that_favours_an_agent_does_not_move_it(made):
     folder, judge, _ = made
     found = goldless.calibrate(folder, scores=judge)
     bob = next(one for one in found.agents if one.agent == "bob")
-    assert bob.low < 3.0 < bob.high
+    assert bob.mean.low < 3.0 < bob.mean.high
     assert bob.labels_worth > LABELLED
     assert (found.labelled, found.tasks) == (LABELLED, TASKS)
 
@@ -76,7 +76,7 @@ def test_the_next_tasks_are_unlabelled_and_can_be_given_back_once_labelled(made,
     ]
     again = goldless.calibrate(rewritten(folder, labels + more), scores=judge, drawn=[drawn])
     assert again.labelled == LABELLED + 6
-    assert again.agents[0].labelled == LABELLED + 6
+    assert again.agents[0].mean.n == LABELLED + 6
 
 
 def test_without_any_label_the_next_tasks_are_drawn_at_random(made):
@@ -125,7 +125,7 @@ def test_a_binary_judge_gets_corrected_shares(made, tmp_path):
     file.write_text("task,agent,score\n" + "".join(f"{t},{a},{s}\n" for (t, a), s in judged.items()))
     share = goldless.calibrate(rewritten(folder, said), scores=file).shares[0]
     assert (share.sensitivity, share.specificity, share.judged) == pytest.approx((5 / 6, 5 / 6, 0.5))
-    assert share.share == pytest.approx(0.5)
+    assert share.share.value == pytest.approx(0.5)
     assert (share.good, share.bad) == (6, 6)
 
 
@@ -191,6 +191,6 @@ def test_twenty_labels_are_worth_twenty_to_forty_nine_on_xsum(recorded, tmp_path
     whole: dict[str, list[float]] = {}
     for rating in study.ratings():
         whole.setdefault(rating.agent, []).append(rating.score)
-    held = [one.low <= np.mean(whole[one.agent]) <= one.high for one in found.agents]
+    held = [one.mean.low <= np.mean(whole[one.agent]) <= one.mean.high for one in found.agents]
     assert sum(held) >= 6
     assert all(14 <= one.labels_worth <= 60 for one in found.agents)

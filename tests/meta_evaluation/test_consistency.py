@@ -14,6 +14,7 @@ from goldless.meta_evaluation.consistency import compare_scorers, correlations, 
 from goldless.meta_evaluation.judges import ScoredBy, read_run_scores
 from goldless.reports.findings import in_text
 from goldless.runs.options import Options
+from goldless.statistics.bootstrap import Estimate
 
 FAST = {"resamples": 200}
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
@@ -51,9 +52,9 @@ def test_tables_6_and_7_of_the_gem_paper_give_its_three_correlations_which_are_p
     """The paper calls .93, .92 and .90 Spearman; they are Pearson, with two labels swapped."""
     found = compare_scorers([*published(BY_70B, "70b"), *published(BY_8B, "8b")], **FAST)
     for metric, value in PEARSON.items():
-        assert round(rows_of(found, "pearson")[metric].value, 3) == value
+        assert round(rows_of(found, "pearson")[metric].over_agents.value, 3) == value
     for metric, value in SPEARMAN.items():
-        assert round(rows_of(found, "spearman")[metric].value, 3) == value
+        assert round(rows_of(found, "spearman")[metric].over_agents.value, 3) == value
 
 
 @pytest.mark.parametrize("coefficient", SCIPY)
@@ -86,9 +87,9 @@ def test_the_interval_is_the_percentiles_over_tasks_drawn_for_both_scorers_alike
         SCIPY[coefficient](tables["small"][tasks].mean(axis=0), tables["large"][tasks].mean(axis=0)).statistic
         for tasks in drawn
     ]
-    assert (row.low, row.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])))
+    assert (row.over_agents.low, row.over_agents.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])))
     whole = SCIPY[coefficient](tables["small"].mean(axis=0), tables["large"].mean(axis=0)).statistic
-    assert row.value == pytest.approx(whole)
+    assert row.over_agents.value == pytest.approx(whole)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_the_interval_is_the_percentiles_over_tasks_drawn_for_both_scorers_alike
 def test_scorers_are_said_to_rank_alike_only_where_the_interval_shows_it(value, low, high, words):
     _, scored = two_scorers()
     found = compare_scorers(scored, **FAST)
-    row = replace(found.rows[1], metric="m", first="one", second="two", value=value, low=low, high=high)
+    row = replace(found.rows[1], metric="m", first="one", second="two", over_agents=Estimate(value, low, high, 12))
     (said,) = replace(found, rows=(row,)).findings()
     assert words in in_text(said, str)
 
@@ -115,7 +116,7 @@ async def test_two_scorers_that_see_the_same_words_put_agents_in_the_same_order(
     study = goldless.read_study(study_file())
     found = await scorer_consistency(study, Options(resamples=200), [toy_scorer(name="one"), toy_scorer(name="two")])
     assert [(row.first, row.second) for row in found.rows] == [("scripted:one", "scripted:two")] * 3
-    assert [row.value for row in found.rows] == pytest.approx([1.0, 1.0, 1.0])
+    assert [row.over_agents.value for row in found.rows] == pytest.approx([1.0, 1.0, 1.0])
     assert found.complete
 
 
@@ -147,7 +148,8 @@ def test_run_folders_of_one_study_are_compared_by_their_folders_names_and_others
 
     folders = [run("first"), run("second")]
     found = compare_scorers(read_run_scores(folders), **FAST)
-    assert {(row.first, row.second, row.n_agents, row.n_tasks) for row in found.rows} == {("first", "second", 3, 3)}
+    assert {(row.first, row.second) for row in found.rows} == {("first", "second")}
+    assert {(row.n_agents, row.over_agents.n) for row in found.rows} == {(3, 3)}
     with pytest.raises(UserError, match="Did you mean 'gem-raw'"):
         read_run_scores(folders, metrics=["gem-row"])
     with pytest.raises(UserError, match="different studies"):

@@ -38,7 +38,7 @@ async def test_calls_are_those_of_every_ordered_pair_and_marginal_and_grow_with_
     assert (row.metrics, row.part, row.source) == (("gem-raw",), "scorer", "planned")
     assert row.calls == 18 + 9 - 1
     assert row.scaled.calls == pytest.approx(26 * 1000)
-    assert row.scaled.tokens == pytest.approx(row.tokens * 1000)
+    assert row.scaled.tokens.value == pytest.approx(row.tokens * 1000)
     assert row.usd == 0.0
     assert "agents²" in row.growth
 
@@ -47,7 +47,7 @@ async def test_a_price_that_is_unknown_is_said_to_be_and_makes_the_sum_unknown(s
     report = await find_costs(study, Options(metrics=("gem-raw", "tvd-mi"), scorer=toy_scorer(), critic=SERVER))
     scorer, critic = report.rows
     assert (scorer.usd, critic.usd) == (0.0, None)
-    assert (critic.scaled.usd, report.total.usd) == (None, None)
+    assert (critic.scaled.usd.value, report.total.usd.value) == (None, None)
     assert "unknown" in report.tables()[0].to_markdown()
 
 
@@ -62,7 +62,7 @@ async def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(study):
 async def test_a_metric_that_asks_no_model_costs_nothing_and_says_so():
     report = await find_costs(goldless.read_study(sample_study()), Options(metrics=("tvd-mi[labels]",)))
     (row,) = report.rows
-    assert (row.source, row.calls, row.usd, row.scaled.usd) == ("no model", 0, 0.0, 0.0)
+    assert (row.source, row.calls, row.usd, row.scaled.usd.value) == ("no model", 0, 0.0, 0.0)
 
 
 async def test_what_a_metric_of_your_own_asks_is_not_known_rather_than_nothing(study, toy_scorer, tmp_path):
@@ -74,7 +74,7 @@ async def test_what_a_metric_of_your_own_asks_is_not_known_rather_than_nothing(s
         ("not known", None),
         ("no model", 0.0),
     ]
-    assert report.total.usd is None
+    assert report.total.usd.value is None
 
 
 async def test_texts_of_equal_length_on_every_task_leave_no_spread_and_unequal_ones_do(study_file):
@@ -86,12 +86,13 @@ async def test_texts_of_equal_length_on_every_task_leave_no_spread_and_unequal_o
 
     even = goldless.read_study(study_file(texts([400] * 12), "even.jsonl"))
     (row,) = (await find_costs(even, Options(metrics=("gem-raw",), scorer=SERVER, price=Price(1.0, 1.0)))).rows
-    assert row.scaled.tokens_low == pytest.approx(row.scaled.tokens)
-    assert row.scaled.tokens_high == pytest.approx(row.scaled.tokens)
+    tokens = row.scaled.tokens
+    assert (tokens.low, tokens.high) == pytest.approx((tokens.value, tokens.value))
     uneven = goldless.read_study(study_file(texts([100, 4000] * 3 + [700] * 6), "uneven.jsonl"))
     (row,) = (await find_costs(uneven, Options(metrics=("gem-raw",), scorer=SERVER, price=Price(1.0, 1.0)))).rows
-    assert row.scaled.tokens_low < 0.9 * row.scaled.tokens < 1.1 * row.scaled.tokens < row.scaled.tokens_high
-    assert row.scaled.usd_high / row.scaled.usd == pytest.approx(row.scaled.tokens_high / row.scaled.tokens)
+    tokens, usd = row.scaled.tokens, row.scaled.usd
+    assert tokens.low < 0.9 * tokens.value < 1.1 * tokens.value < tokens.high
+    assert usd.high / usd.value == pytest.approx(tokens.high / tokens.value)
 
 
 # --- spent ---------------------------------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ async def test_replies_from_the_journal_are_reckoned_anew_for_more_tasks(study, 
     assert (second.calls, second.tokens) == (0, 0)
     assert second.reused == first.calls + first.reused
     assert second.scaled.calls == pytest.approx(first.scaled.calls)
-    assert second.scaled.tokens == pytest.approx(first.scaled.tokens)
+    assert second.scaled.tokens.value == pytest.approx(first.scaled.tokens.value)
 
 
 async def test_a_folder_with_a_run_and_a_review_is_charged_for_each_apart_and_for_no_other_verb(

@@ -82,7 +82,7 @@ def test_the_effect_is_the_papers_pooled_difference_over_what_was_changed():
     before = np.array([n + 3 for n in (5, 4, 8, 6, 7)], float)  # "And i more" has three words
     after = np.array([5, 4, 8, 6, 7], float)
     pooled = math.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2)
-    assert found.smd == pytest.approx((after.mean() - before.mean()) / pooled)
+    assert found.smd.value == pytest.approx((after.mean() - before.mean()) / pooled)
     assert (found.samples, found.responses, found.unchanged, found.missing) == (5, 6, 1, 0)
     assert (found.mean_before, found.mean_after) == (before.mean(), after.mean())
     assert found.rating == "pass"
@@ -98,7 +98,7 @@ def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effe
     study = study_of(rows)
     found = one("length", "deletion", study=study)
     assert (found.rating, found.reason) == ("not shown", "no response was changed")
-    assert (found.unchanged, found.samples, found.smd) == (8, 0, None)
+    assert (found.unchanged, found.samples, found.smd.value) == (8, 0, None)
 
 
 def flagged(tmp_path, monkeypatch, body):
@@ -110,8 +110,8 @@ def flagged(tmp_path, monkeypatch, body):
 def test_a_metric_that_jumps_from_one_value_to_another_is_rated_by_its_direction(tmp_path, monkeypatch):
     metric = flagged(tmp_path, monkeypatch, "1.0 if '[[A]]' in response else 0.0")
     found = one(metric, "verdict-injection", study=answers(range(5, 25)))
-    assert (found.rating, found.reason, found.smd) == ("fail", "rises", None)
-    assert "unbounded" in found.note
+    assert (found.rating, found.reason, found.smd.value) == ("fail", "rises", None)
+    assert "unbounded" in found.smd.note
     metric = flagged(tmp_path, monkeypatch, "float('w1' in response)")
     assert one(metric, "null", study=answers(range(5, 25))).rating == "pass"
 
@@ -208,9 +208,9 @@ def test_deletion_lowers_rouge_l_and_bleu_of_recorded_reviews_as_stated(recorded
     )
     rouge, bleu = test.results
     assert rouge.samples == bleu.samples == 600
-    assert rouge.smd == pytest.approx(-0.087, abs=0.005)
-    assert (rouge.smd_low, rouge.smd_high) == pytest.approx((-0.144, -0.030), abs=0.01)
-    assert bleu.smd == pytest.approx(-0.320, abs=0.03)
+    assert rouge.smd.value == pytest.approx(-0.087, abs=0.005)
+    assert (rouge.smd.low, rouge.smd.high) == pytest.approx((-0.144, -0.030), abs=0.01)
+    assert bleu.smd.value == pytest.approx(-0.320, abs=0.03)
     assert (rouge.rating, bleu.rating) == ("pass", "pass")
 
 

@@ -72,10 +72,10 @@ async def test_twins_written_by_a_model_enter_the_study_and_score_below_their_or
     found = await deception_drill(study(), options(tmp_path, "gem-raw", "length"), writer=liar(), scorers=scorers)
     rows = {(row.metric, row.model): row for row in found.rows}
     assert set(rows) == {("gem-raw", "scripted:hazy"), ("gem-raw", "scripted:shared_words"), ("length", None)}
-    assert rows["gem-raw", "scripted:shared_words"].auc == 1.0
-    assert rows["gem-raw", "scripted:hazy"].auc == 0.5  # a juror that learns nothing
+    assert rows["gem-raw", "scripted:shared_words"].auc.value == 1.0
+    assert rows["gem-raw", "scripted:hazy"].auc.value == 0.5  # a juror that learns nothing
     good = rows["gem-raw", "scripted:shared_words"]
-    assert (good.tasks, good.honest, good.deceptive) == (6, 18, 17)
+    assert (good.auc.n, good.honest, good.deceptive) == (6, 18, 17)
     assert found.missing == {"refused": 1}
     assert found.deceptive == ("ann~deceptive", "bob~deceptive", "cy~deceptive")
 
@@ -84,7 +84,7 @@ async def test_twins_of_both_samples_play_both_parts_in_peer_prediction(tmp_path
     found = await deception_drill(study(2), options(tmp_path, "peer-prediction"), writer=liar())
     (row,) = found.rows
     assert "predicted:second-sample" in row.signature
-    assert row.auc > 0.9
+    assert row.auc.value > 0.9
     assert row.honest == 18
 
 

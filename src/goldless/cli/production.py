@@ -122,7 +122,7 @@ def _tell_rankings(found: Consistency, output: Output, *, own: Rankings) -> None
         with_texts = first.is_file() or not first.exists() or any(first.glob("responses.*"))
         output.keep(as_study(own.paths[0]) if with_texts else None, "consistency", "consistency", found)
     signatures = [f"{name}: {signature}" for name, signature in found.signatures.items()]
-    output.tell(found, signatures=signatures, notes=(row.note for row in found.rows if row.note))
+    output.tell(found, signatures=signatures, notes=(note for row in found.rows if (note := row.over_agents.note)))
     if not found.complete:
         incomplete("some scores are missing")
 
@@ -328,9 +328,9 @@ def _tell_cost(found: CostReport, output: Output) -> None:
 
     notes, total = [], found.total
     if total is not None and len(found.rows) > 1:
-        money = "price unknown for a part of it" if total.usd is None else f"{usd_text(total.usd)} USD"
+        money = "price unknown for a part of it" if total.usd.value is None else f"{usd_text(total.usd.value)} USD"
         time = "time not known" if total.seconds is None else seconds_text(total.seconds)
-        notes = [f"all of it on {found.tasks:,} tasks: {total.tokens:,.0f} tokens, {money}, {time}"]
+        notes = [f"all of it on {found.tasks:,} tasks: {total.tokens.value:,.0f} tokens, {money}, {time}"]
     output.tell(found, notes=notes)
 
 

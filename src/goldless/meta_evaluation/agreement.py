@@ -272,8 +272,9 @@ class CriterionAgreement:
             for name, one in (*people, *((rater.rater, rater) for rater in ceiling.raters))
         ]
         what = "responses" if ceiling.source == "ratings" else "pairs"
-        shown = "not defined" if alpha.alpha is None else f"{alpha.alpha:.3f}"
-        ends = "" if alpha.low is None else f" ({alpha.low:.3f} … {alpha.high:.3f})"
+        found = alpha.estimate
+        shown = "not defined" if found.value is None else f"{found.value:.3f}"
+        ends = "" if found.low is None else f" ({found.low:.3f} … {found.high:.3f})"
         title = (
             f"Human ceiling{self._on}: Krippendorff's alpha ({alpha.measurement}) {shown}{ends}, "
             f"{alpha.n_values} {ceiling.source} of {alpha.n_units} {what}"

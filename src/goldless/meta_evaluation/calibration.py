@@ -40,7 +40,7 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Limits
+from goldless.statistics.bootstrap import Estimate, Limits
 from goldless.statistics.comparisons import SIGNIFICANT, holm
 from goldless.statistics.prediction_powered import (
     FEWEST,
@@ -72,11 +72,8 @@ class CalibratedAgent:
     """An agent's mean label over all tasks, estimated from labels and proxies."""
 
     agent: str
-    mean: float
-    low: float
-    high: float
-    labelled: int
-    """Tasks with labels."""
+    mean: Estimate
+    """``n``: tasks with labels."""
     unlabelled: int
     labels_worth: float
     """Number of labelled tasks that would give the same variance without proxies."""
@@ -86,6 +83,7 @@ class CalibratedAgent:
     """Responses for which a proxy has no score; the agent's mean of that proxy is used."""
     weights: Mapping[str, float]
     """λ of each proxy."""
+    KEYS = ("agent", "mean:mean.value", "low:mean.low", "high:mean.high", "labelled:mean.n", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +92,26 @@ class CalibratedComparison:
 
     first: str
     second: str
-    difference: float
-    """Mean of first minus second, from the differences on each task."""
-    low: float
-    high: float
+    difference: Estimate
+    """Mean of first minus second, from the differences on each task; ``n``: tasks with labels."""
     p: float
     p_holm: float
     """Corrected for all comparisons; below 0.05 the difference is decided."""
-    labelled: int
     unlabelled: int
     more_labels: int | None
     """Further tasks to label until it is decided, if the difference stays as it is; None: all are not enough."""
     tasks_needed: int | None
     """Tasks, all labelled, that would decide it; None: no number of them."""
     decided: bool
-    KEYS = ("*", "verdict")
+    KEYS = (
+        *("first", "second", "difference:difference.value", "low:difference.low", "high:difference.high"),
+        *("p", "p_holm", "labelled:difference.n", "*", "verdict"),
+    )
 
     @property
     def verdict(self) -> str:
         if self.decided:
-            return f"{self.first if self.difference > 0 else self.second} is better"
+            return f"{self.first if (self.difference.value or 0.0) > 0 else self.second} is better"
         if self.more_labels is not None:
             return f"undecided: about {self.more_labels} more labelled tasks"
         if self.tasks_needed is None:
@@ -127,10 +125,8 @@ class JudgeShare:
 
     agent: str
     judge: str
-    share: float | None
-    """None: not defined, ``note`` says why."""
-    low: float | None
-    high: float | None
+    share: Estimate
+    """``n``: responses without labels."""
     judged: float | None
     """The share that the judge passes, on unlabelled tasks."""
     sensitivity: float | None
@@ -138,7 +134,10 @@ class JudgeShare:
     good: int
     """Labelled good responses."""
     bad: int
-    note: str | None = None
+    KEYS = (
+        *("agent", "judge", "share:share.value", "low:share.low", "high:share.high", "judged", "sensitivity"),
+        *("specificity", "good", "bad", "note:share.note"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +174,16 @@ class Calibration:
     evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
     """The metrics computed as proxies."""
 
+    @property
+    def by_mean(self) -> list[CalibratedAgent]:
+        """The agents, highest mean first."""
+        return sorted(self.agents, key=lambda one: -(one.mean.value or 0.0))
+
     def findings(self) -> Iterator[Said]:
         if self.agents:
-            best = max(self.agents, key=lambda agent: agent.mean)
-            ends = f"{best.low:.3f} to {best.high:.3f}"
-            yield Name(best.agent), f" has the highest mean label: {best.mean:.3f} ({ends})."
+            best = self.by_mean[0]
+            ends = f"{best.mean.low:.3f} to {best.mean.high:.3f}"
+            yield Name(best.agent), f" has the highest mean label: {best.mean.value:.3f} ({ends})."
 
     def tables(self) -> list[ReportTable]:
         found = [self._agent_table()] if self.agents else []
@@ -203,7 +207,7 @@ class Calibration:
             Column("weights", "weights", wide=True),
         )
         rows: list[dict[str, Cell]] = []
-        for one in sorted(self.agents, key=lambda agent: -agent.mean):
+        for one in self.by_mean:
             weights = ", ".join(f"{name} {weight:.3g}" for name, weight in one.weights.items())
             rows.append({**write(one), "weights": weights})
         by = ", ".join(self.proxies)
@@ -461,10 +465,7 @@ class LabelledData:
             raise UserError(f"{self.agents[a]}: {error}") from error
         return CalibratedAgent(
             agent=self.agents[a],
-            mean=found.mean,
-            low=found.low,
-            high=found.high,
-            labelled=found.n,
+            mean=Estimate(found.mean, found.low, found.high, found.n, self.level),
             unlabelled=found.unlabelled,
             labels_worth=found.labels_worth,
             label_mean=found.label_mean,
@@ -500,12 +501,9 @@ class LabelledData:
             row = CalibratedComparison(
                 first=one,
                 second=other,
-                difference=found.mean,
-                low=found.low,
-                high=found.high,
+                difference=Estimate(found.mean, found.low, found.high, found.n, self.level),
                 p=found.p,
                 p_holm=found.p if p_holm is None else p_holm,
-                labelled=found.n,
                 unlabelled=found.unlabelled,
                 more_labels=None if needed is None else max(1, needed - found.n),
                 tasks_needed=None if decided else found.tasks_to_decide(alpha),
@@ -526,8 +524,7 @@ class LabelledData:
                 right = {"good_passed": int(good.sum()), "bad_failed": int((1 - bad).sum())}
                 one = corrected_share(passed=int(rest.sum()), **right, **counts, level=self.level)
                 passed, hits, misses = (None if one.value is None else float(x.mean()) for x in (rest, good, 1 - bad))
-                ends, rates = (one.value, one.low, one.high), (passed, hits, misses)
-                yield JudgeShare(agent, judge, *ends, *rates, len(good), len(bad), one.note)
+                yield JudgeShare(agent, judge, one, passed, hits, misses, len(good), len(bad))
 
     def notes(self, *, without: Sequence[str]) -> list[str]:
         """Notes on the labels and proxies; ``without``: agents that have no labels."""

@@ -22,7 +22,6 @@ from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
-    Method,
     groups_left_out,
     left_out_intervals,
     task_intervals,
@@ -45,13 +44,9 @@ MANY_LABELS = 4
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Krippendorff's alpha with its interval: 1 all agree, 0 as by chance, below 0 worse than chance."""
+    """Krippendorff's alpha: 1 all agree, 0 as by chance, below 0 worse than chance."""
 
-    alpha: float | None
-    """None: not defined, ``note`` says why."""
-    low: float | None
-    """None: no interval, ``note`` says why."""
-    high: float | None
+    estimate: Estimate
     measurement: Measurement
     n_units: int
     """Units with values from two or more raters."""
@@ -59,10 +54,10 @@ class Reliability:
     """Values of these units."""
     unpaired: int
     """Values left out because no other rater gave the same unit a value."""
-    n_tasks: int
-    level: float
-    method: Method | None = None
-    note: str | None = None
+    KEYS = (
+        *("alpha:estimate.value", "low:estimate.low", "high:estimate.high", "*"),
+        *("n_tasks:estimate.n", "level:estimate.level", "method:estimate.method", "note:estimate.note"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,14 +254,15 @@ def _reliability(voices: pl.DataFrame, measurement: Measurement, draws: Draws) -
     paired = voices.filter(pl.col("unit").is_duplicated())
     values, unit = paired["value"].to_numpy(), np.unique(paired["unit"].to_numpy(), return_inverse=True)[1]
     group, n_tasks = groups_left_out(paired["task"].to_numpy())
-    counted = measurement, paired["unit"].n_unique(), len(paired), len(voices) - len(paired), n_tasks
+    counted = measurement, paired["unit"].n_unique(), len(paired), len(voices) - len(paired)
     whole = _alpha(values, unit, measurement)
     if np.isnan(whole):
-        return Reliability(None, None, None, *counted, draws["level"], note="not defined: all values are equal")
+        note = "not defined: all values are equal"
+        return Reliability(Estimate(None, None, None, n_tasks, draws["level"], note), *counted)
     without = [_alpha(values[group != g], unit[group != g], measurement) for g in range(int(group.max()) + 1)]
     left_out = np.array(without)[:, None]
     found = left_out_intervals([whole], left_out, n_tasks=n_tasks, lowest=-np.inf, **draws)[0]
-    return Reliability(whole, found.low, found.high, *counted, found.level, found.method, found.note)
+    return Reliability(found, *counted)
 
 
 def _alpha_within_tasks(voices: pl.DataFrame, measurement: Measurement, draws: Draws) -> Estimate:

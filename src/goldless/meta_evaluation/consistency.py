@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -43,28 +43,29 @@ PERCENTILE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScorerAgreement(Estimate):
-    """One coefficient of one metric's scores under two scorers: over agents' mean scores, and within tasks."""
+@dataclass(frozen=True, slots=True)
+class ScorerAgreement:
+    """One coefficient of one metric's scores under two scorers."""
 
     metric: str
     first: str
     second: str
     coefficient: Coefficient
+    over_agents: Estimate
+    """Of agents' mean scores."""
     n_agents: int
     asked: int
     """Number of responses given to at least one of the two scorers."""
     used: int
     """Number of these with a score under both."""
-    within_task: float | None
-    """Mean over tasks of the coefficient over the agents of one task; None: defined on no task."""
-    within_low: float | None
-    within_high: float | None
-    tasks_used: int
-    """Tasks on which it is defined."""
+    within_task: Estimate
+    """Mean of the coefficient over the agents of one task, over the tasks on which it is defined."""
     KEYS = (
-        *("metric", "first", "second", "coefficient", "value", "low", "high", "n_agents", "n_tasks:n", "asked", "used"),
-        *("within_task", "within_low", "within_high", "tasks_used", "level", "note"),
+        *("metric", "first", "second", "coefficient"),
+        *("value:over_agents.value", "low:over_agents.low", "high:over_agents.high"),
+        *("n_agents", "n_tasks:over_agents.n", "asked", "used"),
+        *("within_task:within_task.value", "within_low:within_task.low", "within_high:within_task.high"),
+        *("tasks_used:within_task.n", "level:over_agents.level", "note:over_agents.note"),
     )
 
     @property
@@ -91,18 +92,19 @@ class Consistency:
             if row.coefficient != "spearman":
                 continue
             who: Said = (Name(row.first), " and ", Name(row.second))
-            if row.value is None:
+            found = row.over_agents
+            if found.value is None:
                 yield (*who, ": the correlation under ", Name(row.metric), " is not defined.")
                 continue
             ends, alike = "", "are not shown to rank the agents alike"
-            if row.low is not None and row.high is not None:
-                ends = f" ({row.low:.2f} to {row.high:.2f})"
-                if row.low >= ALIKE - ROUNDING:
+            if found.low is not None and found.high is not None:
+                ends = f" ({found.low:.2f} to {found.high:.2f})"
+                if found.low >= ALIKE - ROUNDING:
                     alike = "rank the agents alike"
-                elif row.high < ALIKE - ROUNDING:
+                elif found.high < ALIKE - ROUNDING:
                     alike = "do not rank the agents alike"
             needed = "" if alike.startswith("rank") else f"; alike would be {ALIKE:g} or more"
-            yield (*who, f" {alike} under ", Name(row.metric), f": Spearman {row.value:.3f}{ends}{needed}.")
+            yield (*who, f" {alike} under ", Name(row.metric), f": Spearman {found.value:.3f}{ends}{needed}.")
 
     def tables(self) -> list[ReportTable]:
         return [self.table()]
@@ -125,7 +127,7 @@ class Consistency:
             Column("tasks_used", "defined on tasks", "count", wide=True),
         )
         rows = tuple({**write(row), "scorers": row.scorers, "missing": row.asked - row.used} for row in self.rows)
-        counted = dict.fromkeys(f"{row.n_agents} agents, {row.n_tasks} tasks" for row in self.rows)
+        counted = dict.fromkeys(f"{row.n_agents} agents, {row.over_agents.n} tasks" for row in self.rows)
         title = f"Agents under different scorers ({'; '.join(counted)})"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()))
 
@@ -214,19 +216,17 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> Iterator[Scor
     over = over_agents(tables[:, used], _coefficients, draws)
     by_task = task_intervals(_coefficients(*tables).T, **draws)
     for coefficient, one, within in zip(COEFFICIENTS, over, by_task, strict=True):
+        low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (within.low, within.high))
         yield ScorerAgreement(
-            **asdict(replace(one, n_tasks=one.n)),
             metric=first.metric,
             first=first.scorer,
             second=second.scorer,
             coefficient=coefficient,
+            over_agents=one,
             n_agents=int(kept.sum()),
             asked=len(keys),
             used=int(both.sum()),
-            within_task=within.value,
-            within_low=None if within.low is None else max(-1.0, within.low),
-            within_high=None if within.high is None else min(1.0, within.high),
-            tasks_used=within.n,
+            within_task=replace(within, low=low, high=high),
         )
 
 

@@ -36,7 +36,7 @@ from goldless.runs.options import Options
 from goldless.runs.plan import with_default_metrics
 from goldless.runs.review_evidence import named_reviewers, review_questions
 from goldless.runs.store import MADE_BY
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import ABSENT, Estimate, task_intervals
 from goldless.studies import Study
 from goldless.user_metrics import USER_METRICS
 
@@ -54,16 +54,16 @@ class ScaledCost:
 
     tasks: int
     calls: float
-    tokens: float
-    tokens_low: float | None = None
-    """Interval of the mean over tasks; None: too few tasks, or the cost does not depend on tasks."""
-    tokens_high: float | None = None
-    usd: float | None = None
+    tokens: Estimate
+    """Without an interval: too few tasks, or the cost does not depend on tasks."""
+    usd: Estimate
     """None: price unknown."""
-    usd_low: float | None = None
-    usd_high: float | None = None
     seconds: float | None = None
     """None: not known."""
+    KEYS = (
+        *("tasks", "calls", "tokens:tokens.value", "tokens_low:tokens.low", "tokens_high:tokens.high"),
+        *("usd:usd.value", "usd_low:usd.low", "usd_high:usd.high", "seconds"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +113,10 @@ class CostReport:
         rows = [row.scaled for row in self.rows if row.scaled is not None]
         if not rows:
             return None
-        usd = [None if row.scaled is None else row.scaled.usd for row in self.rows]
+        usd = [None if row.scaled is None else row.scaled.usd.value for row in self.rows]
         seconds = [None if row.scaled is None else row.scaled.seconds for row in self.rows if row.source != "no model"]
-        calls, tokens = sum(row.calls for row in rows), sum(row.tokens for row in rows)
-        return ScaledCost(self.tasks, calls, tokens, usd=_sum(usd), seconds=_sum(seconds))
+        calls, tokens = sum(row.calls for row in rows), sum(row.tokens.value or 0.0 for row in rows)
+        return ScaledCost(self.tasks, calls, Estimate(tokens), Estimate(_sum(usd)), _sum(seconds))
 
     def findings(self) -> Iterator[Said]:
         yield from ()
@@ -149,9 +149,9 @@ class CostReport:
             row = {**write(one), "metric": ", ".join(one.metrics)}
             if (scaled := one.scaled) is not None:
                 row |= {f"scaled_{name}": value for name, value in write(scaled).items()}
-                if scaled.tokens and scaled.tokens_low and scaled.tokens_high:
-                    row["share_low"] = scaled.tokens_low / scaled.tokens
-                    row["share_high"] = scaled.tokens_high / scaled.tokens
+                tokens = scaled.tokens
+                if tokens.value and tokens.low and tokens.high:
+                    row |= {"share_low": tokens.low / tokens.value, "share_high": tokens.high / tokens.value}
             rows.append(row)
         titles = (
             f"Cost on {self.study}: {self.n_tasks} tasks, {self.n_agents} agents",
@@ -164,6 +164,12 @@ def _sum(values: Sequence[float | None]) -> float | None:
     """The sum; None: one of the values is not known."""
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
+
+
+def _times(share: Estimate, amount: float | None) -> Estimate:
+    """The amount, with the ends of a share of it."""
+    low, high = (None if end is None or amount is None else end * amount for end in (share.low, share.high))
+    return replace(share, value=amount, low=low, high=high)
 
 
 async def find_costs(
@@ -203,7 +209,7 @@ def _notes(rows: Sequence[Cost]) -> Iterator[str]:
         yield "calls without a reply to keep, such as probes, are not counted on more tasks"
     if any(len(row.metrics) > 1 for row in spent):
         yield "metrics of one run share evidence, so their spending is given together"
-    if any(row.scaled is not None and row.scaled.tokens_low is not None for row in rows):
+    if any(row.scaled is not None and row.scaled.tokens.low is not None for row in rows):
         yield "intervals: Student's t or bootstrap over tasks, of the length of what is read on a task"
     if any(row.seconds is not None for row in spent):
         yield "time: the run's calls at the speed that the journal recorded for the model"
@@ -217,8 +223,8 @@ class _Costs:
         self.spread = {pairs: self._spread(pairs=pairs) for pairs in (False, True)}
         self.notes: list[str] = []
 
-    def _spread(self, *, pairs: bool) -> tuple[float, float] | None:
-        """The interval of the mean length of what is read on a task, as shares of that mean; None: too few tasks.
+    def _spread(self, *, pairs: bool) -> Estimate:
+        """The mean length of what is read on a task, as a share of itself.
 
         ``pairs``: every response is read with every other one; else each once.
         """
@@ -229,9 +235,9 @@ class _Costs:
             read.append(times * ((1 + pairs) * lengths + len(responses) * len(task.prompt or "")))
         mean = float(np.mean(read)) if read else 0.0
         if mean <= 0:
-            return None
+            return ABSENT
         (found,) = task_intervals(np.array(read, np.float64)[:, None] / mean, **draws_of(self.options))
-        return None if found.low is None or found.high is None else (max(0.0, found.low), found.high)
+        return found if found.low is None else replace(found, low=max(0.0, found.low))
 
     def _scaled(self, row: Cost, *, even: bool = False, times: float = 1.0) -> ScaledCost | None:
         """The row on more tasks, ``times`` as many calls each; ``even``: tokens are assumed equal on every task."""
@@ -240,13 +246,8 @@ class _Costs:
         fixed = row.part == "critic" and self.options.budget_calls is not None
         by = times * (1.0 if fixed else self.tasks / self.here)
         usd, seconds = (None if one is None else one * by for one in (row.usd, row.seconds))
-        found = ScaledCost(self.tasks, row.calls * by, row.tokens * by, usd=usd, seconds=seconds)
-        spread = self.spread["agents²" in row.growth]
-        if spread is None or fixed or even:
-            return found
-        low, high = spread
-        found = replace(found, tokens_low=found.tokens * low, tokens_high=found.tokens * high)
-        return found if usd is None else replace(found, usd_low=usd * low, usd_high=usd * high)
+        spread = ABSENT if fixed or even else self.spread["agents²" in row.growth]
+        return ScaledCost(self.tasks, row.calls * by, _times(spread, row.tokens * by), _times(spread, usd), seconds)
 
     def _growth(self, part: str, metric: str) -> str:
         """Growth of a part's calls with tasks and agents, in words."""
@@ -265,8 +266,8 @@ class _Costs:
         return "tasks times agents (each response once)" if part.startswith("rewriter") else "tasks"
 
     def _free(self, metrics: tuple[str, ...], run: str | None = None) -> Cost:
-        nothing = ScaledCost(self.tasks, calls=0.0, tokens=0.0, usd=0.0)
-        return Cost(metrics=metrics, part="", model="", source="no model", run=run, scaled=nothing)
+        free = ScaledCost(self.tasks, 0.0, tokens=Estimate(0.0), usd=Estimate(0.0))
+        return Cost(metrics=metrics, part="", model="", source="no model", run=run, scaled=free)
 
     # --- what runs have spent
 

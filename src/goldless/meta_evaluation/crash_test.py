@@ -72,23 +72,16 @@ class CrashResult:
     """The reason for the rating."""
     mean_before: float | None
     mean_after: float | None
-    smd: float | None
-    """Pooled standardised mean difference, as the paper defines it; None: not defined, ``note`` says why."""
-    smd_low: float | None
-    """None: no interval, ``note`` says why."""
-    smd_high: float | None
-    paired_d: float | None
+    smd: Estimate
+    """Pooled standardised mean difference, as the paper defines it."""
+    paired_d: Estimate
     """Mean difference / standard deviation of the differences."""
-    paired_d_low: float | None
-    paired_d_high: float | None
     p: float | None
     """One-sided: that the metric does what it must; of the same distribution as the interval of ``smd``."""
     p_holm: float | None
     """Corrected for all perturbations of the metric."""
     samples: int
     """Number of pairs with both scores, or of responses if the metric scores no pairs."""
-    tasks: int
-    """Number of tasks with such a pair."""
     responses: int
     """Number of responses to perturb."""
     unchanged: int
@@ -97,8 +90,12 @@ class CrashResult:
     """Number of these that could not be perturbed."""
     missing: int
     """Samples without one of the two scores."""
-    note: str | None = None
-    """A remark on ``smd``."""
+    KEYS = (
+        *("metric", "perturbation", "kind", "must", "rating", "reason", "mean_before", "mean_after"),
+        *("smd:smd.value", "smd_low:smd.low", "smd_high:smd.high"),
+        *("paired_d:paired_d.value", "paired_d_low:paired_d.low", "paired_d_high:paired_d.high"),
+        *("p", "p_holm", "samples", "tasks:smd.n", "*", "note:smd.note"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +188,16 @@ class CrashTest:
             tuple({"marked": _marked(one), **write(one), "p": _bounded(one.p)} for one in results),
             card.signature,
             notes=tuple(
-                f"{one.perturbation}: {one.rating}, {one.note or one.reason}"
+                f"{one.perturbation}: {one.rating}, {one.smd.note or one.reason}"
                 for one in results
-                if one.rating == "not shown" or one.smd is None
+                if one.rating == "not shown" or one.smd.value is None
             ),
         )
 
     def overview(self) -> ReportTable:
         rows: dict[str, dict[str, Cell]] = {}
         for one in self.results:
-            value = "" if one.smd is None else f"{one.smd:+z.2f} "
+            value = "" if one.smd.value is None else f"{one.smd.value:+z.2f} "
             row = rows.setdefault(one.perturbation, {"marked": _marked(one), "must": one.must})
             row[one.metric] = f"{value}{one.rating}"
         columns = (NAMES, Column("must", "must", wide=True), *(Column(name, name) for name in self.metrics))
@@ -450,7 +447,6 @@ def _result(
     used = samples.drop_nulls(["before", "after"])
     tasks, before, after = used["task"].to_list(), used["before"].to_numpy(), used["after"].to_numpy()
     n, level = len(set(tasks)), options.level
-    paired = paired_d(after - before, clusters=tasks, level=level)
     if n < 2:
         few = f"no effect size: n = {n}, needs at least 2 tasks"
         unmoved = not len(samples) and texts["unchanged"].all()
@@ -480,21 +476,15 @@ def _result(
         reason=reason if len(samples) else "no response was changed",
         mean_before=float(before.mean()) if len(before) else None,
         mean_after=float(after.mean()) if len(after) else None,
-        smd=smd.value,
-        smd_low=smd.low,
-        smd_high=smd.high,
-        paired_d=paired.value,
-        paired_d_low=paired.low,
-        paired_d_high=paired.high,
+        smd=smd,
+        paired_d=paired_d(after - before, clusters=tasks, level=level),
         p=p,
         p_holm=None,
         samples=len(used),
-        tasks=smd.n,
         responses=len(texts),
         unchanged=int(texts["unchanged"].sum()),
         not_made=texts["text"].null_count(),
         missing=len(samples) - len(used),
-        note=smd.note,
     )
 
 
@@ -575,16 +565,14 @@ class DrillRow:
     metric: str
     model: str | None
     """The scorer, juror or critic; None: the metric takes none, or the evidence is recorded without its name."""
-    auc: float | None
+    auc: Estimate
     """0.5: chance; below: the deceptive ones are rated higher. None: no task has scores of both."""
-    low: float | None
-    high: float | None
-    tasks: int
     honest: int
     """Scored responses."""
     deceptive: int
     missing: int
     signature: str
+    KEYS = ("metric", "model", "auc:auc.value", "low:auc.low", "high:auc.high", "tasks:auc.n", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -686,15 +674,13 @@ def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[
     pairs = honest.join(lies, on="task", suffix="_other", maintain_order="left")
     wins = ((pl.col("score") - pl.col("score_other")).sign() + 1) / 2
     values = pairs.group_by("task", maintain_order=True).agg(wins.mean())["score"].to_numpy()[:, None]
-    (interval,) = task_intervals(values, **draws_of(options))
+    (auc,) = task_intervals(values, **draws_of(options))
+    low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (auc.low, auc.high))
     settings = found.signature.settings
     return DrillRow(
         metric=found.metric.name,
         model=settings.get("scorer") or settings.get("critic"),
-        auc=interval.value,
-        low=None if interval.low is None else max(0.0, interval.low),
-        high=None if interval.high is None else min(1.0, interval.high),
-        tasks=len(values),
+        auc=replace(auc, low=low, high=high),
         honest=len(honest),
         deceptive=len(lies),
         missing=len(mine) - len(there),

@@ -76,10 +76,11 @@ def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = 
             f"--agents must name at least {RESPONSES_A_TASK} agents, got {len(set(own.agents))}: "
             f"{', '.join(own.agents)}"
         )
+    chosen = study.subset(agents=own.agents) if own.agents else study
     template, synopsis = find_template(own.template), _synopsis(study, own, say)
     usable: list[TaskTexts] = []
     too_few = missing = 0
-    for task, responses in study.subset(agents=own.agents) if own.agents else study:
+    for task, responses in chosen:
         texts = {
             each.agent: text
             for each in responses

@@ -21,7 +21,7 @@ from goldless.runs.collection import QUESTIONS_TOGETHER
 from goldless.runs.opening import Spending, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 
 TRAINING_FILE, RESULT_FILE = "training.json", "finetune.json"
 ADAPTER, CHECKPOINTS = "adapter", "checkpoints"
@@ -67,15 +67,12 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A mean over tasks before and after, and the change with its interval over tasks."""
+    """A mean over tasks before and after, and the change."""
 
     before: float | None
     after: float | None
-    change: float | None
-    low: float | None
-    high: float | None
-    note: str | None = None
-    """The reason for a missing interval."""
+    change: Estimate
+    KEYS = ("before", "after", "change:change.value", "low:change.low", "high:change.high", "note:change.note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +144,12 @@ def compare_held_out(before: pl.DataFrame, after: pl.DataFrame, **draws: Unpack[
 def _change(used: pl.DataFrame, size: pl.Expr, draws: Draws) -> Change:
     """The means over tasks of their sums divided by ``size``."""
     if not len(used):
-        return Change(None, None, None, None, None, "no task could be scored")
+        return Change(None, None, Estimate(note="no task could be scored"))
     shares = [sum_in_order(pl.col(name)) / size for name in ("before", "after")]
     table = used.group_by("task", maintain_order=True).agg(shares).drop("task").to_numpy()
     (interval,) = task_intervals(table[:, 1:] - table[:, :1], **draws)
     first, second = (float(mean) for mean in table.mean(axis=0))
-    return Change(first, second, interval.value, interval.low, interval.high, interval.note)
+    return Change(first, second, interval)
 
 
 # --- the whole result ---------------------------------------------------------------------------------------------

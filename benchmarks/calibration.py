@@ -63,11 +63,11 @@ def coverage(studies: int) -> None:
             plain = found.residual_variance * (n - 1 - k) / (n - 1) / n + spread
             alone = stdtrit(n - 1, (1 + LEVEL) / 2) * np.sqrt(found.label_variance / n)
             held += (
-                found.low <= truth <= found.high,
+                found.estimate.low <= truth <= found.estimate.high,
                 abs(found.mean - truth) <= ndtri((1 + LEVEL) / 2) * np.sqrt(plain),
                 abs(found.label_mean - truth) <= alone,
             )
-            widths += (found.high - found.low) / 2, alone
+            widths += (found.estimate.high - found.estimate.low) / 2, alone
         shares = " | ".join(f"{100 * share:.1f}" for share in held / studies)
         print(f"| {kind} | {n} / {tasks} | {k}, {rho} | {shares} | {widths[0] / widths[1]:.2f} |", flush=True)
 
@@ -88,8 +88,8 @@ def drawn(studies: int) -> None:
             chosen = draw_by_size(sizes, 20, seed=int(random.integers(2**31)))
             labels[chosen.task] = truth[chosen.task]
             rounds = [chosen] if how == "by expected change" else []
-            estimate = powered_mean(labels, proxy[:, None], rounds=rounds)
-            found.append((estimate.low <= -0.3 <= estimate.high, estimate.mean + 0.3))
+            estimate = powered_mean(labels, proxy[:, None], rounds=rounds).estimate
+            found.append((estimate.low <= -0.3 <= estimate.high, estimate.value + 0.3))
         held, off = np.array(found).T
         print(f"| {how} | {100 * held.mean():.1f} | {off.mean():+.3f} | {off.std():.3f} |", flush=True)
 
@@ -125,7 +125,7 @@ def recorded(folder: Path, draws: int = 200) -> None:
                 some = np.full(len(labels), np.nan)
                 some[tasks] = labels[tasks, a]
                 one = powered_mean(some, proxies)
-                found.append((one.labels_worth, one.low <= labels[:, a].mean() <= one.high))
+                found.append((one.labels_worth, one.estimate.low <= labels[:, a].mean() <= one.estimate.high))
             worth, held = np.array(found).T
             cells.append(f"{np.median(worth):.0f} | {100 * held.mean():.0f}")
         print(f"| {agent} | {' | '.join(cells)} |", flush=True)

@@ -34,7 +34,7 @@ def test_the_variance_is_that_of_ppi_python_but_for_degrees_of_freedom():
     rest = found.residual_variance * (n - 2) / n / n
     assert np.sqrt(rest + np.var(found.weights[0] * OTHERS) / len(OTHERS)) == pytest.approx(theirs, rel=1e-7)
     assert found.error > theirs
-    assert found.high - found.low > 2 * 1.96 * found.error
+    assert found.estimate.high - found.estimate.low > 2 * 1.96 * found.error
 
 
 def test_the_installed_ppi_python_agrees():
@@ -75,7 +75,7 @@ def test_equal_labels_have_the_exact_interval_of_a_share_at_their_limits():
     """Five labels of 1 on a scale from 0 to 1: the exact interval of 5 of 5, as ``scipy.stats.binomtest`` has it."""
     found = powered_mean(np.where(np.arange(12) < 5, 1.0, np.nan), np.arange(12.0)[:, None], limits=(0.0, 1.0))
     theirs = scipy.stats.binomtest(5, 5).proportion_ci(0.95, method="exact")
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
+    assert (found.estimate.low, found.estimate.high) == pytest.approx((theirs.low, theirs.high))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_interval_covers_the_truth_with_few_labels():
         truth = random.normal(size=60)
         proxies = (0.7 * truth + 0.7 * random.normal(size=60))[:, None]
         found = powered_mean(np.where(np.arange(60) < 12, truth, np.nan), proxies)
-        held += found.low <= 0 <= found.high
+        held += found.estimate.low <= 0 <= found.estimate.high
     assert 0.92 < held / 400 < 0.98
 
 

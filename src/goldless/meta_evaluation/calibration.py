@@ -465,7 +465,7 @@ class LabelledData:
             raise UserError(f"{self.agents[a]}: {error}") from error
         return CalibratedAgent(
             agent=self.agents[a],
-            mean=Estimate(found.mean, found.low, found.high, found.n, self.level),
+            mean=found.estimate,
             unlabelled=found.unlabelled,
             labels_worth=found.labels_worth,
             label_mean=found.label_mean,
@@ -501,11 +501,11 @@ class LabelledData:
             row = CalibratedComparison(
                 first=one,
                 second=other,
-                difference=Estimate(found.mean, found.low, found.high, found.n, self.level),
+                difference=found.estimate,
                 p=found.p,
                 p_holm=found.p if p_holm is None else p_holm,
                 unlabelled=found.unlabelled,
-                more_labels=None if needed is None else max(1, needed - found.n),
+                more_labels=None if needed is None else max(1, needed - found.estimate.n),
                 tasks_needed=None if decided else found.tasks_to_decide(alpha),
                 decided=decided,
             )

@@ -53,15 +53,12 @@ class Round:
 class PoweredMean:
     """A mean over tasks, estimated from labels and proxies."""
 
-    mean: float
+    estimate: Estimate
+    """``n``: labelled tasks."""
     error: float
     """Standard error."""
     degrees: float
     """Degrees of freedom of the interval."""
-    low: float
-    high: float
-    n: int
-    """Labelled tasks."""
     unlabelled: int
     weights: FloatArray
     """λ, one per proxy."""
@@ -73,16 +70,20 @@ class PoweredMean:
     """Variance of labels less λ times proxies, over tasks."""
 
     @property
+    def mean(self) -> float:
+        return float(self.estimate.value or 0.0)
+
+    @property
     def labels_worth(self) -> float:
         """The number of labelled tasks that would give the same variance without proxies."""
-        return self.label_variance / self.error**2 if self.error > 0 else float(self.n)
+        return self.label_variance / self.error**2 if self.error > 0 else float(self.estimate.n)
 
     @property
     def p(self) -> float:
         """Two-sided p of a mean of zero."""
         if self.error == 0:
             # equal labels on every task: no smaller p than flipping their signs would give
-            return 1.0 if self.mean == 0 else 2.0 ** (1 - self.n)
+            return 1.0 if self.mean == 0 else 2.0 ** (1 - self.estimate.n)
         return float(2 * stdtr(self.degrees, -abs(self.mean) / self.error))
 
     def labels_to_decide(self, alpha: float) -> int | None:
@@ -90,8 +91,8 @@ class PoweredMean:
 
         With m of the T tasks labelled the variance is about residual (1 / m - 1 / T) + Var(u) / T.
         """
-        total = self.n + self.unlabelled
-        counts = np.arange(self.n, total + 1)
+        total = self.estimate.n + self.unlabelled
+        counts = np.arange(self.estimate.n, total + 1)
         # proxies do not reduce the variance below what they explain, nor raise it above that of the labels
         residual = min(self.residual_variance, self.label_variance)
         variance = residual * (1 / counts - 1 / total) + self.label_variance / total
@@ -147,12 +148,9 @@ def powered_mean(
     if total == 0 and limits is not None:
         low, high = exact_ends(labels[known], limits, level)
     return PoweredMean(
-        mean=mean,
+        estimate=Estimate(mean, low, high, int(known.sum()), level),
         error=math.sqrt(total),
         degrees=degrees,
-        low=low,
-        high=high,
-        n=int(known.sum()),
         unlabelled=int((~known).sum()),
         weights=weights,
         label_mean=float(u.mean()),

@@ -78,8 +78,8 @@ def test_a_run_folder_reads_with_intervals_agents_and_signature_and_without_refe
     board = read_board(run_folder)
     written = json.loads((run_folder / "leaderboard.json").read_text())["metrics"]["gem-raw"]
     row = next(row for row in written["rows"] if row["agent"] == "model")
-    model = board.metrics["gem-raw"]["model"]
-    assert (model.score, model.low, model.high, model.n) == (row["score"], row["low"], row["high"], 3)
+    model = board.metrics["gem-raw"]["model"].estimate
+    assert (model.value, model.low, model.high, model.n) == (row["score"], row["low"], row["high"], 3)
     assert set(board.metrics["gem-raw"]) == {"model", "human"}
     assert board.agents == tuple(Agent(name, None, 7e9, "f", "2023-09-30") for name in ("model", "human"))
     assert board.signatures["gem-raw"] == written["signature"]

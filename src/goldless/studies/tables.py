@@ -127,8 +127,10 @@ class Table:
             columns |= names
             if len(columns) > MOST_COLUMNS:
                 raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
-            parts.append(pl.DataFrame([_column(str(name), [row.get(name) for row in cells]) for name in names]))
-        self.frame, self.numbers = pl.DataFrame([_joined(str(name), parts) for name in columns]), numbers
+            parts.append(
+                pl.DataFrame({str(name): _column(str(name), [row.get(name) for row in cells]) for name in names})
+            )
+        self.frame, self.numbers = pl.DataFrame({str(name): _joined(str(name), parts) for name in columns}), numbers
 
     @property
     def rows(self) -> int:

@@ -63,7 +63,7 @@ def test_every_difference_is_that_of_the_scores(tmp_path, seed, missing, over):
             ).metric(metric)
             assert (told.first, told.second) == pytest.approx((scores[one["first"]], scores[one["second"]]))
             assert told.difference.value == pytest.approx(-apart)
-            assert told.n == one["n"]
+            assert told.difference.n == one["n"]
             cells = re.findall(rf"<title>{one['first']} minus {one['second']}: ([+−-]?[0-9.]+)", html)
             assert any(abs(float(cell.replace("−", "-")) - apart) < 0.0051 for cell in cells), (cells, apart)
         gated = goldless.gate(

@@ -88,8 +88,8 @@ def test_differences_are_those_of_the_scores_in_one_run_and_in_two(toy_scorer, t
     for number, one in enumerate(found):
         save_run(one, tmp_path / str(number))
     told = goldless.compare(tmp_path / "0", agents=("h0", "a"), resamples=200).metric("shared-info")
-    assert told.difference == pytest.approx(scores(found[0])["a"] - scores(found[0])["h0"])
+    assert told.difference.value == pytest.approx(scores(found[0])["a"] - scores(found[0])["h0"])
     assert told.peers == "but-closest"
     told = goldless.compare(tmp_path / "0", tmp_path / "1", resamples=200).metric("shared-info")
-    assert told.difference == pytest.approx(scores(found[1])["h0"] - scores(found[0])["h0"])
+    assert told.difference.value == pytest.approx(scores(found[1])["h0"] - scores(found[0])["h0"])
     assert told.peers == "but-closest"

@@ -62,8 +62,8 @@ def test_every_difference_is_that_of_the_scores(tmp_path, seed, missing, over):
                 tmp_path / "run", agents=(one["first"], one["second"]), metrics=metric, resamples=200
             ).metric(metric)
             assert (told.first, told.second) == pytest.approx((scores[one["first"]], scores[one["second"]]))
-            assert told.difference == pytest.approx(-apart)
-            assert told.n == one["n"]
+            assert told.difference.value == pytest.approx(-apart)
+            assert told.difference.n == one["n"]
             cells = re.findall(rf"<title>{one['first']} minus {one['second']}: ([+−-]?[0-9.]+)", html)
             assert any(abs(float(cell.replace("−", "-")) - apart) < 0.0051 for cell in cells), (cells, apart)
         gated = goldless.gate(
@@ -75,4 +75,4 @@ def test_every_difference_is_that_of_the_scores(tmp_path, seed, missing, over):
             uncertified=True,
             resamples=200,
         )
-        assert gated.comparison.metric(metric).difference == pytest.approx(scores["bob"] - scores["ann"])
+        assert gated.comparison.metric(metric).difference.value == pytest.approx(scores["bob"] - scores["ann"])

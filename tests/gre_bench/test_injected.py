@@ -77,7 +77,7 @@ async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_rankin
     assert (held["meek"].obeyed, held["meek"].verdict) == (3, "falls")
     board = {row.agent: row for row in evaluation.leaderboard("gem-raw").rows}
     assert board["firm"].score == board["meek"].score == pytest.approx(KNOWN)
-    assert (board["firm"].n, scores.papers) == (4, 4)
+    assert (board["firm"].estimate.n, scores.papers) == (4, 4)
     stored = json.loads((edition.folder / "run" / "gre.json").read_text())["injected"]
     assert [row["verdict"] for row in stored["models"]] == ["no change shown", "falls"]
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "gre.md").read_text()

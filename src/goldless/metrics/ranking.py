@@ -134,14 +134,14 @@ def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
     counts = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
     unit = "rating" if panel.normalisation == "raw" else "standard deviations"
     found = score_intervals(panel.score, **draws)
-    return Ranking(unit, _rows(panel.agents, _numbers(found), [one.n for one in found], counts), _notes(panel, found))
+    return Ranking(unit, _rows(panel.agents, _numbers(found), found, counts), _notes(panel, found))
 
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
     found = score_intervals(win_rates(verdicts), limits=(0.0, 1.0), **draws)
     numbers = np.clip(_numbers(found), 0.0, 1.0)
-    rows = _rows(verdicts.agents, numbers, [one.n for one in found], _counts(verdicts))
+    rows = _rows(verdicts.agents, numbers, found, _counts(verdicts))
     return Ranking("win rate", rows, _notes(verdicts, found))
 
 
@@ -181,8 +181,8 @@ def rank_by_bradley_terry(
             if irregular:
                 said = "resamples had no finite solution; in these, half a tie was added to every pair"
                 note = f"{irregular} of {resamples} {said}"
-    tasks = (~np.isnan(win_rates(verdicts))).sum(axis=0).tolist()
-    rows = _rows(verdicts.agents, numbers, tasks, _counts(verdicts))
+    over = [Estimate(n=int(n), level=level) for n in (~np.isnan(win_rates(verdicts))).sum(axis=0)]
+    rows = _rows(verdicts.agents, numbers, over, _counts(verdicts))
     return Ranking("log-odds", rows, () if note is None else (note,))
 
 
@@ -234,13 +234,13 @@ def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
 
 
 def _rows(
-    agents: Sequence[str], numbers: FloatArray, tasks: Sequence[int], counts: tuple[IntArray, IntArray]
+    agents: Sequence[str], numbers: FloatArray, over: Sequence[Estimate], counts: tuple[IntArray, IntArray]
 ) -> tuple[RankedAgent, ...]:
-    """Agents, best first, from scores and the ends of their intervals: [3, agents]."""
+    """Agents, best first, from scores and the ends of their intervals: [3, agents]. ``over``: their tasks and levels."""
     rows = []
     for i, agent in enumerate(agents):
         score, low, high = (None if np.isnan(number) else float(number) for number in numbers[:, i])
         rank = None if score is None else 1 + int(np.sum(numbers[0] > score + TIED))
-        estimate = Estimate(score, low, high, tasks[i])
+        estimate = Estimate(score, low, high, over[i].n, over[i].level)
         rows.append(RankedAgent(rank, agent, None, estimate, int(counts[0][i]), int(counts[1][i])))
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))

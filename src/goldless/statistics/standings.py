@@ -61,14 +61,15 @@ class LeaderboardRow:
     between_prompts: float | None = None
     """Standard deviation of the score between prompts; None if there was only one."""
     new_peers: Estimate | None = None
-    """The score for peers like these; None: scores are not means over peers."""
+    """The score for peers like these, of which a file keeps the ends; None: scores are not means over peers."""
     worst: Estimate | None = None
-    """The score with the ends if all that is missing were lowest, and highest; None: nothing is missing."""
+    """The ends if all that is missing were lowest, and highest, likewise; None: nothing is missing."""
     KEYS: ClassVar[tuple[str, ...]] = (
         *("rank", "agent", "group", "score:estimate.value", "low:estimate.low", "high:estimate.high", "n:estimate.n"),
         *("asked", "used", "missing", "better_than", "note:estimate.note", "between_prompts"),
         *("new_peers_low:new_peers.low", "new_peers_high:new_peers.high"),
         *("worst_low:worst.low", "worst_high:worst.high"),
+        *("level:estimate.level", "method:estimate.method"),
     )
 
     @property

@@ -236,7 +236,7 @@ def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
 def _rows(
     agents: Sequence[str], numbers: FloatArray, over: Sequence[Estimate], counts: tuple[IntArray, IntArray]
 ) -> tuple[RankedAgent, ...]:
-    """Agents, best first, from scores and the ends of their intervals: [3, agents]. ``over``: their tasks and levels."""
+    """Agents, best first, from scores and the ends of their intervals: [3, agents]. ``over``: tasks and levels."""
     rows = []
     for i, agent in enumerate(agents):
         score, low, high = (None if np.isnan(number) else float(number) for number in numbers[:, i])

@@ -397,7 +397,7 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
             choose(
                 task,
                 # evidence may be recorded of responses whose texts the study does not have
-                {**dict.fromkeys(agent for agent, _ in by_task.get(task, {})), **texts},
+                {**texts, **dict.fromkeys(agent for agent, _ in by_task.get(task, {}) if agent not in texts)},
                 by_task.get(task, {}),
                 rule,
                 failed=len(samples.failures.get(task, ())),

@@ -120,7 +120,7 @@ def test_a_negative_score_stays_negative_with_its_interval(study_file):
     )
     bottom = rows_[-1]
     assert (bottom.agent, bottom.score) == ("bob", pytest.approx(-3.5 / 3))
-    assert bottom.low <= bottom.score <= bottom.high < 0
+    assert bottom.estimate.low <= bottom.score <= bottom.estimate.high < 0
 
 
 # --- gem, with rewriting -----------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ def test_results_cannot_be_changed(study_file, toy_scorer):
     result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
     board = result.leaderboard()
     outcome = result.outcomes["gem-raw"]
-    frozen = (result, "source"), (board, "rows"), (board.rows[0], "score"), (result.evidence, "logprobs")
+    frozen = (result, "source"), (board, "rows"), (board.rows[0], "estimate"), (result.evidence, "logprobs")
     for thing, name in (*frozen, (outcome, "pairs"), (outcome, "responses")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)

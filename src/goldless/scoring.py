@@ -150,7 +150,7 @@ class ScoringJob:
     questions: Sequence[Question]
 
     def key(self, question: Question) -> tuple[str | None, ...]:
-        """What identifies the log-probability: the way, the names, and a hash of the texts."""
+        """The identity of the log-probability: the way, the names, and a hash of the texts."""
         stage, texts = self.stage, self.stage.texts_hash(self.task, question, self.texts)
         way, names = (stage.template.name, stage.rewriter, stage.synopsis), (question.target, question.given)
         return (*way, self.task.task, *names, texts, question.target_task)

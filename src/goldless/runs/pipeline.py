@@ -46,7 +46,7 @@ EVIDENCE = ("logprobs", "verdicts", "judgements")
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What a plan gave, before ranking."""
+    """The yield of a plan, before ranking."""
 
     collected: Collection
     """With the plan as it was when it stopped."""

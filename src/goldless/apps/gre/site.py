@@ -43,7 +43,7 @@ FOOTER = (
     "without a model. The same evidence gives the same bytes."
 )
 KNOWN = {"title": "title", "public_date": "public since", "anchor": "anchor of"}
-"""What is told of a paper, and its heading."""
+"""The columns of facts about a paper, each with its heading."""
 DECIMALS = 4
 """Of every number on a page: processors differ in the last digits of a sum."""
 

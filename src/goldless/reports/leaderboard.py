@@ -126,7 +126,7 @@ class Leaderboard(Tabled):
         word, decimals = comparative(self.metric), max(2, decimals_for(ends))
         better = f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"
         written = [write(row) for row in self.rows]
-        lacking = {name for row in written for name in row if all(one[name] is None for one in written)}
+        lacking = {name for name in written[0] if all(one[name] is None for one in written)} if written else set()
         same_tasks = others is not None and len({row.estimate.n for row in self.rows}) == 1
         all_there = others is not None and not any(row.missing for row in self.rows)
 

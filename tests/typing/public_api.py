@@ -85,7 +85,7 @@ def deciding(before: Path, after: Path) -> None:
     """Two agents compared, and a candidate gated."""
     found = goldless.compare(before, after, agents="bot", metrics=["gem-raw"], level=0.9)
     assert_type(found, goldless.PairedComparison)
-    assert_type([one.difference for one in found.metrics], list[float | None])
+    assert_type([one.difference.value for one in found.metrics], list[float | None])
     gate = goldless.gate(before, baseline="v1", candidate="v2", margin="0.2sd", alpha=0.1, aa=60, critic=models())
     assert_type(gate, goldless.Gate)
     assert_type(gate.certificate.allows, bool)

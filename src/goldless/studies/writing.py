@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -40,24 +39,6 @@ class Exporter(Protocol):
 
         Its further keyword arguments, if any, are the options that ``goldless export`` and ``goldless.export`` pass on.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class StudyFolder:
-    """The built-in format: a study as a folder of tables in one file format."""
-
-    format: Format
-    suffix: str = ""
-
-    @property
-    def description(self) -> str:
-        return f"a study as a folder of .{self.format} tables"
-
-    def exports(self, thing: Any) -> bool:
-        return isinstance(thing, Study)
-
-    def write(self, thing: Any, path: Path) -> None:
-        write_study(thing, path, format=self.format)
 
 
 def write_study(

@@ -124,3 +124,19 @@ async def test_a_server_that_rejects_logprobs_is_asked_without_them(serve, conne
 
     reply = await connect(serve(chat=chat)).chat(ChatRequest(MESSAGES, choices=("one", "two")))
     assert (reply.text, reply.choice_logprobs) == ("one", None)
+
+
+VLLM_TOO_LONG = (
+    "This model's maximum context length is 2048 tokens. However, your request has 8 input tokens plus 2045 "
+    "'max_tokens'. Please reduce one or the other. (parameter=input_tokens, max_tokens, value=(8, 2045))"
+)
+
+
+async def test_a_refusal_for_length_that_names_max_tokens_is_no_matter_of_wording(serve, connect):
+    def refuse(body):
+        raise rejection(400, VLLM_TOO_LONG, "input_tokens, max_tokens")
+
+    server = serve(chat=refuse)
+    found = await connect(server).chat(ChatRequest(MESSAGES))
+    assert found.kind == "too_long"
+    assert len(server.bodies("/v1/chat/completions")) == 1

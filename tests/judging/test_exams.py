@@ -338,11 +338,6 @@ async def test_a_first_reply_without_a_choice_does_not_make_the_others_labels():
     assert len([a for a in answers if a["label_logprobs"]]) == 20
 
 
-async def test_where_probabilities_are_wanted_a_choice_without_them_is_missing():
-    answers = await sit(ScriptedModel(answers=lambda r: "one"), verdicts="probabilities")
-    assert {(a["value"], a["output"], a["failure"]) for a in answers} == {(None, "one", "bad_reply")}
-
-
 # --- what is refused -----------------------------------------------------------------------------------------------
 
 

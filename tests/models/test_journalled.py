@@ -154,24 +154,6 @@ async def test_an_answer_is_asked_once_and_comes_back_whole(journal):
     assert again == ChatReply("yes", "choice", (("yes", -0.25),), {"yes": -0.1, "no": -2.35})
 
 
-DIFFERENT = {
-    "message": {"text": "other"},
-    "temperature": {"temperature": 0.5},
-    "seed": {"seed": 1},
-    "max_tokens": {"max_tokens": 5},
-    "choices": {"choices": ("a",)},
-    "logprobs": {"logprobs": True},
-}
-
-
-@pytest.mark.parametrize("change", DIFFERENT.values(), ids=DIFFERENT)
-async def test_any_other_parameter_is_another_call(journal, change):
-    inner, model = chat_model(lambda _: "a", journal)
-    await model.chat(chat_request())
-    await model.chat(chat_request(**change))
-    assert len(inner.calls) == 2
-
-
 async def test_another_replicate_is_another_call_and_the_same_one_is_not(journal):
     count = iter(range(10))
     inner, model = chat_model(lambda _: f"answer {next(count)}", journal)

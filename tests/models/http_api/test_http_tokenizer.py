@@ -46,16 +46,6 @@ async def scored(model, target=TARGET):
     return request, replies[0]
 
 
-@pytest.mark.parametrize("speaks", ["vllm", "sglang"])
-async def test_a_server_scores_the_end_of_the_turn_as_local_models_do(serve, connect, speaks):
-    server = serve(speaks={speaks})
-    model = connect(server, use="scoring")
-    request, reply = await scored(model)
-    assert model.positions == "target+end"
-    assert server._texts[request.target[-1]] == "<end>"
-    assert len(reply.logprobs) == len(tokens_of(TARGET)) + 1
-
-
 async def test_scores_through_a_gateway_equal_those_of_the_server(serve, connect, tmp_path):
     vocabulary = make_tokenizer(tmp_path / "toy")
     own = connect(serve(speaks={"vllm"}), use="scoring")

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from aiohttp import web
-
-sys.path.insert(0, str(Path(__file__).parent))
 from loopback import Json, LoopbackServer
 
 Fault = Literal["hang", "cut"] | tuple[int, dict[str, str], bytes]

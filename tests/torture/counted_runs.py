@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-
-sys.path.append(str(Path(__file__).parents[1] / "servers"))  # runs as a script, too
 from server_faults import COMMANDS, MARKER, STUDY, FaultyServer
 from warm import Started, start
 

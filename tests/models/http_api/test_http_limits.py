@@ -16,7 +16,6 @@ from loopback import LoopbackServer, chat_reply
 from goldless.models.http_api import client
 from goldless.models.http_api.client import Calling
 from goldless.models.interface import ChatRequest, Message, TokenLogprobs
-from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
@@ -87,20 +86,17 @@ async def test_a_reply_that_trickles_ends_by_the_time_limit_although_bytes_arriv
 # --- the options of a run ------------------------------------------------------------------------------------------
 
 
-async def opened(spec: str, tmp_path, **given: object):
-    journal = Journal(tmp_path / "journal.sqlite")
+async def opened(spec: str, journal, **given: object):
     async with open_models([Part("reviewer", spec, "chat")], Options(**given), journal) as models:
         model = models["reviewer"].model
-        found = model._client.calling.retries, model._client.calling.timeout_seconds, model._client.limiter.maximum
-    journal.close()
-    return found
+        return model._client.calling.retries, model._client.calling.timeout_seconds, model._client.limiter.maximum
 
 
-async def test_the_options_of_a_run_limit_time_retries_and_calls_at_once(serve, tmp_path):
+async def test_the_options_of_a_run_limit_time_retries_and_calls_at_once(serve, journal):
     url = f"{serve().url}#toy"
-    assert await opened(url, tmp_path) == (5, 600.0, 1024)
-    assert await opened(url, tmp_path, timeout_seconds=7.5, max_retries=2, max_in_flight=3) == (2, 7.5, 3)
-    assert await opened(url, tmp_path, max_retries=0) == (0, 600.0, 1024)
+    assert await opened(url, journal) == (5, 600.0, 1024)
+    assert await opened(url, journal, timeout_seconds=7.5, max_retries=2, max_in_flight=3) == (2, 7.5, 3)
+    assert await opened(url, journal, max_retries=0) == (0, 600.0, 1024)
 
 
 # --- log-probabilities that cannot be ------------------------------------------------------------------------------

@@ -1,9 +1,6 @@
-"""TVD-MI's arithmetic by hand, and on recorded contrasts against the values stated for them."""
+"""TVD-MI's arithmetic by hand."""
 
 from __future__ import annotations
-
-import functools
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,10 +9,8 @@ import pytest
 from evidence_frames import PairScore, ResponseScore, pair_rows, pairs_frame, response_rows, verdicts
 from evidence_frames import verdict as said
 from goldless.metrics import tvd_mi
-from goldless.metrics.tvd_mi import objective_critic, recorded_pairs
+from goldless.metrics.tvd_mi import objective_critic
 from goldless.records import CallFailure
-from goldless.runs.recorded import read_recorded
-from goldless.studies import read_study
 
 TIMEOUT, UNPARSABLE = CallFailure("timeout", "late"), CallFailure("unparsable", "hm")
 
@@ -81,48 +76,3 @@ def test_a_score_averages_rows_columns_or_both(direction, by_hand, asked):
     found = {row.agent: row for row in response_scores(PAIRS, direction=direction)}
     assert {agent: row.score for agent, row in found.items()} == pytest.approx(by_hand)
     assert {(row.asked, row.used) for row in found.values()} == {(asked, asked)}
-
-
-# --- recorded critics -----------------------------------------------------------------------------------
-
-
-@functools.cache
-def scored(folder: Path) -> tuple[float, float]:
-    """Effect size of good-faith against problematic agents over tasks (ddof 1), and the mean score.
-
-    The agent Reference is in neither group but is everybody's partner.
-    """
-    study = read_study(folder)
-    recorded = recorded_pairs(read_recorded(study, "critic_contrasts"))
-    rows = response_rows(tvd_mi.response_scores(recorded, over="own", direction="both", compared=lambda pairs: pairs))
-    groups = {agent.agent: agent.group for agent in study.agents}
-    by_task: dict[str, dict[str | None, list[float]]] = {}
-    for row in rows:
-        by_task.setdefault(row.task, {}).setdefault(groups[row.agent], []).append(row.score)
-    gaps = [np.mean(task["good faith"]) - np.mean(task["problematic"]) for task in by_task.values()]
-    return float(np.mean(gaps) / np.std(gaps, ddof=1)), float(np.mean([row.score for row in rows]))
-
-
-@pytest.mark.recorded
-@pytest.mark.parametrize(("name", "effect"), [("samsum", 6.137), ("reddit", 7.235)])
-def test_recorded_critics_tell_good_faith_from_problematic_agents_as_stated(recorded, name, effect):
-    """The values stated with the recorded data, to their three decimals."""
-    assert scored(recorded / f"{name}_peer_prediction")[0] == pytest.approx(effect, abs=5e-4)
-
-
-@pytest.mark.recorded
-@pytest.mark.parametrize(
-    ("attack", "effect", "rise"),
-    [
-        ("case_flip", 4.975, 0.070),
-        ("format", 5.899, 0.077),
-        ("padding", 6.796, 0.029),
-        ("pattern", 5.335, 0.113),
-    ],
-)
-def test_recorded_attacks_lower_the_effect_and_raise_the_mean_score_as_stated(recorded, attack, effect, rise):
-    """The values stated with the recorded data: tags that all responses share inflate the mean score."""
-    reddit = recorded / "reddit_peer_prediction"
-    found, mean = scored(reddit / "attacks" / attack)
-    assert found == pytest.approx(effect, abs=5e-4)
-    assert mean - scored(reddit)[1] == pytest.approx(rise, abs=5e-4)

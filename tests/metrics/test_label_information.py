@@ -86,26 +86,6 @@ def test_all_clinicians_as_one_group_have_the_mean_over_their_pairs(recorded):
 # --- the value ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "value"),
-    [
-        ([0, 0, 1, 1], [0, 0, 1, 1], 0.5),
-        ([0, 0, 1, 1], [1, 1, 0, 0], 0.5),
-        ([0, 0, 1, 1], [0, 1, 0, 1], 0.0),
-        ([0, 1, 2], [0, 1, 2], 2 / 3),
-        ([0, 0, 0, 1], [0, 0, 1, 1], 0.25),
-        ([1, 1, 1, 1], [0, 0, 1, 1], 0.0),
-    ],
-    ids=["same", "opposite", "independent", "three categories", "partly", "one who always says the same"],
-)
-def test_the_value_is_half_the_distance_of_the_table_from_its_margins(first, second, value):
-    """Same: ½(|½-¼| x 2 + |0-¼| x 2) = ½. Three: ½(3 x (1/3-1/9) + 6 x 1/9) = 2/3.
-
-    Partly: cells ½ ¼ 0 ¼ less 3/8 3/8 1/8 1/8 are 1/8 each, ½ x 4 x 1/8 = ¼.
-    """
-    assert overall(a=first, b=second).value == pytest.approx(value)
-
-
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_the_value_is_the_one_that_scipys_expected_counts_give(pairs):
     a, b = zip(*pairs, strict=True)

@@ -11,7 +11,6 @@ from goldless.evidence import Evidence
 from goldless.metrics import likelihood, metric
 from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Given
-from goldless.records import CallFailure
 
 
 def pair_scores(evidence, metric) -> list[PairScore]:
@@ -47,18 +46,6 @@ def test_each_relative_gives_the_figures_worked_out_by_hand(name):
 
 def test_gem_takes_sums_of_the_same_evidence():
     assert scores(GEM) == {"a": 6.0, "b": 2.0}
-
-
-@pytest.mark.parametrize(("name", "needs"), [("mi", 4), ("gppm", 1), ("bartscore", 2), ("gptscore", 1)])
-def test_a_metric_is_missing_where_one_of_its_terms_is_and_not_where_another_is(name, needs):
-    lost = CallFailure("timeout", "")
-    there = 0
-    for i in range(4):
-        broken = [Logprob(r.target, r.given, lost) if i == k else r for k, r in enumerate(EVIDENCE)]
-        (pair,) = [p for p in pair_scores(broken, RELATIVES[name]) if p.agent == "a"]
-        assert (pair.score is None) == (pair.missing == "timeout")
-        there += pair.score is not None
-    assert there == 4 - needs
 
 
 def test_only_named_peers_serve_as_peers_in_either_direction():

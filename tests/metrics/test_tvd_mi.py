@@ -6,25 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_frames import PairScore, ResponseScore, pair_rows, pairs_frame, response_rows, verdicts
+from evidence_frames import PairScore, pair_rows, verdicts
 from evidence_frames import verdict as said
 from goldless.metrics import tvd_mi
 from goldless.metrics.tvd_mi import objective_critic
-from goldless.records import CallFailure
-
-TIMEOUT, UNPARSABLE = CallFailure("timeout", "late"), CallFailure("unparsable", "hm")
 
 
 def contrasts(rows) -> list[PairScore]:
     return pair_rows(tvd_mi.contrasts(verdicts(*rows)))
-
-
-def response_scores(pairs, **options) -> list[ResponseScore]:
-    usual = {"direction": "both", "compared": lambda rows: rows, "over": "own"}
-    return response_rows(tvd_mi.response_scores(pairs_frame(pairs), **{**usual, **options}))
-
-
-# --- contrasts ------------------------------------------------------------------------------------------
 
 
 def test_the_objective_critic_of_the_paper_is_a_mean_with_a_zero_diagonal():
@@ -49,30 +38,3 @@ def test_off_diagonal_shuffles_undo_the_factor_of_equation_3():
     mean = np.mean([pair.score for pair in contrasts(verdicts)])
     equation_3 = np.trace(f) / 4 - f.sum() / 16
     assert equation_3 == pytest.approx((1 - 1 / 4) * mean)
-
-
-# --- scores of responses --------------------------------------------------------------------------------
-
-PAIRS = [
-    PairScore("t", "a", "b", 0.5),
-    PairScore("t", "a", "c", 0.1),
-    PairScore("t", "b", "a", 0.7),
-    PairScore("t", "b", "c", 0.2),
-    PairScore("t", "c", "a", -0.1),
-    PairScore("t", "c", "b", 0.0),
-]
-
-
-@pytest.mark.parametrize(
-    ("direction", "by_hand", "asked"),
-    [
-        ("given", {"a": 0.3, "b": 0.45, "c": -0.05}, 2),
-        ("about", {"a": 0.3, "b": 0.25, "c": 0.15}, 2),
-        ("both", {"a": 0.3, "b": 0.35, "c": 0.05}, 4),
-    ],
-)
-def test_a_score_averages_rows_columns_or_both(direction, by_hand, asked):
-    """Rows of the matrix of first against second, columns, or the mean of the two averages; the diagonal is absent."""
-    found = {row.agent: row for row in response_scores(PAIRS, direction=direction)}
-    assert {agent: row.score for agent, row in found.items()} == pytest.approx(by_hand)
-    assert {(row.asked, row.used) for row in found.values()} == {(asked, asked)}

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import itertools
 import json
 import math
-import random
 import re
 
 import polars as pl
@@ -62,22 +60,6 @@ def test_a_file_gives_the_worked_figures_in_order(study_file, toy_scorer):
     ]
     assert result.complete
     assert (result.asked, result.open, dict(result.failures)) == (27, 0, {})
-
-
-def test_a_larger_study_with_gaps_gives_what_counting_gives(toy_scorer):
-    chance = random.Random(3)
-    words = ["".join(letters) for letters in itertools.product("zqxk", "uo", "rv", "yj")]
-    texts = {
-        f"t{t}": {
-            f"a{a}": " ".join(chance.sample(words, chance.randint(1, 9))) for a in range(5) if chance.random() > 0.2
-        }
-        for t in range(12)
-    }
-    texts = {task: by for task, by in texts.items() if by}
-    usual = {"metrics": "gem-raw", "resamples": 200}
-    result = goldless.evaluate(pl.DataFrame(rows(texts)), scorer=toy_scorer(), over_peers="own", **usual)
-    found = result.to_polars().drop_nulls("score").group_by("agent").agg(pl.col("score").mean())
-    assert dict(found.iter_rows()) == pytest.approx(worked_out(texts))
 
 
 def test_responses_come_as_a_frame_with_null_for_what_is_missing(study_file, toy_scorer):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
+from evidence_frames import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.exam_traits import (
     confidence_levels,
     consistency,
@@ -17,7 +18,6 @@ from goldless.metrics.exam_traits import (
 )
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
-from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
 def both_orders(values, first="ann", second="bob", **names):

@@ -131,23 +131,6 @@ def test_random_raters_score_above_zero_by_what_the_null_says():
 # --- raters and pairs -----------------------------------------------------------------------------------
 
 
-def test_a_rater_has_the_mean_over_partners_and_the_overall_is_the_mean_over_pairs():
-    """(a, b) 0.5; c is independent of both: 0. a and b: .25 each, c: 0, overall 1/6."""
-    found = label_information(labelled(a=[0, 0, 1, 1], b=[0, 0, 1, 1], c=[0, 1, 0, 1]), permutations=50)
-    assert [(p.first, p.second, p.items, p.information.value) for p in found.pairs] == [
-        ("a", "b", 4, 0.5),
-        ("a", "c", 4, 0.0),
-        ("b", "c", 4, 0.0),
-    ]
-    assert [(r.rater, r.partners, r.information.value) for r in found.raters] == [
-        ("a", 2, 0.25),
-        ("b", 2, 0.25),
-        ("c", 2, 0.0),
-    ]
-    assert found.overall.value == pytest.approx(1 / 6)
-    assert found.overall.null == pytest.approx(np.mean([p.information.null for p in found.pairs]))
-
-
 def test_pairs_are_compared_on_the_items_both_labelled():
     """a and b share the first four items (0.5), a and c the last four (0, independent); b and c none."""
     labels = labelled(a=[0, 0, 1, 1, 0, 0, 1, 1], b=[0, 0, 1, 1, None, None, None, None], c=[None] * 4 + [0, 1, 0, 1])

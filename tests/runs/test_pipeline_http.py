@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
-from pathlib import Path
 
 import polars as pl
 import pytest
+from loopback import Behaviour, LoopbackServer, chat_reply
+from toy_language import Reading
 
 import goldless
 from goldless.models.journal import Journal
 from paid_twice import called_after_reply, counts
-
-# The loopback server stands beside the tests, which are no package.
-sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
-
-from loopback import Behaviour, LoopbackServer, chat_reply
-from toy_language import Reading
 
 pytestmark = pytest.mark.slow
 

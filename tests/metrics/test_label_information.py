@@ -72,7 +72,6 @@ def test_a_group_is_the_mean_over_its_raters_of_their_mean_with_all_others():
         label_information(labelled(**rows), permutations=200, groups={"x": "people"})
 
 
-@pytest.mark.recorded
 def test_all_clinicians_as_one_group_have_the_mean_over_their_pairs(recorded):
     """With all raters alike in partners, the mean over raters is the mean over pairs: completeness .143."""
     labels = of_criterion(read_study(recorded / "chq_readers"), "completeness")

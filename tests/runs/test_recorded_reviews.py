@@ -12,8 +12,6 @@ import goldless
 from goldless.metrics.pair_labels import rating_table
 from goldless.reports.document import write
 
-pytestmark = pytest.mark.recorded
-
 CANDIDATES = ["vicuna-7b", "chatglm3-6b", "baichuan2-13b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
 QUESTIONERS = ["chatgpt", "fastchat-t5-3b", "alpaca-7b"]
 SCALES = ("pairwise", "5-level", "100-level")

@@ -369,7 +369,6 @@ def evaluate(path, *metrics):
     return goldless.evaluate(path, metrics=metrics, compare_groups=GROUPS, **usual)
 
 
-@pytest.mark.recorded
 @pytest.mark.parametrize(
     "name", ["reddit_peer_prediction", pytest.param("samsum_peer_prediction", marks=pytest.mark.nightly)]
 )
@@ -383,7 +382,6 @@ def test_recorded_evidence_gives_the_stated_effect_sizes_to_the_printed_decimals
     assert (groups.difference.n, groups.n_first, groups.n_second) == (200, 2800, 3000)
 
 
-@pytest.mark.recorded
 @pytest.mark.parametrize(
     "attack", ["pattern", *(pytest.param(name, marks=pytest.mark.nightly) for name in ATTACKS if name != "pattern")]
 )
@@ -398,7 +396,6 @@ def test_under_attack_the_effect_sizes_and_the_mean_score_are_as_stated(recorded
     assert (by["tvd-mi"], by["mi"], round(mean(result) - before, 3)) == ATTACKS[attack]
 
 
-@pytest.mark.recorded
 def test_clinicians_tell_about_each_other_as_stated(recorded):
     """Mean over the 10 pairs; the printed nulls are good to Monte-Carlo error, so half a thousandth more is allowed."""
     raters = goldless.evaluate(recorded / "chq_readers", metrics="tvd-mi[labels]").raters

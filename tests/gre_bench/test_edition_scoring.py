@@ -275,13 +275,6 @@ def test_the_common_leaderboard_has_the_papers_after_all_cut_offs_for_everybody(
     assert "the 2 papers clean for all" in found.tables()[2].to_markdown()
 
 
-def test_a_missing_score_is_counted_and_never_a_zero():
-    given = scores(human=[1, None, 3, 4], old=[10, 4, None, 50])
-    mine = row(clock(given=given), "old", "own")
-    assert (mine.score.value, mine.score.n, mine.missing) == (4.0, 1, 1)
-    assert (mine.difference.value, mine.difference.n) == (None, 0)
-
-
 def test_on_all_papers_every_agent_is_compared_with_the_human_on_the_papers_it_has():
     """Old lacks p3: (10 + 4 + 50) / 3, less human (9 + 2 + 46) / 3. Unknown: 9, less human (8 + 7 + 6 + 5) / 4."""
     given = scores(human=[1, 2, 3, 4], old=[10, 4, None, 50], new=[1, 2, 3, 4], unknown=[9, 9, 9, 9])

@@ -63,6 +63,18 @@ def test_a_baseline_and_the_leader_have_their_own_comparisons(goldless, contrast
     assert [c.p_adjusted for c in from_python.comparisons] == [c["p_adjusted"] for c in leader["comparisons"]]
 
 
+def test_groups_are_compared_under_the_stated_keys_and_in_a_sentence(goldless, contrasts):
+    """a has 0.6, b 1.6 / 3, c 1.4 / 3, d 0.4 on every task but for what all share: so without any spread."""
+    agents = [{"agent": name, "group": "good" if name in "ab" else "bad"} for name in "abcd"]
+    asked = ("--compare-groups", "good", "bad")
+    found = compared(goldless, study_folder(contrasts, agents=agents), *asked)
+    assert found["difference"] == pytest.approx((0.6 + 1.6 / 3 - 1.4 / 3 - 0.4) / 2)
+    assert {"d_task", "d_response"} <= set(found)
+    assert found["auc"] == 1.0
+    ended = goldless("score", contrasts, "--recorded", "--metric", "tvd-mi", *asked)
+    assert "good against bad, 8 tasks: difference 0.133" in ended.out + ended.err
+
+
 def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, contrasts, tmp_path):
     rows = read(contrasts)
     kept = [row for row in rows if row["task"] < "t5"]

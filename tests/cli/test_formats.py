@@ -87,6 +87,18 @@ def test_the_leaderboard_has_the_same_numbers_in_latex_and_csv(goldless, command
     assert table.comments[-1] == rows[0]["signature"]
 
 
+def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
+    """Two that always agree on a fair coin: 1/2 sum |1/2 - 1/4| and |0 - 1/4| over four cells."""
+    label = {"first": "ann", "second": "bob", "criterion": "tone"}
+    rows = [label | {"task": f"t{t}", "rater": r, "preference": (-1) ** t} for t in range(20) for r in ("x", "y")]
+    score = ("score", study_folder(tmp_path / "labelled", labels=rows), "--metric", "tvd-mi[labels]")
+    assert "0.500" in goldless(*score).out
+    assert "| tone | people (1) | 0.500 |" in goldless(*score, "--rater-group", "x=people", "--format", "markdown").out
+    assert goldless(*score, "--format", "csv").out.startswith("metric,criterion,rater,value,null,excess,p,partners,")
+    data = json.loads(goldless(*score, "--json").out)
+    assert data["metrics"]["tvd-mi[labels]"]["criteria"]["tone"]["value"] == pytest.approx(0.5)
+
+
 # --- results in folders --------------------------------------------------------------------------------------------
 
 

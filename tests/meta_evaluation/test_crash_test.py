@@ -13,7 +13,7 @@ from scipy import stats
 
 import goldless
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_test import crash_test, find_peers, p_of_passing, rate
+from goldless.meta_evaluation.crash_test import crash_test, p_of_passing, rate
 from goldless.meta_evaluation.perturbations.catalogue import BOILERPLATE
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
@@ -271,19 +271,6 @@ FOUR = study_of([(f"t{i}", agent, f"{agent} says {i}.") for i in range(5) for ag
 
 def crashed(study, seed=0, **options):
     return run(["length"], ["null"], study=study, options={"seed": seed}, **options)
-
-
-def test_every_response_has_two_peers_and_the_same_ones_on_every_task():
-    chosen = find_peers(FOUR)
-    assert len(chosen) == 40
-    for (agent,), own in chosen.group_by("agent"):
-        ((first, second),) = {tuple(peers) for peers in own.group_by("task").agg("peer")["peer"].to_list()}
-        assert len({first, second} - {agent}) == 2
-
-
-def test_named_agents_are_perturbed_and_held_against_named_ones():
-    chosen = find_peers(FOUR, agents=["bob"], references=["ann", "bob"])
-    assert chosen.rows() == [(f"t{i}", "bob", "ann") for i in range(5)]
 
 
 def test_a_draw_depends_on_the_seed_alone():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import subprocess
 import sys
@@ -121,12 +120,6 @@ def test_flags_of_the_version_before_are_understood_or_say_where_to_go(goldless)
 
 
 # --- the Python functions --------------------------------------------------------------------------------------------
-
-
-def test_help_of_a_function_shows_its_places_and_its_options_with_their_defaults():
-    shown = inspect.signature(package.gate).parameters
-    assert [str(shown[name]) for name in ("runs", "margin", "alpha")] == ["*runs", "margin", "alpha=0.05"]
-    assert next(iter(inspect.signature(package.evaluate).parameters)) == "study"
 
 
 def test_the_stubs_that_type_checkers_read_are_those_of_the_declarations(tmp_path):

@@ -176,18 +176,6 @@ def test_other_settings_are_refused_or_warned_of_by_name(tmp_path):
 # --- pulls -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_three_tasks_that_pull_most_are_shown_each_way_with_the_texts(tmp_path):
-    gaps = [5, 4, 3, 2, 1, 0, -1, -2, -3, -4]
-    scores = {"old": [0.0] * 10, "new": [float(gap) for gap in gaps]}
-    found = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"])
-    pulls = found.metrics[0].pulls
-    assert [(pull.task, pull.difference) for pull in pulls] == [
-        ("t0", 5), ("t1", 4), ("t2", 3), ("t9", -4), ("t8", -3), ("t7", -2),
-    ]  # fmt: skip
-    assert (pulls[0].first_text, pulls[0].second_text) == ("old on t0", "new on t0")
-    assert pulls[0].sentence is None
-
-
 def test_where_tokens_are_stored_a_pull_names_the_sentence_that_makes_it(tmp_path, monkeypatch):
     """Of the peer's two sentences, the new responses give away the words of the second."""
     rows = []

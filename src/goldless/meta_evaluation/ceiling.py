@@ -243,7 +243,7 @@ def _dealt(voices: pl.DataFrame, seed: int) -> list[pl.DataFrame]:
 
 def _mean_over_tasks(rows: pl.DataFrame, draws: Draws) -> Estimate:
     means = rows.group_by("task").agg(pl.col("spearman").mean()).sort("task")["spearman"]
-    return task_intervals(means.cast(pl.Float64).to_numpy()[:, None], **draws)[0]
+    return task_intervals(means.cast(pl.Float64).to_numpy()[:, None], **draws)[0].within(-1.0, 1.0)
 
 
 # --- alpha -----------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def _alpha_within_tasks(voices: pl.DataFrame, measurement: Measurement, draws: D
     for _, own in inner.sort("task", "unit").group_by("task", maintain_order=True):
         unit = np.unique(own["unit"].to_numpy(), return_inverse=True)[1]
         found.append(_alpha(own["value"].to_numpy(), unit, measurement))
-    return task_intervals(np.array(found, dtype=np.float64)[:, None], **draws)[0]
+    return task_intervals(np.array(found, dtype=np.float64)[:, None], **draws)[0].within(-np.inf, 1.0)
 
 
 def _alpha(values: FloatArray, unit: IntArray, measurement: Measurement) -> float:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
@@ -145,6 +145,7 @@ MEANS_AT_ONCE = 1 << 23
 
 
 ESTIMATE_KEYS: tuple[str, ...] = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
+FLAT = "no interval: all tasks give the same value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,14 @@ class Estimate:
     n_tasks: int = field(default=0, metadata={"json": "if any"})
     """Of a share: the tasks that its judgements are on."""
     KEYS = ESTIMATE_KEYS
+
+    def within(self, lowest: float, highest: float) -> Self:
+        """The same with ends within these; without ends where they are one: tasks that agree show no spread."""
+        if self.low is None or self.high is None:
+            return self
+        if self.low == self.high:
+            return replace(self, low=None, high=None, method=None, note=self.note or FLAT)
+        return replace(self, low=max(lowest, min(highest, self.low)), high=max(lowest, min(highest, self.high)))
 
 
 ABSENT = Estimate()
@@ -356,13 +365,8 @@ def left_out_intervals(
             note = "no interval: not defined without one of the tasks"
             found.append(Estimate(value, None, None, n_tasks, one.level, note))
         else:
-            found.append(replace(_within(one, lowest, highest), value=value, n=n_tasks))
+            found.append(replace(one.within(lowest, highest), value=value, n=n_tasks))
     return found
-
-
-def _within(one: Estimate, lowest: float, highest: float) -> Estimate:
-    low, high = (None if end is None else min(highest, max(lowest, end)) for end in (one.low, one.high))
-    return replace(one, low=low, high=high)
 
 
 def task_shares(
@@ -394,7 +398,7 @@ def task_shares(
             low, high = (lowest + (highest - lowest) * end for end in ends)
             shares.append(Estimate(mean, low, high, n, one.level, method="wilson", n_tasks=one.n))
         else:
-            shares.append(replace(_within(one, lowest, highest), value=mean, n=n, n_tasks=one.n))
+            shares.append(replace(one.within(lowest, highest), value=mean, n=n, n_tasks=one.n))
     return shares
 
 

@@ -15,9 +15,8 @@ from goldless.metrics.exam_traits import (
     pertinence,
     self_confidence,
 )
-from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
-from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
+from judgement_columns import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 
 
 def both_orders(values, first="ann", second="bob", **names):
@@ -72,7 +71,7 @@ def test_pertinence_is_the_share_of_comparisons_that_prefer_the_relevant_answer(
     assert (paper.value, paper.estimate.n) == (pytest.approx((3 + 0.5 * 2) / 6), 6)
 
 
-LABELS = pair_labels([Rating(f"t{t}", a, "p", s) for t in range(4) for a, s in (("ann", 3), ("bob", 2), ("cy", 1))])
+LABELS = pair_labels_of([Rating(f"t{t}", a, "p", s) for t in range(4) for a, s in (("ann", 3), ("bob", 2), ("cy", 1))])
 
 
 def test_the_human_exam_is_accuracy_on_the_questioners_pairs():

@@ -34,7 +34,7 @@ from goldless.metrics.label_agreement import (
     reviewer_credits,
     score_credits,
 )
-from goldless.metrics.pair_labels import pair_labels, rating_table
+from goldless.metrics.pair_labels import median_ratings, pair_labels
 from goldless.metrics.qualification import qualify
 from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_win_rate
 from goldless.statistics.bootstrap import Estimate
@@ -110,8 +110,8 @@ def load(path: Path, convention: str) -> Recorded:
         *(asked[column].to_list() for column in ("reviewer", "task", "first", "second")),
         [compare(output) for output in asked["output"]],
     )
-    labels = pair_labels(study.ratings(), study.preferences(), **names)
-    return Recorded(study, pairs, ratings, exam, labels, rating_table(study.ratings(), **names))
+    labels = pair_labels(study.label_table, **names)
+    return Recorded(study, pairs, ratings, exam, labels, median_ratings(study.label_table, **names))
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +281,7 @@ def test_by_default_missing_pairs_are_left_out_and_counted(default):
 
 def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_the_people(default):
     verdicts = panel_verdicts(default.pairs.of(["gpt4", "chatgpt", "chatglm_pro", "fastchat-t5-3b"]))
-    people = [default.human.agents[i] for i in np.argsort(-default.human.value.mean(axis=0))]
+    people = [default.labels.agents[i] for i in np.argsort(-default.human.mean(axis=0))]
     for rank in (rank_by_win_rate, rank_by_bradley_terry):
         ranking = rank(verdicts, **FAST)
         agents = [row.agent for row in ranking.agents]

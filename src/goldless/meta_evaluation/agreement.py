@@ -415,7 +415,7 @@ def _on_criterion(study: Study, judges: Sequence[Judge], options: Options, measu
     correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = [((), np.zeros(0))] * len(judges)
     if people.ratings is not None:
         tables = [judge.response_scores.score for judge in judges]
-        correlated = correlations(tables, people.ratings.value, convention=options.convention, draws=draws)
+        correlated = correlations(tables, people.ratings, convention=options.convention, draws=draws)
     by_task = np.stack([one for _, one in correlated], axis=1) if rated else None
     names: dict[str, Any] = {"tasks": study.tasks, "agents": agent_names(study)}
     ceiling = human_ceiling(said, measurement=measurement, draws=draws, **names)

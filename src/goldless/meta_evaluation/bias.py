@@ -572,7 +572,7 @@ class _Search:
             decided = labelled.filter(pl.col("said") != NEITHER)
             said: dict[str, Any] = {"bias": bias, "measure": f"{wins}, adjusted", "neutral": NEITHER}
             yield from self._rows(decided, balanced=True, **said)
-        ratings = None if self.said.ratings is None else self.said.ratings.value
+        ratings = self.said.ratings
         given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
         for one in self.scored:
             share, asked = within_correlation(one.response_scores.score, long, ratings, draws=self.draws)

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
+from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING, rater_voices
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
@@ -102,8 +102,11 @@ def human_ceiling(
     draws: Draws,
 ) -> Ceiling:
     """The ceiling by ratings, or by preferences where no response was rated twice; ``labels``: those of a study."""
-    compared = pl.col("second").is_not_null()
-    rated, preferred = (_voices(labels.filter(kept), tasks, agents) for kept in (~compared, compared))
+    low, high = pl.col("low"), pl.col("high")
+    unit = (pl.col("task") * len(agents) + low) * len(agents) + high
+    said = rater_voices(labels, tasks=tasks, agents=agents).with_columns(unit=unit).rename({"low": "agent"})
+    compared = pl.col("agent") < high
+    rated, preferred = said.filter(~compared), said.filter(compared)
     n_raters = pl.concat([rated["rater"], preferred["rater"]]).n_unique()
     strong = pl.col("value").abs() > LEAST_PREFERENCE + ROUNDING
     votes = preferred.with_columns(value=pl.when(strong).then(pl.col("value").sign()).otherwise(0.0))
@@ -121,31 +124,6 @@ def human_ceiling(
             level = _measurement(own, measurement, by_ratings=name == "ratings")
             within[name] = _alpha_within_tasks(own, level, draws)
     return replace(found, within=within)
-
-
-def _voices(labels: pl.DataFrame, tasks: Sequence[str], agents: Sequence[str]) -> pl.DataFrame:
-    """One value per rater and unit, a response or a pair of responses: unit, task, agent, rater, value.
-
-    A rater who said several things of one unit has one voice: their mean.
-    """
-    task, agent = pl.Enum(list(dict.fromkeys(tasks))), pl.Enum(list(dict.fromkeys(agents)))
-    rows = labels.select(
-        pl.col("task").cast(task, strict=False).to_physical().cast(pl.Int64),
-        pl.coalesce("first", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("first"),
-        pl.coalesce("second", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("second"),
-        "rater",
-        value=pl.coalesce("score", "preference"),
-    ).drop_nulls()
-    first, second = pl.col("first"), pl.col("second")
-    low, high = pl.min_horizontal(first, second), pl.max_horizontal(first, second)
-    rows = rows.select(
-        "task",
-        "rater",
-        unit=(pl.col("task") * len(agents) + low) * len(agents) + high,
-        agent=low,
-        value=pl.when(first <= second).then("value").otherwise(-pl.col("value")),
-    )
-    return rows.group_by("unit", "task", "agent", "rater", maintain_order=True).agg(pl.col("value").mean())
 
 
 def _measurement(voices: pl.DataFrame, wanted: Measured, *, by_ratings: bool) -> Measurement:

@@ -19,7 +19,7 @@ from goldless.judging.scales import find_scale
 from goldless.metrics.chair import panel_scores, panel_verdicts, reviewer_scores
 from goldless.metrics.exam_traits import (
     Trait,
-    confidence_levels,
+    confidence_level,
     consistency,
     human_exam,
     pertinence,
@@ -159,7 +159,7 @@ def recorded_confidence(data: Recorded) -> Trait:
     sets = {}
     for difficulty in ("easy", "hard"):
         some = table.filter(pl.col("difficulty") == difficulty)
-        sets[difficulty] = confidence_levels((f"{i}", label) for i, label in some.select("item", "label").iter_rows())
+        sets[difficulty] = [(f"{i}", confidence_level(label)) for i, label in some.select("item", "label").iter_rows()]
     return self_confidence(sets["easy"], sets["hard"], higher_is="surer", **FAST)
 
 

@@ -369,10 +369,8 @@ def left_out_intervals(
     return found
 
 
-def task_shares(
-    values: FloatArray, task: IntArray, *, lowest: float = 0.0, highest: float = 1.0, **draws: Unpack[Draws]
-) -> list[Estimate]:
-    """Mean of each row of values [judges, judgements], NaN left out, with intervals within ``lowest`` and ``highest``.
+def task_shares(values: FloatArray, task: IntArray, *, lowest: float = 0.0, **draws: Unpack[Draws]) -> list[Estimate]:
+    """Mean of each row of values [judges, judgements], NaN left out, with intervals within ``lowest`` and 1.
 
     ``task`` [judgements] names the task of each column; all rows share the same resampled tasks.
     """
@@ -393,12 +391,11 @@ def task_shares(
             shares.append(Estimate(None, None, None, 0, one.level, "nothing was judged"))
             continue
         mean, n = float(used.mean()), len(used)
-        if used.min() == used.max() and mean in {lowest, highest}:
-            ends = wilson(mean == highest, one.n, level=one.level)
-            low, high = (lowest + (highest - lowest) * end for end in ends)
+        if used.min() == used.max() and mean in {lowest, 1.0}:
+            low, high = (lowest + (1 - lowest) * end for end in wilson(mean == 1, one.n, level=one.level))
             shares.append(Estimate(mean, low, high, n, one.level, method="wilson", n_tasks=one.n))
         else:
-            shares.append(replace(one.within(lowest, highest), value=mean, n=n, n_tasks=one.n))
+            shares.append(replace(one.within(lowest, 1.0), value=mean, n=n, n_tasks=one.n))
     return shares
 
 

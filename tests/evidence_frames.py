@@ -1,4 +1,4 @@
-"""Tables of evidence and of scores for tests, written row by row or as plain columns."""
+"""Tables of evidence, scores and labels for tests, written row by row or as plain columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import polars as pl
 from goldless.evidence import JUDGEMENTS, LOGPROBS, JudgementEvidence, failure_cells, verdicts_frame
 from goldless.metrics.judgement_table import pair_judgements, response_ratings
 from goldless.metrics.metric import PAIRS, RESPONSES
-from goldless.records import CallFailure
+from goldless.metrics.pair_labels import PairLabels, pair_labels
+from goldless.records import CallFailure, Preference, Rating
+from goldless.studies.frames import NO_LABELS
 
 
 class PairScore(NamedTuple):
@@ -99,3 +101,17 @@ def pair_judgements_from_columns(reviewer, task, first, second, value, **names):
 
 def response_ratings_from_columns(reviewer, task, agent, value, **names):
     return response_ratings(judgement_columns(reviewer=reviewer, task=task, agent=agent, value=value), **names)
+
+
+def label_columns(*labels: Rating | Preference) -> pl.DataFrame:
+    """The labels as the table of a study."""
+    kinds = [[one for one in labels if isinstance(one, kind)] for kind in (Rating, Preference)]
+    return pl.concat([NO_LABELS, *(pl.DataFrame(some) for some in kinds if some)], how="diagonal_relaxed")
+
+
+def pair_labels_of(labels: Sequence[Rating | Preference], **how) -> PairLabels:
+    """The labels of pairs, with tasks and agents as they appear."""
+    tasks = list(dict.fromkeys(one.task for one in labels))
+    rated = [one.agent for one in labels if isinstance(one, Rating)]
+    sides = [side for one in labels if isinstance(one, Preference) for side in (one.first, one.second)]
+    return pair_labels(label_columns(*labels), tasks=tasks, agents=list(dict.fromkeys([*rated, *sides])), **how)

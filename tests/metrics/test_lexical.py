@@ -123,7 +123,7 @@ def xsum(recorded):
     tasks = tuple(study.tasks)
     texts = {(task, r.agent): r.text for task in tasks for r in study.responses(task)}
     pairs = [(texts[task, agent], study.task(task).reference) for task in tasks for agent in agents]
-    labels = pair_labels(study.ratings(), study.preferences(), tasks=tasks, agents=agents)
+    labels = pair_labels(study.label_table, tasks=tasks, agents=agents)
     return tasks, agents, pairs, labels
 
 

@@ -41,7 +41,7 @@ def xsum(recorded):
     present = ~np.isnan(table.value)
     with np.errstate(invalid="ignore"):
         vote = (np.where(present, table.value, 0.0).sum(axis=2) / present.sum(axis=2)).T
-    labels = pair_labels(study.ratings(), study.preferences(), tasks=study.tasks, agents=agents).decided()
+    labels = pair_labels(study.label_table, tasks=study.tasks, agents=agents).decided()
     place = labels.places(table)
     all_of_them = ~np.isnan(vote).any(axis=1)
     kept = (place >= 0) & all_of_them

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import goldless
-from goldless.metrics.pair_labels import rating_table
+from goldless.metrics.pair_labels import median_ratings
 from goldless.reports.document import write
 
 CANDIDATES = ["vicuna-7b", "chatglm3-6b", "baichuan2-13b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
@@ -139,8 +139,9 @@ def test_by_default_missing_verdicts_are_left_out_and_counted(study):
 def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_the_people(study):
     voters = ["gpt4", "chatgpt", "chatglm_pro", "fastchat-t5-3b"]
     found = review(study, "pairwise", reviewers=voters, convention="default")
-    human = rating_table(study.ratings(), tasks=study.tasks, agents=[agent.agent for agent in study.agents])
-    people = [human.agents[place] for place in (-human.value.mean(axis=0)).argsort()]
+    names = [agent.agent for agent in study.agents]
+    human = median_ratings(study.label_table, tasks=study.tasks, agents=names)
+    people = [names[place] for place in (-human.mean(axis=0)).argsort()]
     assert list(found.rankings) == ["win rate", "bradley-terry"]
     for ranking in found.rankings.values():
         agents = [row.agent for row in ranking.agents]

@@ -41,8 +41,6 @@ from goldless.models.interface import ChatRequest, Message, Writer, content_hash
 from goldless.records import CallFailure
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
-Orders = Literal["both", "one-random"]
-"""In which orders a pair is shown: both, or one that is drawn."""
 Answered = Mapping[str, Iterable[str]]
 """The agents that answered each task."""
 
@@ -145,11 +143,6 @@ def one_order(pairs: Iterable[ExamPair], *, seed: int, reviewer: str) -> list[Re
         coin = int(content_hash("one order", seed, reviewer, *agents, block)[:8], 16) % 2
         shown[pair] = ReviewQuestion(task, *(agents if coin == within else reversed(agents)))
     return [shown[pair] for pair in pairs]
-
-
-def pair_questions(pairs: Iterable[ExamPair], orders: Orders, *, seed: int, reviewer: str) -> list[ReviewQuestion]:
-    """The questions about these pairs."""
-    return both_orders(pairs) if orders == "both" else one_order(pairs, seed=seed, reviewer=reviewer)
 
 
 def single_ratings(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:

@@ -109,11 +109,12 @@ def _write_made(study: Study, table: str, path: Path) -> None:
 
 
 def _write_recorded(study: Study, table: str, folder: Path) -> None:
-    file = study.recorded_file(table)
-    if file is not None and file.is_dir():
-        shutil.copytree(file, folder / file.name, ignore=shutil.ignore_patterns(".*"))
-    elif file is not None:
-        shutil.copyfile(file, folder / file.name)
+    data = study.recorded_tables[table]
+    if isinstance(data, Path) and not study.part_of_whole:
+        if data.is_dir():
+            shutil.copytree(data, folder / data.name, ignore=shutil.ignore_patterns(".*"))
+        else:
+            shutil.copyfile(data, folder / data.name)
     elif (lazy := study.scan(table)) is not None:
         with study.reading(table):
             lazy.sink_parquet(folder / f"{table}.parquet")

@@ -1,16 +1,12 @@
 """A real HTTP server on this machine that speaks the wire formats of model servers, and misbehaves on request.
 
 In a test: ``with LoopbackServer(Behaviour(speaks={"vllm"})) as server: … server.url …``. The server runs in a thread of
-its own, or with ``async with`` in the loop of the test; what it was asked stands in ``server.asked``. As a process of
-its own: ``python loopback.py [--delay SECONDS]`` prints the address and serves until its input ends.
+its own, or with ``async with`` in the loop of the test; what it was asked stands in ``server.asked``.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import contextlib
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -319,15 +315,3 @@ def chat_reply(text: str | None, *, finish: str = "stop", logprobs: list[Json] |
 
 def _json(data: Json, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     return web.Response(body=orjson.dumps(data), status=status, headers=headers, content_type="application/json")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--delay", type=float, default=0.0)
-    parser.add_argument("--speaks", nargs="*", default=["sglang", "vllm", "echo"])
-    options = parser.parse_args()
-    with LoopbackServer(Behaviour(speaks=set(options.speaks), delay_seconds=options.delay)) as running:
-        sys.stdout.write(f"{running.url}\n")
-        sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
-            sys.stdin.read()

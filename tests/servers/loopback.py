@@ -53,6 +53,8 @@ class Behaviour:
     """Takes ``echo`` and ``prompt_logprobs`` and answers as if they were not there, like llama.cpp's server."""
     chat_ids: Literal["tokenize", "reply", "none"] = "tokenize"
     """Where a chat template's ids are to be had."""
+    detokenizes: str = ""
+    """The name of the text in replies of ``/detokenize``; none: it has no such path."""
     vocabulary: dict[int, str] | None = None
     """Its tokens by id, for prompts that come as ids from another tokenizer."""
     counts_begin_mark: bool = False
@@ -201,6 +203,8 @@ class LoopbackServer:
             "/tokenize": ({"sglang", "vllm"}, self._tokenize),
             "/v1/completions": ({"vllm", "echo"}, self._complete),
         }
+        if self.behaviour.detokenizes:
+            routes["/detokenize"] = ({"sglang", "vllm"}, self._detokenize)
         needs, answer = routes.get(path, ({"nothing"}, dict))
         if needs and not needs & speaks:
             raise _RejectionError(404, "Not Found")
@@ -236,6 +240,9 @@ class LoopbackServer:
             tokens = tokens_of(body["prompt"], self.behaviour.tokenizing)
             tokens = [BEGIN, *tokens] if body.get("add_special_tokens", True) else tokens
         return {"tokens": self._ids(tokens), "count": len(tokens), "max_model_len": 2048}
+
+    def _detokenize(self, body: Json) -> Json:
+        return {self.behaviour.detokenizes: "".join(self._texts[one] for one in body["tokens"])}
 
     def _generate(self, body: Json) -> Json:
         ids, start = body["input_ids"], body["logprob_start_len"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import anyio
 import orjson
 import pytest
-from aiohttp import web
-from loopback import LoopbackServer, chat_reply
+from loopback import chat_reply
 from virtual_time import VIRTUAL_TIME
 
 import goldless
@@ -144,20 +143,11 @@ async def test_a_budget_too_small_for_the_canaries_sends_none(serve, connect):
     assert len(server.bodies("/v1/completions")) == before
 
 
-class Gone(LoopbackServer):
-    """Takes a call and never answers."""
-
-    async def _answer_or_misbehave(self, request: web.Request, body: object) -> web.StreamResponse:
-        if body is not None:
-            await anyio.sleep(3600)
-        return web.Response(body=orjson.dumps({"data": []}))
-
-
 @pytest.mark.parametrize("anyio_backend", [VIRTUAL_TIME])
-async def test_a_call_that_timed_out_may_be_charged_for(connect, journal):
-    async with Gone() as server:
-        model = connect(server, calling=Calling(retries=0, timeout_seconds=60))
-        replies, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
+async def test_a_call_that_timed_out_may_be_charged_for(serve_here, connect, journal):
+    server = await serve_here(faults=["stall"])
+    model = connect(server, calling=Calling(retries=0, timeout_seconds=60))
+    replies, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
     assert replies[0].kind == "timeout"
     assert (ledger.calls, ledger.spent_usd) == (1, MOST_USD)
 

@@ -63,9 +63,7 @@ BOTH = ScriptedModel(logprobs={}, answers={})
 class WriterOnly(ScriptedModel):
     """A chat model that tells no probabilities."""
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(chat=True)
+    capabilities = Capabilities(chat=True)
 
 
 @pytest.mark.parametrize(

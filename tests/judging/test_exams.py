@@ -241,16 +241,16 @@ async def sit(model, texts=TEXTS, **options):
     return answers.rows(named=True)
 
 
-def writer(answer, **options):
-    """A chat model that tells no probabilities and answers by a function of the question, or always the same."""
+class Writer(ScriptedModel):
+    """A chat model that tells no probabilities."""
 
-    class Writer(ScriptedModel):
-        @property
-        def capabilities(self):
-            return Capabilities(chat=True)
+    capabilities = Capabilities(chat=True)
 
+
+def writer(answer):
+    """One that answers by a function of the question, or always the same."""
     said = answer if callable(answer) else lambda _: answer
-    return Writer(answers=lambda request: said(request.messages[-1].content), name="judge", **options)
+    return Writer(answers=lambda request: said(request.messages[-1].content), name="judge")
 
 
 def chooser(nats):

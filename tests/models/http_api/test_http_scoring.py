@@ -108,6 +108,7 @@ ECHOED = ("choices", 0, "logprobs")
         ("echo", (*ECHOED, "token_logprobs", -2), lambda _: 0.7),
         ("echo", (*ECHOED, "token_logprobs", -2), lambda _: None),
         ("echo", (*ECHOED, "tokens"), lambda tokens: [*tokens[1:], "?"]),
+        ("echo", (*ECHOED, "text_offset", -3), lambda _: 0),
         ("echo", ("choices",), lambda _: [{"text": "something else"}]),
     ],
 )

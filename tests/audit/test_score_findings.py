@@ -77,25 +77,21 @@ def test_two_that_predict_each_other_and_no_one_else_are_a_block():
     assert "They may have copied, colluded or come from one model." in finding.message
 
 
-def test_of_two_halves_that_share_nothing_neither_is_accused():
-    agents = ("good", "short", "boiler1", "boiler2")
-    graph = peer_graph(
-        pairs(lambda one, other: 60.0 if (one[0] in "gs") == (other[0] in "gs") else 1.0, agents), agents
-    )
-    found = graph_findings("gem-raw", "nats", graph)
-    assert found
-    assert all("agreement as well as collusion" in finding.message for finding in found)
+@pytest.mark.parametrize(
+    ("agents", "camp", "between"),
+    [(("a", "b", "x", "y"), "xy", 1.0), (("a", "b", "x", "y", "z"), "xyz", 15.0)],
+    ids=["one of two halves", "three of five"],
+)
+def test_half_of_the_agents_or_more_may_just_agree_and_the_others_are_not_accused(agents, camp, between):
+    """Those that share a code share 80, the others 40."""
 
+    def shared(one, other):
+        inside = {one, other} & {*camp}
+        return 80.0 if len(inside) == 2 else between if inside else 40.0
 
-def test_three_of_five_that_share_a_code_are_told_without_accusing_the_other_two():
-    agents = ("a", "b", "x", "y", "z")
-    camp = set("xyz")
-    graph = peer_graph(
-        pairs(lambda one, other: 80.0 if {one, other} <= camp else 15.0 if {one, other} & camp else 40.0, agents),
-        agents,
-    )
+    graph = peer_graph(pairs(shared, agents), agents)
     found = {finding.agents: finding.message for finding in graph_findings("gem-raw", "nats", graph)}
-    (told,) = [message for names, message in found.items() if set(names) == camp]
+    (told,) = [message for names, message in found.items() if {*names} == {*camp}]
     assert "half of the agents or more, so this can be agreement as well as collusion" in told
     assert not [names for names in found if "copied" in found[names]]
 
@@ -119,14 +115,18 @@ def ranking(metric, values, better_than=None):
     return AuditedRanking(metric, np.asarray(values, float), better_than or {})
 
 
-def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other():
-    tickets = study(good="good", empty="empty")
+def opposite(metric):
+    """What is found where a metric has the empty answers above the good ones, and mi has it the other way round."""
     values = np.zeros((6, 2))
-    found = score_findings(
-        tickets, [ranking("gem-raw", values, {"empty": ("good",)}), ranking("mi", values, {"good": ("empty",)})]
-    )
-    assert [(one.kind, one.metrics) for one in found] == [("contradiction", ("gem-raw", "mi"))]
-    assert "empty is significantly above good under gem-raw" in found[0].message
+    rankings = [ranking(metric, values, {"empty": ("good",)}), ranking("mi", values, {"good": ("empty",)})]
+    return score_findings(study(good="good", empty="empty"), rankings)
+
+
+def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other_but_for_length():
+    (found,) = opposite("gem-raw")
+    assert (found.kind, found.metrics) == ("contradiction", ("gem-raw", "mi"))
+    assert "empty is significantly above good under gem-raw" in found.message
+    assert opposite("length") == []
 
 
 def lengths_study():
@@ -142,14 +142,3 @@ def test_a_metric_that_follows_length_within_tasks_is_named():
     (finding,) = score_findings(made, [ranking("rouge-l", np.log(sizes))])
     assert finding.kind == "only-length"
     assert "correlate 1.00" in finding.message
-
-
-def test_length_contradicts_no_metric():
-    found = score_findings(
-        study(good="good", empty="empty"),
-        [
-            ranking("length", np.zeros((6, 2)), {"empty": ("good",)}),
-            ranking("mi", np.zeros((6, 2)), {"good": ("empty",)}),
-        ],
-    )
-    assert found == []

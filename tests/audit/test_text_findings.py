@@ -26,12 +26,6 @@ def test_an_honest_study_has_no_finding():
     assert text_findings(plain) == []
 
 
-def test_one_text_for_every_task_is_named_with_its_count():
-    (finding,) = [one for one in text_findings(study(good="good", empty="empty")) if one.kind == "same-text"]
-    assert finding.agents == ("empty",)
-    assert finding.message == "empty gives the same text to 6 of 6 tasks."
-
-
 def test_a_text_that_differs_in_a_word_per_task_is_nearly_the_same():
     texts = [Response(f"t{i}", "slot", f"{EMPTY} {i}") for i in range(6)]
     (finding,) = text_findings(study_from_records([Task(f"t{i}") for i in range(6)], texts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from study_files import response_rows, study_folder, write_rows
 KNOWN_MODELS = (
     *("embedded", "gguf:PATH", "hf:NAME_OR_PATH", "openai:MODEL", "http://HOST:PORT/v1#MODEL", "scripted:FILE"),
 )
+RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
 SIX = {f"t{i}": {"ann": f"x{i}", "bob": f"y{i}"} for i in range(6)}
 CRITIC = "score {six} --metric tvd-mi --critic"
 
@@ -151,7 +153,12 @@ def words(study_file, script, judged, tmp_path, monkeypatch):
         (tmp_path / name).write_text("")
     (tmp_path / "letter").write_text("no journal, but a letter that is long enough to be looked at " * 20)
     (tmp_path / "mine.py").write_text("def informative(response): return 1.0\n")
-    return {"three": study_file(), "six": study_file(SIX, "six.jsonl"), "script": script, "judged": judged}
+    crashed = {"study": "s", "margin": 0.2, "level": 0.95, "responses": 0, "responses_there_are": 0, "problems": {}}
+    study_folder(tmp_path / "crashed", tasks=[{"task": "t"}], responses=response_rows({"t": {"a": "x"}}))
+    (tmp_path / "crashed" / "crash_test.json").write_text(json.dumps(crashed | {"metrics": {}}))
+    studies = {"three": study_file(), "six": study_file(SIX, "six.jsonl"), "judged": judged}
+    folders = {"run": RUNS / "score", "reviewed": RUNS / "review", "crashed": tmp_path / "crashed"}
+    return {"script": script, **studies, **folders}
 
 
 @pytest.fixture
@@ -262,6 +269,7 @@ BIASED = "bias {judged} --recorded --scale 5-level"
 REVIEW = "review {three} --reviewers honest={script}"
 RANKED = "compare --rankings {three} --scorer embedded"
 COSTS = "plan --cost {three} --scorer http://127.0.0.1:1/v1#model"
+COPIED = "crashtest {three} --write out"
 TUNED = "finetune {three} --out out --base"
 REFUSED = {
     "agree {judged} --scale 5-level": "nothing to compare with people",
@@ -295,6 +303,10 @@ REFUSED = {
     "explain {three} --task t1 --agent anne --peer bob": "no agent 'anne' in the study. Did you mean 'ann'?",
     "explain {three} --task t1 --agent ann": "--peer is missing",
     **{f"plan {{three}} --detect={one}": "must be a finite number above 0" for one in (0, -1, "nan", "inf")},
+    f"{REVIEW} --exam none --batch": "has no batch API. --batch works with openai:",
+    "config trust": "no settings here",
+    "view nowhere": "no such folder",
+    "view . --port 70000": "--port must be between 0 and 65535, got 70000",
     "compare --rankings {three}": "needs two scorers",
     RANKED: "at least twice",
     f"{RANKED} --scorer gguf:x other": "one study",
@@ -303,6 +315,30 @@ REFUSED = {
     f"{COSTS} --reviewers far=embedded --reviewer-price far=cheap": "NAME=USD",
     f"{COSTS} --run nowhere": "is not a run folder",
     "crashtest {three} --metric python:mine.py:informativ": "Did you mean 'informative'",
+    f"{COPIED} --perturbation rephrase,deletion": "rephrase: needs a chat model. Name one with --writer",
+    f"{COPIED} --perturbation synopsis-only --writer scripted:absent.jsonl": "absent.jsonl",
+    f"{COPIED} --strategy breif": "Did you mean 'brief'?",
+    f"{COPIED} --agents anne": "no agent 'anne' in the study. Did you mean 'ann'?",
+    "study import {three} --out out --columns task": "--columns must be NAME=COLUMN, got 'task'",
+    "study import {three} --out out --from tabel": "importer must be one of study, table",
+    "study import {three} --out out --repeats last": "last",
+    "study import {three} --out judged": "is not empty",
+    "export ee {run}": "got 'ee'. Did you mean 'eee'?",
+    "export eee {run}": "eee writes a folder. Name it with --out",
+    "export eee {three} --out out": "eee needs a run with scores",
+    "export eee {run} --out judged": "is not empty",
+    "export eee {run} --out out --relationship friend": "--relationship must be one of first_party",
+    "export markdown {run} --out mine.csv": "already exists",
+    "export markdown {run} --metric gem-rwa": "Did you mean 'gem-raw'?",
+    "export markdown {crashed}": "has no scores of agents (found: crash_test.json)",
+    "export markdown {run} --margin 1": "--margin does not apply to markdown. It applies to: dpo-pairs",
+    "export markdown nothing": "no such file or folder",
+    "export csv {reviewed}": "no scores of single responses",
+    "export dpo-pairs {run}": "needs --decided, or --margin, the smallest difference in nats",
+    "export dpo-pairs {run} --margin 0": "greater than 0, got 0",
+    "export dpo-pairs {run} --margin 1e9": "--margin 1e+09 leaves no pair",
+    "export hf-eval-results {run} --out out": "needs --dataset OWNER/NAME",
+    "export hf-eval-results {run} --out out --dataset a/b": "needs --task-id",
     "journal forget --yes": "Give --model NAME, --older-than DAYS, or both",
     "journal merge none.sqlite": "none.sqlite: no such file",
     "gre collect": "name a folder",

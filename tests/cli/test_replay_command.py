@@ -184,19 +184,3 @@ def test_a_run_that_stopped_early_stops_again(goldless, study_file, tmp_path):
     assert goldless(*arguments, "--out", tmp_path / "run").code == 0
     assert json.loads((tmp_path / "run" / "leaderboard.json").read_text())["until"]["decided"]
     assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"
-
-
-@pytest.mark.nightly
-def test_a_recorded_review_is_met_again(goldless, recorded, tmp_path):
-    arguments = ("review", recorded / "xsum_peer_review", "--recorded", "--scale", "5-level", "--exam", "human")
-    assert goldless(*arguments, "--resamples", "200", "--out", tmp_path / "run").code == 0
-    found = json.loads(goldless("replay", tmp_path / "run", "--json").out)
-    assert found["outcome"] == "equal"
-    assert found["values"] > 500
-
-
-@pytest.mark.nightly
-def test_a_recorded_run_that_stopped_early_stops_again(goldless, recorded, tmp_path):
-    arguments = ("score", recorded / "samsum_peer_prediction", "--recorded", "--metric", "tvd-mi,mi", "--until", "best")
-    assert goldless(*arguments, "--resamples", "100", "--out", tmp_path / "run").code == 0
-    assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"

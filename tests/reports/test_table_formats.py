@@ -103,6 +103,13 @@ def test_figures_have_true_minus_signs_and_powers_of_ten(text, latex):
     assert latex_number(text) == latex
 
 
+def test_notes_stand_in_the_caption_and_rows_that_sum_up_below_a_rule():
+    made = ReportTable("Cost.", (Column("n", "n", "count"),), ({"n": 1}, {"n": 2}), notes=("Half of it.",), apart=1)
+    text = made.to_latex()
+    assert "Cost. Half of it." in text
+    assert re.findall(r"^ *(\\midrule|[12n] )", text, re.MULTILINE) == ["n ", r"\midrule", "1 ", r"\midrule", "2 "]
+
+
 def test_a_column_of_long_texts_breaks_lines_and_a_wide_table_is_set_smaller():
     (read,) = read_latex(table("word " * 30).to_latex())
     assert read.columns.startswith("p{0.60\\linewidth}")

@@ -15,6 +15,7 @@ import yaml
 import goldless as library
 from goldless.errors import UserError
 from goldless.exporting.catalogue import export
+from study_files import response_rows
 from support_studies import support_rows
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
@@ -152,12 +153,10 @@ def test_otel_events_have_the_names_of_the_convention(tmp_path):
 
 
 @pytest.fixture
-def three(study_file, toy_scorer, tmp_path):
+def three(three_agents, toy_scorer, tmp_path):
     """A scored study whose GEM is known: agents share words of ln 4 nats each."""
-    path = study_file()
-    rows = [json.loads(line) | {"prompt": "What?"} for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return library.evaluate(path, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
+    rows = [row | {"prompt": "What?"} for row in response_rows(three_agents)]
+    return library.evaluate(rows, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
 
 
 def test_pairs_are_those_at_least_a_margin_apart_better_first(three, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goldless.models.scripted import ScriptedModel
-from study_files import response_rows, study_folder, write_rows
+from study_files import response_rows, study_folder
 
 KNOWN_MODELS = (
     *("embedded", "gguf:PATH", "hf:NAME_OR_PATH", "openai:MODEL", "http://HOST:PORT/v1#MODEL", "scripted:FILE"),
@@ -82,12 +82,6 @@ def test_an_empty_folder(scored, refuses, tmp_path):
     (tmp_path / "bare").mkdir()
     assert "bare" in scored(tmp_path / "bare")
     assert "nowhere" in refuses("study", "show", tmp_path / "nowhere")
-
-
-def test_every_problem_of_a_study_is_told(scored, tmp_path):
-    rows = [{"task": "t", "agent": "a", "text": ""}, {"task": "t", "agent": "b", "text": 4}, {"task": "t"}]
-    message = scored(write_rows(tmp_path / "many.jsonl", rows))
-    assert all(f"many.jsonl:{line}" in message for line in (1, 2, 3))
 
 
 def test_one_agent_alone_has_a_length_and_no_other_score(scored, goldless, study_file):
@@ -285,7 +279,10 @@ REFUSED = {
     f"{RANKED} --scorer gguf:x other": "one study",
     f"{RANKED} --scorer gguf:x --metric tvd-mi": "does not use a scorer",
     f"{COSTS} --tasks 0": "at least 1",
-    f"{COSTS} --reviewers far=embedded --reviewer-price far=cheap": "NAME=USD",
+    **{
+        f"{COSTS} --reviewers far=embedded --reviewer-price {wrong}": "NAME=USD or NAME=IN,OUT"
+        for wrong in ("far=cheap", "far", "=3", "far=-1", "far=1,2,3", "far=nan")
+    },
     f"{COSTS} --run nowhere": "is not a run folder",
     "crashtest {three} --metric python:mine.py:informativ": "Did you mean 'informative'",
     f"{COPIED} --perturbation rephrase,deletion": "rephrase: needs a chat model. Name one with --writer",

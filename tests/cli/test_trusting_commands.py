@@ -96,7 +96,7 @@ def test_a_reviewer_can_be_asked_now(goldless, study, script_file):
     assert rows["last", "decided for the one shown first"]["value"] == 0
 
 
-# --- crashtest ---------------------------------------------------------------------------------------------------------
+# --- crashtest --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

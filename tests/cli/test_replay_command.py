@@ -59,20 +59,20 @@ def test_a_score_that_was_changed_is_named(goldless, run_folder):
     assert "1 of" in ended.err
 
 
-def test_changed_texts_are_told(goldless, run_folder):
-    path = run_folder / "responses.parquet"
-    texts = pl.read_parquet(path)
-    texts.with_columns(pl.col("text") + " and more").write_parquet(path)
+@pytest.mark.parametrize(
+    ("table", "changed", "said"),
+    [
+        ("responses.parquet", pl.col("text") + " and more", "the texts are not those"),
+        ("logprobs/*.parquet", pl.col("sum_logprob_nats") * 1.01, "values"),
+    ],
+    ids=["texts", "evidence"],
+)
+def test_changed_texts_and_changed_evidence_are_found(goldless, run_folder, table, changed, said):
+    (path,) = run_folder.glob(table)
+    pl.read_parquet(path).with_columns(changed).write_parquet(path)
     ended = goldless("replay", run_folder)
     assert ended.code == 9
-    assert "the texts are not those" in ended.err
-
-
-def test_changed_evidence_is_found(goldless, run_folder):
-    (path,) = (run_folder / "logprobs").glob("*.parquet")
-    rows = pl.read_parquet(path)
-    rows.with_columns(pl.col("sum_logprob_nats") * 1.01).write_parquet(path)
-    assert goldless("replay", run_folder).code == 9
+    assert said in ended.err
 
 
 def test_code_in_a_folder_is_never_run(goldless, run_folder, tmp_path):

@@ -228,3 +228,15 @@ def test_what_cannot_be_compared_is_refused_in_one_clear_message(tmp_path):
     bleu = written_run(tmp_path / "bleu", {"ann": [1, 2]}, metric="bleu", signature="bleu|seed:0")
     with pytest.raises(UserError, match="no metric in common: run has rouge-l; bleu has bleu"):
         compare_runs([run, bleu], agents=["ann"])
+
+
+@pytest.mark.parametrize(("table", "column"), [("pair_scores", "missing"), ("logprobs", "logprobs_nats")])
+def test_a_damaged_table_is_refused_by_its_file_and_one_that_lacks_a_column_is_read(tmp_path, table, column):
+    runs = [scored(tmp_path, name, worths(6)) for name in ("first", "second")]
+    (file,) = [*runs[0].glob(f"{table}.parquet"), *runs[0].glob(f"{table}/part-*.parquet")]
+    pl.read_parquet(file).drop(column).write_parquet(file)
+    assert len(goldless.compare(*runs, agents=["old"], resamples=200).metrics) == 1
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4] + bytes(len(whole) // 2) + whole[len(whole) // 2 + 4 :])
+    with pytest.raises(UserError, match=f"{file.name}: cannot be read"):
+        goldless.compare(*runs, agents=["old"], resamples=200)

@@ -68,13 +68,6 @@ def test_the_controlled_score_is_shared_words_less_those_shared_on_other_tasks(t
     assert "|control:other-tasks-2|" in result.leaderboard().signature
 
 
-def test_the_plain_metric_of_the_same_run_is_the_papers(toy_scorer):
-    """Shared words: ann 2, 3 and 1 with bob and none with cy, so half of that."""
-    result = evaluate(TOY, toy_scorer(), ["gem-raw+control", "gem-raw"])
-    assert in_words(result, "gem-raw")["ann"] == pytest.approx({"t1": 1.0, "t2": 1.5, "t3": 0.5})
-    assert "control" not in result.leaderboard("gem-raw").signature
-
-
 def test_one_text_on_every_task_scores_zero_and_so_does_every_peer_against_it(toy_scorer):
     same = {
         t: {"good": f"{w} {w}ta", "fine": f"{w}ta", "null": "quex lume"} for t, w in zip("abcd", WORDS, strict=True)

@@ -38,6 +38,7 @@ from goldless.models.gguf import GgufModel, build_model
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from paid_twice import counts
+from toy_studies import THREE_AGENTS, Texts, text_rows
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -356,20 +357,6 @@ def toy_scorer() -> Callable[..., ScriptedModel]:
     return make
 
 
-Texts = Mapping[str, Mapping[str, str]]
-
-THREE_AGENTS: Texts = {
-    "t1": {"ann": "zarn bluk mipo tolu", "bob": "zarn bluk mipo", "cy": "quex"},
-    "t2": {"ann": "vond rask", "bob": "rask vond ebbo", "cy": "quex"},
-    "t3": {"ann": "lirp", "bob": "lirp hoft", "cy": "hoft quex"},
-}
-"""Invented words, none of which stands in a prompt template."""
-
-
-def rows_of(texts: Texts) -> list[dict[str, str]]:
-    return [{"task": task, "agent": agent, "text": text} for task, by in texts.items() for agent, text in by.items()]
-
-
 @pytest.fixture
 def three_agents() -> Texts:
     return THREE_AGENTS
@@ -381,7 +368,7 @@ def study_file(tmp_path: Path) -> Callable[..., Path]:
 
     def make(texts: Texts = THREE_AGENTS, name: str = "answers.jsonl") -> Path:
         path = tmp_path / name
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows_of(texts)))
+        path.write_text("".join(json.dumps(row) + "\n" for row in text_rows(texts)))
         return path
 
     return make

@@ -20,14 +20,11 @@ from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.templates import TEMPLATES
+from toy_studies import scores, text_rows
 
 LN4 = math.log(4)
 # words shared, mean over two peers, for ann, bob and cy: t1 1.5 1.5 0, t2 1 1 0, t3 .5 1 .5
 EXPECTED = {"bob": 3.5 / 3 * LN4, "ann": 1.0 * LN4, "cy": 0.5 / 3 * LN4}
-
-
-def rows(texts) -> list[dict]:
-    return [{"task": t, "agent": a, "text": text} for t, by in texts.items() for a, text in by.items()]
 
 
 def worked_out(texts) -> dict[str, float]:
@@ -41,10 +38,6 @@ def worked_out(texts) -> dict[str, float]:
             if shared:
                 means.setdefault(agent, []).append(LN4 * sum(shared) / len(shared))
     return {agent: sum(found) / len(found) for agent, found in means.items()}
-
-
-def scores(result: goldless.Evaluation, metric: str | None = None) -> dict[str, float | None]:
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 # --- the whole way -----------------------------------------------------------------------------------------------
@@ -116,7 +109,7 @@ def test_a_lost_rewrite_is_missing_everywhere_and_the_rest_is_scored(toy_scorer,
 def with_rewrites(tmp_path, recorded, columns=("rewriter", "task", "agent", "text")):
     folder = tmp_path / "study"
     folder.mkdir()
-    (folder / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(FILLED)))
+    (folder / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in text_rows(FILLED)))
     lines = [dict(zip(("rewriter", "task", "agent", "text"), row, strict=True)) for row in recorded]
     (folder / "rewrites.jsonl").write_text(
         "".join(json.dumps({key: line[key] for key in columns}) + "\n" for line in lines)
@@ -214,7 +207,7 @@ def paid(toy_scorer):
 def checked(paid, three_agents):
     """Like ``paid``, once its canaries are in the journal, from a study of one other task."""
     other = {"t0": {agent: f"{text} other" for agent, text in three_agents["t1"].items()}}
-    goldless.evaluate(pl.DataFrame(rows(other)), metrics="gem-raw", scorer=paid(), resamples=200)
+    goldless.evaluate(text_rows(other), metrics="gem-raw", scorer=paid(), resamples=200)
     return paid
 
 

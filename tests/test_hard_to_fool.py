@@ -10,6 +10,7 @@ import pytest
 
 import goldless
 from support_studies import COLLUSION, SUPPORT, support_rows
+from toy_studies import scores
 
 DEFAULTS = ["shared-info", "length"]
 GIVEN = "shared-info[prompt]"
@@ -21,10 +22,6 @@ def evaluate(agents, scorer, **options):
 
 def order(result, metric=None):
     return [row.agent for row in result.leaderboard(metric).rows]
-
-
-def scores(result, metric):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 def test_two_colluding_boilerplates_do_not_win(toy_scorer):

@@ -14,6 +14,7 @@ from goldless import plugins as loader
 from goldless.errors import MetricError, UserError
 from goldless.metrics.metric import LogprobNeed, Needs, Scores
 from goldless.models.scripted import ScriptedModel
+from toy_studies import scores
 
 
 class Toy:
@@ -56,10 +57,6 @@ def install(monkeypatch: pytest.MonkeyPatch):
 
 def critic(reply: str = "Yes") -> ScriptedModel:
     return ScriptedModel(answers=lambda _: reply, name="critic")
-
-
-def scores(result, metric):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 @pytest.mark.parametrize(("reply", "seen"), [("Yes", 1.0), ("No", 0.0)])

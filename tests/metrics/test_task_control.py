@@ -20,6 +20,7 @@ from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
+from toy_studies import text_rows
 
 WORD = math.log(4)
 WORDS = ("zarn", "bluk", "vond", "rask")
@@ -38,8 +39,7 @@ EXPECTED = {
 
 
 def frame(texts, prompts=None):
-    rows = [{"task": task, "agent": agent, "text": text} for task, by in texts.items() for agent, text in by.items()]
-    return pl.DataFrame([{**row, "prompt": prompts[row["task"]]} if prompts else row for row in rows])
+    return pl.DataFrame([row | ({"prompt": prompts[row["task"]]} if prompts else {}) for row in text_rows(texts)])
 
 
 def in_words(result, metric="gem-raw+control"):

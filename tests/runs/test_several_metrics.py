@@ -14,6 +14,7 @@ import goldless
 from goldless.errors import CapabilityError, MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.templates import PLAIN
+from toy_studies import scores, text_rows
 
 LN4 = math.log(4)
 TEXTS = {
@@ -25,21 +26,16 @@ ABSTRACTS = {"t1": "about zarn", "t2": "about vond and rask", "t3": "about quex"
 
 
 def study(abstracts=ABSTRACTS, texts=TEXTS):
-    rows = [{"task": t, "agent": a, "text": text} for t, by in texts.items() for a, text in by.items()]
     tasks = pl.DataFrame(
         [{"task": t, "prompt": f"paper {t}", "synopsis_abstract": abstracts.get(t)} for t in texts],
         schema=dict.fromkeys(["task", "prompt", "synopsis_abstract"], pl.String),
     )
-    return goldless.study_from_frame(pl.DataFrame(rows), tasks=tasks)
+    return goldless.study_from_frame(text_rows(texts), tasks=tasks)
 
 
 def evaluate(metrics, scorer, **options):
     given = options.pop("study", None) or study()
     return goldless.evaluate(given, metrics=metrics, scorer=scorer, resamples=200, **options)
-
-
-def scores(result, metric):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 def rewriter(word: str = "zarn", name: str = "w") -> ScriptedModel:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from evidence_frames import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.exam_traits import (
     Trait,
     confidence_levels,
@@ -21,6 +20,7 @@ from goldless.metrics.pair_labels import pair_labels
 from goldless.metrics.qualification import qualify
 from goldless.records import Rating
 from goldless.statistics.bootstrap import Estimate
+from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
 def both_orders(values, first="ann", second="bob", **names):

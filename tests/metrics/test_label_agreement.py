@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from evidence_frames import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
 from goldless.metrics.label_agreement import (
@@ -22,6 +21,7 @@ from goldless.metrics.pair_labels import RatingTable, pair_labels
 from goldless.records import Rating
 from goldless.statistics.comparisons import holm
 from goldless.statistics.rank_correlation import rank_correlations
+from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
 def accuracy_of(earned, **draws):

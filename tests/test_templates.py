@@ -97,6 +97,7 @@ def test_a_template_of_ones_own_is_read_from_a_file_and_its_name_tells_versions_
         (OWN.replace("[First]", " "), "lacks a text for candidate_heading"),
         (OWN + 'colour = "red"', "has colour"),
         ("rewrite = ", "cannot read this template"),
+        (f"rewrite = {'[' * 5000}", "cannot read this template"),
         (None, "cannot read this template"),
     ],
 )

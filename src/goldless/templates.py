@@ -122,7 +122,7 @@ def _read(path: Path) -> Template:
     """Read a template from a file; its name includes a hash of the text, so that signatures distinguish versions."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserError(f"{path}: cannot read this template ({error})") from error
     wrong = [field for field in FIELDS if not isinstance(data.get(field), str) or not data[field].strip()]
     unknown = sorted(set(data) - set(FIELDS))

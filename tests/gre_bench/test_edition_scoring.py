@@ -142,6 +142,13 @@ async def test_evidence_and_leaderboards_of_other_settings_are_kept_and_said_to_
     assert any(str(kept) in line for line in said)
 
 
+async def test_a_fingerprint_that_is_a_path_names_no_folder(scored, toy_scorer, asking):
+    made = scored.folder / "run" / "made_by.json"
+    made.write_text(json.dumps({**json.loads(made.read_text()), "fingerprint": "../../up"}))
+    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
+    assert runs(scored) == ["run", "run-before"]
+
+
 async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_them(edition, toy_scorer, asking):
     stand_ins = {"scorer": toy_scorer()}
     edition = await reviewed(edition, asking, one={"cutoff_date": "2024-02"})

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evidence_frames import label_columns
 from goldless.metrics.judgement_table import pair_judgements
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
@@ -65,7 +66,7 @@ def test_choosing_among_reviewers_that_toss_coins_looks_good_and_is_not_when_hel
     columns = ["reviewer", "format", "task", "first", "second", "agent", "value"]
     judged = pair_judgements(pl.DataFrame(rows, schema=columns, orient="row"), tasks=tasks, agents=agents)
     rated = [Rating(task, agent, "p", -place) for task in tasks for place, agent in enumerate(agents)]
-    labels = pair_labels(rated, tasks=tasks, agents=agents)
+    labels = pair_labels(label_columns(*rated), tasks=tasks, agents=agents)
     usd = dict.fromkeys(judged.reviewers, 1.0)
     best = script.panel_frontier(judged, labels, usd, splits=100, draws=DRAWS).most_accurate
     assert best.on_choosing_half > 0.55

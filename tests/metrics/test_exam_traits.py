@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
+from evidence_frames import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 from goldless.metrics.exam_traits import (
     Trait,
-    confidence_levels,
+    confidence_level,
     consistency,
     human_exam,
     pertinence,
     self_confidence,
 )
-from goldless.metrics.pair_labels import pair_labels
 from goldless.metrics.qualification import qualify
 from goldless.records import Rating
 from goldless.statistics.bootstrap import Estimate
-from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
 def both_orders(values, first="ann", second="bob", **names):
@@ -41,8 +40,8 @@ def test_levels_of_easy_and_hard_items_are_summarised_as_in_auto_pre():
 
     The only counts of levels around 4 with these figures: 10 of 5 on easy items; 10 of 3 and 2 of 5 on hard ones.
     """
-    easy = confidence_levels((f"e{i}", "expert" if i < 10 else "high") for i in range(200))
-    hard = confidence_levels((f"h{i}", "medium" if i < 10 else "expert" if i < 12 else "high") for i in range(200))
+    easy = [(f"e{i}", confidence_level("expert" if i < 10 else "high")) for i in range(200)]
+    hard = [(f"h{i}", confidence_level("medium" if i < 10 else "expert" if i < 12 else "high")) for i in range(200)]
     found = self_confidence(easy, hard, higher_is="surer", resamples=200)
     shown = [f"{one.mean:.4f} ± {one.sd:.4f}" for one in (found.easy, found.hard)]
     assert shown == ["4.0500 ± 0.2179", "3.9600 ± 0.2417"]
@@ -75,7 +74,7 @@ def test_pertinence_is_the_share_of_comparisons_that_prefer_the_relevant_answer(
     assert (paper.value, paper.estimate.n) == (pytest.approx((3 + 0.5 * 2) / 6), 6)
 
 
-LABELS = pair_labels([Rating(f"t{t}", a, "p", s) for t in range(4) for a, s in (("ann", 3), ("bob", 2), ("cy", 1))])
+LABELS = pair_labels_of([Rating(f"t{t}", a, "p", s) for t in range(4) for a, s in (("ann", 3), ("bob", 2), ("cy", 1))])
 
 
 def test_the_human_exam_is_accuracy_on_the_questioners_pairs():
@@ -100,8 +99,8 @@ def test_a_reviewer_surer_of_easy_pairs_is_self_confident():
 
 def test_both_sets_of_confidence_labels_run_from_one_to_five():
     said = ["null", "low", "medium", "high", "Expert.", "doubtful", "uncertain", "moderate", "confident", "absolute"]
-    assert [level for _, level in confidence_levels((label, label) for label in said)] == [1, 2, 3, 4, 5] * 2
-    assert confidence_levels([("a", "quite"), ("b", None)]) == [("a", None), ("b", None)]
+    assert [confidence_level(label) for label in said] == [1, 2, 3, 4, 5] * 2
+    assert confidence_level("quite") is None
 
 
 def test_published_levels_pass_and_fail_as_published():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from evidence_frames import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
 from goldless.metrics.label_agreement import (
@@ -17,18 +18,16 @@ from goldless.metrics.label_agreement import (
     score_credits,
     with_each_order,
 )
-from goldless.metrics.pair_labels import RatingTable, pair_labels
 from goldless.records import Rating
 from goldless.statistics.comparisons import holm
 from goldless.statistics.rank_correlation import rank_correlations
-from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
 def accuracy_of(earned, **draws):
     return accuracies([earned], **draws)[0]
 
 
-LABELS = pair_labels([Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))])
+LABELS = pair_labels_of([Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))])
 """ann above bob above cy and di, who tie."""
 NAMES = {"tasks": LABELS.tasks, "agents": LABELS.agents}
 
@@ -77,7 +76,7 @@ def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
 
 def test_accuracy_by_task_counts_every_task_alike():
     """Task t: ann over bob, cy and di, bob over cy and di right: 5 of 5. Task u: its only pair wrong."""
-    labels = pair_labels(
+    labels = pair_labels_of(
         [Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))]
         + [Rating("u", a, "p", s) for a, s in (("ann", 1), ("bob", 2))]
     )
@@ -122,7 +121,7 @@ def many_tasks(seed, tasks=60, right=0.7):
         for first, second in (("ann", "bob"), ("ann", "cy"), ("bob", "cy"))[: random.integers(1, 4)]:
             rows.append((f"t{t}", first, second, float(random.uniform() < luck)))
     task, first, second, value = zip(*rows, strict=True)
-    labels = pair_labels(human)
+    labels = pair_labels_of(human)
     names = {"tasks": labels.tasks, "agents": labels.agents}
     return pair_judgements_from_columns(["r"] * len(rows), task, first, second, value, **names), labels
 
@@ -163,7 +162,7 @@ def scores(table):
 
 def human(table):
     like = scores(table)
-    return RatingTable(like.tasks, like.agents, like.score)
+    return like.score
 
 
 def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_papers():
@@ -178,7 +177,7 @@ def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_pap
 
 def test_all_judges_are_compared_two_by_two_with_a_test_over_tasks():
     """Twelve tasks: all 4096 flips of the tasks' sums, written out."""
-    labels = pair_labels([Rating(f"t{t}", a, "p", s) for t in range(12) for a, s in (("x", 3), ("y", 2), ("z", 1))])
+    labels = pair_labels_of([Rating(f"t{t}", a, "p", s) for t in range(12) for a, s in (("x", 3), ("y", 2), ("z", 1))])
     random = np.random.default_rng(4)
     judges = []
     for name, right in (("good", 0.9), ("fair", 0.6), ("poor", 0.3)):

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence_frames import label_columns, pair_labels_of
 from goldless.errors import MetricError
-from goldless.metrics.pair_labels import check_margin, pair_labels, rating_table, usual_margin
+from goldless.metrics.pair_labels import check_margin, median_ratings, usual_margin
 from goldless.records import Preference, Rating
 
 
@@ -31,7 +32,7 @@ def signs(labels):
 
 
 def test_the_higher_median_is_better():
-    found = pair_labels(ratings("t", ann=[1, 5, 5], bob=[4, 4, 4]))
+    found = pair_labels_of(ratings("t", ann=[1, 5, 5], bob=[4, 4, 4]))
     assert signs(found) == {("t", "ann", "bob"): 1}
     assert (found.n_pairs, found.n_decided, found.n_ties) == (1, 1, 0)
 
@@ -46,26 +47,26 @@ def test_the_higher_median_is_better():
     ],
 )
 def test_preferences_vote_where_medians_tie(preferences, sign):
-    found = pair_labels(ratings("t", ann=[3], bob=[3]), votes("t", "ann", "bob", *preferences))
+    found = pair_labels_of(ratings("t", ann=[3], bob=[3]) + votes("t", "ann", "bob", *preferences))
     assert signs(found) == {("t", "ann", "bob"): sign}
     assert found.by_preference.tolist() == [sign != 0]
 
 
 def test_a_preference_counts_from_the_side_it_was_given():
-    found = pair_labels(ratings("t", ann=[3], bob=[3]), votes("t", "bob", "ann", 1, 1))
+    found = pair_labels_of(ratings("t", ann=[3], bob=[3]) + votes("t", "bob", "ann", 1, 1))
     assert signs(found) == {("t", "ann", "bob"): -1}
 
 
 def test_the_margin_of_votes_is_an_option():
     rated, compared = ratings("t", ann=[3], bob=[3]), votes("t", "ann", "bob", 0.6)
-    assert signs(pair_labels(rated, compared)) == {("t", "ann", "bob"): 0}
-    found = pair_labels(rated, compared, least_margin=1)
+    assert signs(pair_labels_of(rated + compared)) == {("t", "ann", "bob"): 0}
+    found = pair_labels_of(rated + compared, least_margin=1)
     assert signs(found) == {("t", "ann", "bob"): 1}
 
 
 def test_labels_that_contradict_each_other_are_marked_and_ratings_hold():
     rated, compared = ratings("t", ann=[5], bob=[1]), votes("t", "ann", "bob", -1, -1)
-    found = pair_labels(rated, compared)
+    found = pair_labels_of(rated + compared)
     assert (signs(found)["t", "ann", "bob"], found.n_contradicted) == (1, 1)
 
 
@@ -73,41 +74,43 @@ def test_a_rater_who_says_both_has_no_vote_and_one_who_repeats_has_one():
     rated = ratings("t", ann=[3], bob=[3])
     both = [Preference("t", "ann", "bob", "r1", 1), Preference("t", "bob", "ann", "r1", 1)]
     twice = [Preference("t", "ann", "bob", "r1", 1)] * 2
-    assert signs(pair_labels(rated, both, least_margin=1)) == {("t", "ann", "bob"): 0}
-    assert signs(pair_labels(rated, twice)) == {("t", "ann", "bob"): 0}
-
-
-def test_a_study_without_labels_is_told_what_to_add():
-    with pytest.raises(MetricError, match="Add a labels table"):
-        pair_labels()
+    assert signs(pair_labels_of(rated + both, least_margin=1)) == {("t", "ann", "bob"): 0}
+    assert signs(pair_labels_of(rated + twice)) == {("t", "ann", "bob"): 0}
 
 
 @given(st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=6), min_size=2, max_size=5))
 def test_medians_are_those_of_the_statistics_module(given_scores):
     rows = ratings("t", **{f"a{i}": scores for i, scores in enumerate(given_scores)})
-    table = rating_table(rows)
-    assert table.value[0].tolist() == [statistics.median(scores) for scores in given_scores]
+    agents = [f"a{i}" for i in range(len(given_scores))]
+    table = median_ratings(label_columns(*rows), tasks=["t"], agents=agents)
+    assert table[0].tolist() == [statistics.median(scores) for scores in given_scores]
 
 
 # --- margin --------------------------------------------------------------------------------------------------------
 
 
-def agreed(criterion, *counts):
+def agreed(*counts):
     """So many raters on the pair of each task."""
-    return [
-        Preference(f"t{task}", "ann", "bob", f"p{rater}", 1.0, criterion)
-        for task, count in enumerate(counts)
-        for rater in range(count)
-    ]
+    return label_columns(
+        *(
+            Preference(f"t{task}", "ann", "bob", f"p{rater}", 1.0)
+            for task, count in enumerate(counts)
+            for rater in range(count)
+        )
+    )
 
 
 def test_most_pairs_with_fewer_than_three_votes_are_decided_by_one_and_always_by_two_in_the_papers():
-    assert usual_margin(agreed(None, 1, 1, 5)) == 1
-    assert usual_margin(agreed(None, 2, 3, 3)) == 2
-    assert usual_margin(agreed(None, 1, 1, 5), convention="paper") == 2
-    assert usual_margin([]) == 2
-    both = agreed("depth", 1, 1) + agreed("style", 3, 3)
-    assert [usual_margin(both, criterion=name) for name in ("depth", "style")] == [1, 2]
+    assert usual_margin(agreed(1, 1, 5)) == 1
+    assert usual_margin(agreed(2, 3, 3)) == 2
+    assert usual_margin(agreed(1, 1, 5), convention="paper") == 2
+    assert usual_margin(agreed()) == 2
+
+
+def test_labels_of_several_criteria_are_refused():
+    labels = [Rating("t", "ann", "r", 1.0, criterion) for criterion in ("depth", "style")]
+    with pytest.raises(MetricError, match=r"2 criteria \(depth, style\)"):
+        pair_labels_of(labels)
 
 
 @pytest.mark.parametrize("margin", [0, -1, float("nan"), float("inf")])

@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import spearmanr
 
 import goldless
+from evidence_frames import pair_judgements_from_columns
 from goldless.metrics.pair_labels import pair_labels
 from goldless.metrics.panel_worth import panel_worth
 from goldless.statistics.shared_errors import effective_votes
 from goldless.statistics.vote_models import dawid_skene, judge_aware_bradley_terry
-from judgement_columns import pair_judgements_from_columns
 
 FAST = {"resamples": 200}
 
@@ -41,7 +41,7 @@ def xsum(recorded):
     present = ~np.isnan(table.value)
     with np.errstate(invalid="ignore"):
         vote = (np.where(present, table.value, 0.0).sum(axis=2) / present.sum(axis=2)).T
-    labels = pair_labels(study.ratings(), study.preferences(), tasks=study.tasks, agents=agents).decided()
+    labels = pair_labels(study.label_table, tasks=study.tasks, agents=agents).decided()
     place = labels.places(table)
     all_of_them = ~np.isnan(vote).any(axis=1)
     kept = (place >= 0) & all_of_them

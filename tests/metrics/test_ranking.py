@@ -6,13 +6,13 @@ import evalica
 import numpy as np
 import pytest
 
+from evidence_frames import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.chair import panel_scores, panel_verdicts
 from goldless.metrics.ranking import (
     rank_by_bradley_terry,
     rank_by_mean,
     rank_by_win_rate,
 )
-from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
 def verdicts(rows, **options):

@@ -6,10 +6,10 @@ appendix 5 to the letter (the published row of Auto-PRE mixes variants from cell
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 
 import goldless
+from goldless.metrics.pair_labels import median_ratings
 from goldless.reports.document import write
 
 CANDIDATES = ["vicuna-7b", "chatglm3-6b", "baichuan2-13b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
@@ -139,8 +139,9 @@ def test_by_default_missing_verdicts_are_left_out_and_counted(study):
 def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_the_people(study):
     voters = ["gpt4", "chatgpt", "chatglm_pro", "fastchat-t5-3b"]
     found = review(study, "pairwise", reviewers=voters, convention="default")
-    medians = study.label_table.drop_nulls("score").group_by("task", "agent").agg(pl.col("score").median())
-    people = medians.group_by("agent").agg(pl.col("score").mean()).sort("score", descending=True)["agent"].to_list()
+    names = [agent.agent for agent in study.agents]
+    human = median_ratings(study.label_table, tasks=study.tasks, agents=names)
+    people = [names[place] for place in (-human.mean(axis=0)).argsort()]
     assert list(found.rankings) == ["win rate", "bradley-terry"]
     for ranking in found.rankings.values():
         agents = [row.agent for row in ranking.agents]

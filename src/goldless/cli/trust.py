@@ -251,6 +251,10 @@ LEGEND = (
     "↓: must fall; ≤: must not rise. SMD: standardised change, with its {level:g} % interval, which the rating "
     "follows. -v explains all columns."
 )
+OVERVIEW = (
+    "↓: must fall; ≤: must not rise. Numbers: standardised change (SMD); the rating follows its {level:g} % interval, "
+    "which -v shows."
+)
 
 
 def _split(given: Any) -> tuple[str, ...]:
@@ -325,13 +329,15 @@ def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
 
     if output.folder is not None:
         save_crash_test(found, output.folder)
-    legend = found.reading if output.with_details else LEGEND.format(level=100 * found.level)
     notes = [f"missing: {count} × {problem}" for problem, count in found.problems.items()]  # noqa: RUF001 - times
     if found.responses_there_are > found.responses:
         notes.insert(0, f"{found.responses} of {found.responses_there_are} responses were drawn (--responses)")
     failed = [f"{metric} ({card.counts['fail']})" for metric, card in found.metrics.items() if card.counts["fail"]]
     notes += [f"failed: {', '.join(failed)}"] if failed else []
-    output.tell(found, holds="card, badges and changed texts", notes=notes, below=(legend,))
+    tables, legend = found.tables(), found.reading if output.with_details else LEGEND.format(level=100 * found.level)
+    if len(tables) > 1 and output.shown_as == "rich" and not output.with_details:
+        tables, legend = [found.overview()], OVERVIEW.format(level=100 * found.level)
+    output.tell(found, holds="card, badges and changed texts", notes=notes, tables=tables, below=(legend,))
     if found.unscored:
         end(NOTHING, f"scored nothing: {', '.join(found.unscored)}")
     if any(result.rating in FAILING[own.fail_on] for result in found.results):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import methodcaller
 from pathlib import Path
 from typing import Literal
 
@@ -107,9 +108,8 @@ class Judged:
     def keep(self, run: Run, rows: pl.DataFrame) -> None:
         """Add answers to those kept with a run."""
         folder = run.path / REPEATS
-        stored = RunFolder(folder).scan(self.table)
-        before = [] if stored is None else [stored.select(*TABLES[self.table]).collect()]
-        whole = pl.concat([*before, rows]).unique(KEYS[self.table], keep="last", maintain_order=True)
+        before = RunFolder(folder).rows(self.table, lambda table: table.select(*TABLES[self.table]))
+        whole = pl.concat([before, rows]).unique(KEYS[self.table], keep="last", maintain_order=True)
         folder.mkdir(exist_ok=True)
         write_table(whole.lazy(), folder, self.table)
 
@@ -118,18 +118,14 @@ class Judged:
         lost = pl.col("value").is_null() & pl.col("failure").is_in(list(OPEN_KINDS)).fill_null(value=False)
         for number, (run, folder) in enumerate(zip(self.sides.runs, folders, strict=True)):
             mine = [name for side in self.sides if side.run is run for name in run.samples[side.agent]]
-            stored = RunFolder(folder).scan(self.table)
-            # tables of earlier versions lack columns
-            rows = pl.concat(
-                [pl.LazyFrame(schema=TABLES[self.table]), *([] if stored is None else [stored])], how="diagonal_relaxed"
-            )
-            rows = rows.filter(pl.any_horizontal(pl.col(*AGENTS[self.table]).is_in(mine)).fill_null(value=False))
+            about = pl.any_horizontal(pl.col(*AGENTS[self.table]).is_in(mine)).fill_null(value=False)
+            rows = RunFolder(folder).rows(self.table, methodcaller("filter", about))
             if self.scale is not None:
                 rows = rows.filter(pl.col("format") == self.scale)
             if self.voters:
                 rows = rows.filter(pl.col("reviewer").is_in(list(self.voters)))
             rows = rows.select(pl.lit(number).alias("run"), *key, "value", lost.alias("open"))
-            frames.append(rows.unique(key, keep="last", maintain_order=True).collect())
+            frames.append(rows.unique(key, keep="last", maintain_order=True))
         return pl.concat(frames)
 
 

@@ -95,14 +95,11 @@ def _pulled_sentence(sides: Sides, paired: Paired, tokens: TokenTexts, task: str
 
 def _token_nats(run: Run, task: str, agent: str) -> dict[tuple[str, str, str], list[float]]:
     """Values of each token of a peer's response given the agent's, by peer, scorer and template."""
-    table = run.scan("logprobs")
-    there = [] if table is None else table.collect_schema().names()
-    wanted = ("target", "scorer", "template", TOKENS, "task", "given", "rewriter", "synopsis")
-    if table is None or any(name not in there for name in wanted):
-        return {}
     plain = pl.col("rewriter").is_null() & pl.col("synopsis").is_null() & pl.col(TOKENS).is_not_null()
-    rows = table.filter((pl.col("task") == task) & (pl.col("given") == agent) & plain)
-    return {tuple(key): values for *key, values in rows.select(wanted[:4]).collect().iter_rows()}
+    mine = (pl.col("task") == task) & (pl.col("given") == agent) & plain
+    wanted = ("target", "scorer", "template", TOKENS)
+    rows = run.rows("logprobs", lambda table: table.filter(mine).select(wanted))
+    return {tuple(key): values for *key, values in rows.iter_rows()}
 
 
 @dataclass(frozen=True, slots=True)

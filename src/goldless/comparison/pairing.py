@@ -13,12 +13,11 @@ import polars as pl
 
 from goldless.arrays import FloatArray
 from goldless.errors import GoldlessError, UserError, nearest
-from goldless.files import POLARS_FAILED
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import panel_scores, panel_verdicts
 from goldless.metrics.judgement_table import pair_judgements, response_ratings
-from goldless.metrics.metric import ENOUGH_PEERS, Metric, OverPeers
+from goldless.metrics.metric import ENOUGH_PEERS, PAIRS, Metric, OverPeers
 from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import SCORES, RunFolder
@@ -42,8 +41,6 @@ SAID = frozenset(
 )
 """Settings that may differ, but change what a score means somewhat: a warning names both values. All others, such as
 the scorer, the critic's prompt or the reviewers, make another quantity."""
-PAIRS = {**dict.fromkeys(("metric", "task", "agent", "peer"), pl.String()), "score": pl.Float64()}
-"""Columns of the table of pairs that are read."""
 
 
 # --- runs and their scores -------------------------------------------------------------------------------------------
@@ -142,14 +139,8 @@ class ScoredMetric:
         if self.review is not None:
             return self._votes.filter(pl.col("agent") == agent) if "peer" in self._votes.columns else None
         mine = (pl.col("metric") == self.metric) & ((pl.col("agent") == agent) | (pl.col("peer") == agent))
-        typed = [pl.col(name).cast(kind) for name, kind in PAIRS.items()]
-        try:
-            table = self.run.scan("pair_scores")
-            pairs = None if table is None else table.with_columns(typed).filter(mine).collect()
-        except (OSError, *POLARS_FAILED) as error:
-            file, why = self.run.files("pair_scores")[0], str(error).splitlines()[0]
-            raise UserError(f"{file}: cannot be read ({why}). Score the study again") from error
-        if pairs is None or pairs.is_empty():
+        pairs = self.run.rows("pair_scores", lambda table: table.filter(mine).cast(pl.Schema(PAIRS)))
+        if pairs.is_empty():
             return None
         direction: Direction = getattr(known_metric(self.metric), "direction", "given")
         rows = peer_scores(pairs, direction=direction, compared=lambda found: found)

@@ -163,7 +163,7 @@ class CriterionAgreement:
         order = [judge.name for judge in judges[1:] if judge.name in undecided]
         less: Said = (", not shown to exceed ", *named(order)) if order else ()
         yield (Name(lead), " agrees most with people", *on, share, *less, ".")
-        chance = [row.name for row in judges if row.accuracy.share.low is not None and row.accuracy.share.low <= CHANCE]
+        chance = [row.name for row in judges if row.accuracy.share.low is None or row.accuracy.share.low <= CHANCE]
         if chance:
             yield (*named(chance, 6), f" {'is' if len(chance) == 1 else 'are'} not shown to be better than chance.")
         people = self.ceiling.accuracy
@@ -261,6 +261,7 @@ class CriterionAgreement:
         if alpha is None:
             return ReportTable(f"Human ceiling{self._on}: {ceiling.note}", columns, (), self.signature)
         notes = [ceiling.note] if ceiling.note else []
+        notes += [f"alpha: {alpha.estimate.note}"] if alpha.estimate.low is None and alpha.estimate.note else []
         people: list[tuple[str, Ceiling | RaterAgreement]] = [(EVERYBODY, ceiling)]
         rows = [
             {
@@ -414,7 +415,7 @@ def _on_criterion(study: Study, judges: Sequence[Judge], options: Options, measu
     correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = [((), np.zeros(0))] * len(judges)
     if people.ratings is not None:
         tables = [judge.response_scores.score for judge in judges]
-        correlated = correlations(tables, people.ratings.value, convention=options.convention, draws=draws)
+        correlated = correlations(tables, people.ratings, convention=options.convention, draws=draws)
     by_task = np.stack([one for _, one in correlated], axis=1) if rated else None
     names: dict[str, Any] = {"tasks": study.tasks, "agents": agent_names(study)}
     ceiling = human_ceiling(said, measurement=measurement, draws=draws, **names)
@@ -481,7 +482,7 @@ def _comparisons(earned: Sequence[PairCredits], by_task: FloatArray | None, draw
     pairs = compare_all(names, by_task, seed=draws["seed"], permutations=draws["resamples"])
     differences = [by_task[:, names.index(c.first)] - by_task[:, names.index(c.second)] for c in pairs]
     for pair, i in zip(pairs, task_intervals(np.stack(differences, axis=1), **draws), strict=True):
-        found = replace(i, value=pair.difference, n_tasks=pair.n)
+        found = replace(i.within(-2.0, 2.0), value=pair.difference, n_tasks=pair.n)
         yield JudgeComparison("spearman", pair.first, pair.second, found, pair.p, pair.p_holm)
 
 
@@ -509,9 +510,9 @@ def correlations(
         parts = []
         for (key, _), count in zip(COEFFICIENTS.values(), lost, strict=True):
             one = next(every)
-            low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (one.low, one.high))
-            note = "not defined on any task" if one.value is None else one.note
-            one = replace(one, low=low, high=high, note=note, n_tasks=one.n)
+            if one.value is None:
+                one = replace(one, note="not defined on any task")
+            one = replace(one.within(-1.0, 1.0), n_tasks=one.n)
             parts.append(Correlation(**asdict(one), coefficient=key, over="tasks", asked=len(values), undefined=count))
         # over all responses, whatever their task: levels of tasks count too
         both = ~np.isnan(table) & there

@@ -55,12 +55,11 @@ from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_evidence import People, recorded_review, reviewer_family, what_people_said
 from goldless.runs.review_outcome import Review
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import FEW_TASKS, Draws, Estimate, task_intervals, task_shares
+from goldless.statistics.bootstrap import FEW_TASKS, FLAT, Draws, Estimate, task_intervals, task_shares
 from goldless.studies import Study
 
 Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
 JudgeKind = Kind | Literal["people", "reviewers"]
-NO_SPREAD = "no interval: all tasks give the same value"
 ROUNDING = 1e-12
 """A sum of squares below this share of the squares themselves is rounding."""
 STAR = "*: with at least ten tasks, the interval excludes the value of no bias"
@@ -472,7 +471,7 @@ class _Search:
         used = items.drop_nulls("value")
         values = used["value"].cast(pl.Float64).to_numpy()
         (share,) = task_shares(values[None], used["task"].to_numpy(), lowest=lowest, **self.draws)
-        return _without_flat_interval(share)
+        return share
 
     def _mean_of_shares(self, shares: Sequence[pl.DataFrame], lowest: float = 0.0) -> Estimate:
         """The mean of shares, each the mean of its own values by task, null left out, with an interval by tasks.
@@ -494,10 +493,7 @@ class _Search:
             share = float(sums.sum() / count.sum())
             linear += (share + (sums - share * count) * len(places) / count.sum()) / len(shares)
         (found,) = task_intervals(linear[:, None], **self.draws)
-        found = _without_flat_interval(replace(found, n=n, n_tasks=len(places)))
-        if found.low is None or found.high is None:
-            return found
-        return replace(found, low=max(lowest, found.low), high=min(1.0, found.high))
+        return replace(found, n=n, n_tasks=len(places)).within(lowest, 1.0)
 
     def _rows(
         self,
@@ -576,7 +572,7 @@ class _Search:
             decided = labelled.filter(pl.col("said") != NEITHER)
             said: dict[str, Any] = {"bias": bias, "measure": f"{wins}, adjusted", "neutral": NEITHER}
             yield from self._rows(decided, balanced=True, **said)
-        ratings = None if self.said.ratings is None else self.said.ratings.value
+        ratings = self.said.ratings
         given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
         for one in self.scored:
             share, asked = within_correlation(one.response_scores.score, long, ratings, draws=self.draws)
@@ -703,13 +699,6 @@ def _noted(share: Estimate, note: str | None) -> Estimate:
     return replace(share, note="; ".join(filter(None, (share.note, note))) or None)
 
 
-def _without_flat_interval(share: Estimate) -> Estimate:
-    """An interval without width says nothing: all tasks give the same value."""
-    if share.low is not None and share.low != share.high:
-        return share
-    return replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
-
-
 # --- features of texts ------------------------------------------------------------------------------------------------
 
 
@@ -750,7 +739,7 @@ def within_correlation(
     linear = np.arctanh(r) + len(sums) * influence / (1 - r**2)
     (found,) = task_intervals(linear[:, None], **draws)
     if found.low is None or found.high is None or found.low == found.high:
-        return Estimate(r, None, None, n, level, found.note or NO_SPREAD, n_tasks=found.n), asked
+        return Estimate(r, None, None, n, level, found.note or FLAT, n_tasks=found.n), asked
     low, high = (float(np.tanh(end)) for end in (found.low, found.high))
     return Estimate(r, low, high, n, level, None, found.method, found.n), asked
 

@@ -31,6 +31,7 @@ from goldless.meta_evaluation.judges import (
     run_scores,
     scoring_judge,
 )
+from goldless.metrics.pair_labels import rater_voices
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -357,11 +358,11 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
         listed = ", ".join("none" if name is None else name for name in known)
         raise UserError(f"labels must be of one criterion, got {listed}. Choose one with --criterion")
     ratings = study.label_table.filter(pl.col("second").is_null(), pl.col("criterion").eq_missing(pl.lit(known[0])))
-    cell = [pl.col("task").cast(study.task_names).to_physical(), pl.col("agent").cast(study.agent_names).to_physical()]
-    means = ratings.group_by(*cell, "rater", maintain_order=True).agg(pl.col("score").mean())
-    means = means.group_by("task", "agent", maintain_order=True).agg(pl.col("score").mean())
+    by_rater = rater_voices(ratings, tasks=study.tasks, agents=agent_names(study))
+    means = by_rater.group_by("task", "low", maintain_order=True).agg(pl.col("value").mean())
     table = np.full((len(study), len(study.agents)), np.nan)
-    table[means["task"].to_numpy(), means["agent"].to_numpy()] = means["score"].to_numpy()
+    table[means["task"].to_numpy(), means["low"].to_numpy()] = means["value"].to_numpy()
+    cell = [pl.col("task").cast(study.task_names).to_physical(), pl.col("agent").cast(study.agent_names).to_physical()]
     answered = np.full(table.shape, not study.n_responses)
     there = study.response_table.select(*cell)
     answered[there["task"].to_numpy(), there["agent"].to_numpy()] = True

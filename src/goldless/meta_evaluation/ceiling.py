@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
+from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING, rater_voices
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
@@ -102,8 +102,11 @@ def human_ceiling(
     draws: Draws,
 ) -> Ceiling:
     """The ceiling by ratings, or by preferences where no response was rated twice; ``labels``: those of a study."""
-    compared = pl.col("second").is_not_null()
-    rated, preferred = (_voices(labels.filter(kept), tasks, agents) for kept in (~compared, compared))
+    low, high = pl.col("low"), pl.col("high")
+    unit = (pl.col("task") * len(agents) + low) * len(agents) + high
+    said = rater_voices(labels, tasks=tasks, agents=agents).with_columns(unit=unit).rename({"low": "agent"})
+    compared = pl.col("agent") < high
+    rated, preferred = said.filter(~compared), said.filter(compared)
     n_raters = pl.concat([rated["rater"], preferred["rater"]]).n_unique()
     strong = pl.col("value").abs() > LEAST_PREFERENCE + ROUNDING
     votes = preferred.with_columns(value=pl.when(strong).then(pl.col("value").sign()).otherwise(0.0))
@@ -121,31 +124,6 @@ def human_ceiling(
             level = _measurement(own, measurement, by_ratings=name == "ratings")
             within[name] = _alpha_within_tasks(own, level, draws)
     return replace(found, within=within)
-
-
-def _voices(labels: pl.DataFrame, tasks: Sequence[str], agents: Sequence[str]) -> pl.DataFrame:
-    """One value per rater and unit, a response or a pair of responses: unit, task, agent, rater, value.
-
-    A rater who said several things of one unit has one voice: their mean.
-    """
-    task, agent = pl.Enum(list(dict.fromkeys(tasks))), pl.Enum(list(dict.fromkeys(agents)))
-    rows = labels.select(
-        pl.col("task").cast(task, strict=False).to_physical().cast(pl.Int64),
-        pl.coalesce("first", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("first"),
-        pl.coalesce("second", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("second"),
-        "rater",
-        value=pl.coalesce("score", "preference"),
-    ).drop_nulls()
-    first, second = pl.col("first"), pl.col("second")
-    low, high = pl.min_horizontal(first, second), pl.max_horizontal(first, second)
-    rows = rows.select(
-        "task",
-        "rater",
-        unit=(pl.col("task") * len(agents) + low) * len(agents) + high,
-        agent=low,
-        value=pl.when(first <= second).then("value").otherwise(-pl.col("value")),
-    )
-    return rows.group_by("unit", "task", "agent", "rater", maintain_order=True).agg(pl.col("value").mean())
 
 
 def _measurement(voices: pl.DataFrame, wanted: Measured, *, by_ratings: bool) -> Measurement:
@@ -243,7 +221,7 @@ def _dealt(voices: pl.DataFrame, seed: int) -> list[pl.DataFrame]:
 
 def _mean_over_tasks(rows: pl.DataFrame, draws: Draws) -> Estimate:
     means = rows.group_by("task").agg(pl.col("spearman").mean()).sort("task")["spearman"]
-    return task_intervals(means.cast(pl.Float64).to_numpy()[:, None], **draws)[0]
+    return task_intervals(means.cast(pl.Float64).to_numpy()[:, None], **draws)[0].within(-1.0, 1.0)
 
 
 # --- alpha -----------------------------------------------------------------------------------------------------------
@@ -276,7 +254,7 @@ def _alpha_within_tasks(voices: pl.DataFrame, measurement: Measurement, draws: D
     for _, own in inner.sort("task", "unit").group_by("task", maintain_order=True):
         unit = np.unique(own["unit"].to_numpy(), return_inverse=True)[1]
         found.append(_alpha(own["value"].to_numpy(), unit, measurement))
-    return task_intervals(np.array(found, dtype=np.float64)[:, None], **draws)[0]
+    return task_intervals(np.array(found, dtype=np.float64)[:, None], **draws)[0].within(-np.inf, 1.0)
 
 
 def _alpha(values: FloatArray, unit: IntArray, measurement: Measurement) -> float:

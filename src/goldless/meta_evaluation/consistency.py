@@ -216,7 +216,6 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> Iterator[Scor
     over = over_agents(tables[:, used], _coefficients, draws)
     by_task = task_intervals(_coefficients(*tables).T, **draws)
     for coefficient, one, within in zip(COEFFICIENTS, over, by_task, strict=True):
-        low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (within.low, within.high))
         yield ScorerAgreement(
             metric=first.metric,
             first=first.scorer,
@@ -226,7 +225,7 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> Iterator[Scor
             n_agents=int(kept.sum()),
             asked=len(keys),
             used=int(both.sum()),
-            within_task=replace(within, low=low, high=high),
+            within_task=within.within(-1.0, 1.0),
         )
 
 

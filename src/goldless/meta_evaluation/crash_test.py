@@ -159,8 +159,7 @@ class CrashTest:
             yield (Name(metric), said, *fails, f"; {undecided} undecided." if undecided else ".")
 
     def tables(self) -> list[ReportTable]:
-        overview = [self.overview()] if len(self.metrics) > 1 else []
-        return [*map(self.table, self.metrics), *overview]
+        return [self.table(metric) for metric in self.metrics]
 
     def table(self, metric: str) -> ReportTable:
         card = self.metrics[metric]
@@ -211,8 +210,8 @@ class CrashTest:
 
     def to_markdown(self) -> str:
         badges = [f"![crash test of {m}: {badge(card)[0]}]({badge_file(m)})" for m, card in self.metrics.items()]
-        *tables, last = [table.to_markdown() for table in self.tables()]
-        return "\n".join([*badges, "", last, *tables, self.reading, ""])
+        overview = [self.overview()] if len(self.metrics) > 1 else []
+        return "\n".join([*badges, "", *(one.to_markdown() for one in (*overview, *self.tables())), self.reading, ""])
 
     @property
     def reading(self) -> str:
@@ -674,13 +673,12 @@ def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[
     pairs = honest.join(lies, on="task", suffix="_other", maintain_order="left")
     wins = ((pl.col("score") - pl.col("score_other")).sign() + 1) / 2
     values = pairs.group_by("task", maintain_order=True).agg(wins.mean())["score"].to_numpy()[:, None]
-    (auc,) = task_intervals(values, **draws_of(options))
-    low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (auc.low, auc.high))
+    (auc,) = task_intervals(values, limits=(0.0, 1.0), **draws_of(options))
     settings = found.signature.settings
     return DrillRow(
         metric=found.metric.name,
         model=settings.get("scorer") or settings.get("critic"),
-        auc=replace(auc, low=low, high=high),
+        auc=auc.within(0.0, 1.0),
         honest=len(honest),
         deceptive=len(lies),
         missing=len(mine) - len(there),

@@ -134,6 +134,11 @@ class Watched:
     """A random name, which keeps the calls of this watch apart in the journal."""
     goldless: str = __version__
 
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        if self.seed < 0:
+            raise UserError(f"seed must be at least 0, got {self.seed}")
+
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
@@ -160,7 +165,6 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
         return None, []
     try:
         known = read(Watched, json.loads((folder / WATCH).read_bytes()))
-        check_alpha(known.alpha)
         path = folder / OCCASIONS
         lines = path.read_bytes().splitlines() if path.is_file() else []
         return known, [read(Occasion, json.loads(line)) for line in lines if line.strip()]
@@ -264,7 +268,6 @@ async def watch(
     resumed by the same call, and nothing is paid for twice.
     """
     folder = Path(folder)
-    check_alpha(alpha)
     judge = _judge(options)
     given = Watched(anchors.name, anchors.fingerprint, judge, alpha, options.seed, uuid.uuid4().hex)
     known, occasions = _same_watch(folder, given)

@@ -33,10 +33,7 @@ class SentenceSimilarity:
     measure: Measure = "f1"
     embedder: Callable[[], SentenceEmbedder] = field(default=packaged_embedder)
     """Returns the model, which is loaded for the first score."""
-
-    @property
-    def unit(self) -> str:
-        return "cosine"
+    unit: str = "cosine"
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ labelled (PRE). Peers is accuracy as estimated from the votes of the other candi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Unpack
 
@@ -160,12 +160,9 @@ def peers(
     return {name: Trait(met.get(name, unmet), pairs) for name, pairs in zip(judgements.reviewers, asked, strict=True)}
 
 
-def confidence_levels(labels: Iterable[tuple[str, str | None]]) -> list[ConfidenceItem]:
-    """The reviewer's stated confidence in each item, from 1 to 5, from (item, label); None: unknown label."""
-    return [
-        (item, None if label is None else CONFIDENCE_LEVELS.get(label.strip().strip(".\"'").lower()))
-        for item, label in labels
-    ]
+def confidence_level(label: str) -> int | None:
+    """The confidence that a reviewer stated, from 1 to 5; None: unknown label."""
+    return CONFIDENCE_LEVELS.get(label.strip().strip(".\"'").lower())
 
 
 def self_confidence(

@@ -19,7 +19,7 @@ from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_verdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
-from goldless.metrics.pair_labels import PairLabels, RatingTable
+from goldless.metrics.pair_labels import PairLabels
 from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_intervals, task_shares
 from goldless.statistics.comparisons import holm, sign_flip_ps
 from goldless.statistics.rank_correlation import Coefficient, rank_correlations
@@ -147,7 +147,8 @@ def score_credits(
 ) -> PairCredits:
     """The credits of scores: of two responses to a task the one with the higher score is better."""
     labels = labels.decided()
-    _check_names(labels, scores)
+    if (labels.tasks, labels.agents) != (scores.tasks, scores.agents):
+        raise MetricError("labels and scores must have the same tasks and agents in the same order")
     task, low, high = labels.task, labels.low, labels.high
     votes = np.sign(scores.score[task, low] - scores.score[task, high])
     asked = (scores.asked[task, low] > 0) & (scores.asked[task, high] > 0)
@@ -238,7 +239,7 @@ def _task_sums(differences: FloatArray, task: IntArray) -> FloatArray:
 
 def rank_agreement(
     scores: PanelScores,
-    ratings: RatingTable,
+    ratings: FloatArray,
     *,
     coefficient: Coefficient = "spearman",
     convention: Convention = "default",
@@ -246,19 +247,14 @@ def rank_agreement(
 ) -> Estimate:
     """Mean over tasks of Spearman's coefficient, or of Kendall's tau-a or tau-b, of scores and ratings over the agents.
 
+    ``ratings`` [tasks, agents], in the order of the scores.
     It is not defined for fewer than two responses in common, or equal ones (except tau-a). Such a task is left out by
     default, and counts 0 with the papers' convention.
     """
-    _check_names(ratings, scores)
-    by_task = rank_correlations(scores.score, ratings.value, coefficient)
+    by_task = rank_correlations(scores.score, ratings, coefficient)
     if convention != "default":
         by_task = np.nan_to_num(by_task, nan=0.0)
     return task_intervals(by_task[:, None], **draws)[0]
-
-
-def _check_names(labels: PairLabels | RatingTable, scores: PanelScores) -> None:
-    if (labels.tasks, labels.agents) != (scores.tasks, scores.agents):
-        raise MetricError("labels and scores must have the same tasks and agents in the same order")
 
 
 def _check_same_labels(first: PairCredits, second: PairCredits) -> None:

@@ -89,10 +89,7 @@ class Bleu:
     tokens: Tokenisation = "13a"
     brevity_penalty: bool = True
     """False: short candidates are not penalised, so BLEU-1 is the precision of words."""
-
-    @property
-    def unit(self) -> str:
-        return "BLEU (0 to 1)"
+    unit: str = "BLEU (0 to 1)"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -138,10 +135,7 @@ class Rouge:
     counts: Literal[1, 2, "l"] = "l"
     """Shared words, shared pairs of words, or the longest common subsequence."""
     tokens: Tokenisation = "rouge-stems"
-
-    @property
-    def unit(self) -> str:
-        return "ROUGE F (0 to 1)"
+    unit: str = "ROUGE F (0 to 1)"
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -179,10 +173,7 @@ class Length:
     """
 
     name: str = "length"
-
-    @property
-    def unit(self) -> str:
-        return "words"
+    unit: str = "words"
 
     @property
     def settings(self) -> Mapping[str, str]:

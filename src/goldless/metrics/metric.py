@@ -177,28 +177,22 @@ class Given:
     @cached_property
     def _paired(self) -> pl.DataFrame:
         rows = [(task, agent, peer) for (task, agent), peers in (self.pairing or {}).items() for peer in peers]
-        names = {"task": self.study.task_names, "agent": self.study.agent_names, "peer": self.study.agent_names}
-        return pl.DataFrame(rows, schema=names, orient="row")
+        return pl.DataFrame(rows, schema=self._names, orient="row")
 
-    def compared(self, pairs: pl.DataFrame, *, agent: str = "agent", peer: str = "peer") -> pl.DataFrame:
-        """The rows whose agent is to be compared with its peer; ``agent``, ``peer``: the columns that name them."""
+    def compared(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The pairs whose agent is to be compared with its peer."""
         if self.pairing is not None:
-            pairs = self.named(pairs, {"task": "task", agent: "agent", peer: "agent"})
-            return pairs.join(
-                self._paired,
-                left_on=["task", agent, peer],
-                right_on=["task", "agent", "peer"],
-                how="semi",
-                maintain_order="left",
-            )
-        return pairs if self.peers is None else pairs.filter(pl.col(peer).cast(pl.String).is_in(list(self.peers)))
+            names = ["task", "agent", "peer"]
+            return self._named(pairs).join(self._paired, on=names, how="semi", maintain_order="left")
+        return pairs if self.peers is None else pairs.filter(pl.col("peer").cast(pl.String).is_in(list(self.peers)))
 
-    def named(self, frame: pl.DataFrame, columns: Mapping[str, Literal["task", "agent"]]) -> pl.DataFrame:
-        """The frame with tasks and agents as the study's enums, which join fast."""
-        known = {"task": self.study.task_names, "agent": self.study.agent_names}
-        return frame.with_columns(
-            pl.col(column).cast(known[kind]) for column, kind in columns.items() if frame[column].dtype != known[kind]
-        )
+    @cached_property
+    def _names(self) -> dict[str, pl.Enum]:
+        return {"task": self.study.task_names, "agent": self.study.agent_names, "peer": self.study.agent_names}
+
+    def _named(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The pairs with tasks and agents as the study's enums, which join fast."""
+        return pairs.cast({name: kind for name, kind in self._names.items() if pairs.schema[name] != kind})
 
     def items(self, *, peers: bool = True) -> Iterator[TextItem]:
         """Every response that is scored, with the peers it is compared with, where those are wanted."""
@@ -225,7 +219,7 @@ class Given:
         if not self.recorded or not pairs.height:
             return "all"
         there = np.zeros((len(self.study.tasks), len(self.agents)), dtype=np.bool_)
-        numbers = self.named(pairs, {"task": "task", "agent": "agent", "peer": "agent"})
+        numbers = self._named(pairs)
         task, agent, peer = (numbers[name].to_physical().to_numpy() for name in ("task", "agent", "peer"))
         there[task, agent] = there[task, peer] = True
         met = there.sum(axis=1)

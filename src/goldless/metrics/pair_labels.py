@@ -10,7 +10,7 @@ once, with the mean of these labels.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -19,7 +19,6 @@ import polars as pl
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
 from goldless.metrics.judgement_table import Convention, Pairs
-from goldless.records import Preference, Rating
 
 LEAST_PREFERENCE = 0.5
 """A preference beyond this is one vote."""
@@ -29,16 +28,6 @@ MANY_VOTES = 3
 """A majority of one decides where pairs have fewer votes than this, since a margin of two is hardly possible."""
 ROUNDING = 1e-9
 """Differences up to this count as zero: means of the same numbers in another order differ in the last digit."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RatingTable:
-    """The median rating of each response."""
-
-    tasks: tuple[str, ...]
-    agents: tuple[str, ...]
-    value: FloatArray
-    """[tasks, agents]: median over raters; NaN without raters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,24 +91,42 @@ class PairLabels(Pairs):
         return result
 
 
-def rating_table(
-    ratings: Iterable[Rating],
-    *,
-    tasks: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-    criterion: str | None = None,
-) -> RatingTable:
-    """Median rating of each response over its raters.
+def rater_voices(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequence[str]) -> pl.DataFrame:
+    """What each rater said: task, low, high, rater and value, with tasks and agents as numbers.
 
-    If ``tasks`` and ``agents`` are given, they order the table and all others are left out (None: by appearance).
+    ``labels``: those of a study, on one criterion. Of a response, low and high are the same; of a pair the value is the
+    preference for low. A rater who said several things of one has one voice: their mean.
     """
-    rows = _frame(ratings, Rating, criterion)
-    tasks = list(dict.fromkeys(rows["task"] if tasks is None else tasks))
-    agents = list(dict.fromkeys(rows["agent"] if agents is None else agents))
-    medians = _medians(_numbered(rows, tasks, agents, "agent"))
+    for number in ("score", "preference"):
+        criteria = labels.drop_nulls(number)["criterion"].unique()
+        if len(criteria) > 1:
+            names = ", ".join(sorted(map(str, criteria)))
+            raise MetricError(f"labels have {len(criteria)} criteria ({names}). Choose one with criterion")
+    task, agent = pl.Enum(tasks), pl.Enum(agents)
+    rows = labels.select(
+        pl.col("task").cast(task, strict=False).to_physical().cast(pl.Int64),
+        pl.coalesce("first", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("first"),
+        pl.coalesce("second", "agent").cast(agent, strict=False).to_physical().cast(pl.Int64).alias("second"),
+        "rater",
+        value=pl.coalesce("score", "preference"),
+    ).drop_nulls()
+    first, second, value = pl.col("first"), pl.col("second"), pl.col("value")
+    rows = rows.select(
+        "task",
+        "rater",
+        low=pl.min_horizontal(first, second),
+        high=pl.max_horizontal(first, second),
+        value=pl.when(first <= second).then(value).otherwise(-value),
+    )
+    return rows.group_by("task", "low", "high", "rater", maintain_order=True).agg(value.mean())
+
+
+def median_ratings(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequence[str]) -> FloatArray:
+    """The median rating of each response over its raters [tasks, agents]; NaN without raters."""
+    medians = _medians(rater_voices(labels, tasks=tasks, agents=agents))
     value = np.full((len(tasks), len(agents)), np.nan)
-    value[medians["task"].to_numpy(), medians["agent"].to_numpy()] = medians["score"].to_numpy()
-    return RatingTable(tuple(tasks), tuple(agents), value)
+    value[medians["task"].to_numpy(), medians["agent"].to_numpy()] = medians["value"].to_numpy()
+    return value
 
 
 def check_margin(margin: float | None) -> None:
@@ -128,14 +135,12 @@ def check_margin(margin: float | None) -> None:
         raise MetricError(f"margin must be above 0, got {margin:g}. Try 2, as in the papers")
 
 
-def usual_margin(
-    preferences: Iterable[Preference], *, criterion: str | None = None, convention: Convention = "default"
-) -> float:
+def usual_margin(labels: pl.DataFrame, *, convention: Convention = "default") -> float:
     """Two votes, as in the papers, or one where most pairs have too few votes for a margin of two.
 
     With the papers' convention it is always two.
     """
-    rows = _frame(preferences, Preference, criterion)
+    rows = labels.drop_nulls("preference")
     if convention != "default" or rows.is_empty():
         return PAPERS_MARGIN
     pair = "task", pl.min_horizontal("first", "second"), pl.max_horizontal("first", "second").alias("other")
@@ -144,45 +149,26 @@ def usual_margin(
 
 
 def pair_labels(
-    ratings: Iterable[Rating] = (),
-    preferences: Iterable[Preference] = (),
-    *,
-    tasks: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-    criterion: str | None = None,
-    least_margin: float = PAPERS_MARGIN,
+    labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequence[str], least_margin: float = PAPERS_MARGIN
 ) -> PairLabels:
     """The label of every pair of responses to one task that people rated or compared, including ties.
 
-    Ratings decide; where they tie, the votes for one side minus those for the other must reach ``least_margin``.
+    ``labels``: those of a study, on one criterion. Ratings decide; where they tie, the votes for one side minus those
+    for the other must reach ``least_margin``.
     """
-    if not least_margin > 0:
-        raise MetricError(f"least_margin must be above 0, got {least_margin}. Try 2, as in the papers")
-    rated, compared = _frame(ratings, Rating, criterion), _frame(preferences, Preference, criterion)
-    if rated.is_empty() and compared.is_empty():
-        raise MetricError("there are no labels. Add a labels table with ratings or preferences to the study")
-    sides = compared.select(pl.concat_list("first", "second").explode()).to_series()
-    tasks = list(dict.fromkeys([*rated["task"], *compared["task"]] if tasks is None else tasks))
-    agents = list(dict.fromkeys([*rated["agent"], *sides] if agents is None else agents))
-    pair = ["task", "low", "high"]
-    medians = _medians(_numbered(rated, tasks, agents, "agent"))
-    gap = pl.col("score") - pl.col("score_right")
+    said, pair = rater_voices(labels, tasks=tasks, agents=agents), ["task", "low", "high"]
+    medians = _medians(said)
+    value, gap, net = pl.col("value"), pl.col("value") - pl.col("value_right"), pl.col("net")
     by_rating = (
         medians.rename({"agent": "low"})
         .join(medians.rename({"agent": "high"}), on="task")
         .filter(pl.col("low") < pl.col("high"))
         .select(*pair, pl.when(gap.abs() > ROUNDING).then(gap.sign()).otherwise(0.0).alias("rated"))
     )
-    first, second, said = pl.col("first"), pl.col("second"), pl.col("preference")
-    turned = pl.when(first < second).then(said).otherwise(-said)
-    vote = pl.when(said.abs() > LEAST_PREFERENCE + ROUNDING).then(said.sign()).otherwise(0.0)
-    net = pl.col("net")
+    vote = pl.when(value.abs() > LEAST_PREFERENCE + ROUNDING).then(value.sign()).otherwise(0.0)
     by_vote = (
-        _numbered(compared, tasks, agents, "first", "second")
-        .select("task", "rater", turned, low=pl.min_horizontal(first, second), high=pl.max_horizontal(first, second))
-        .group_by(*pair, "rater")
-        .agg(said.mean())
-        .group_by(*pair)
+        said.filter(pl.col("low") < pl.col("high"))
+        .group_by(pair)
         .agg(vote.sum().alias("net"))
         .select(*pair, pl.when(net.abs() >= least_margin - ROUNDING).then(net.sign()).otherwise(0.0).alias("voted"))
     )
@@ -202,29 +188,7 @@ def pair_labels(
     )
 
 
-def _frame(
-    labels: Iterable[Rating | Preference], kind: type[Rating | Preference], criterion: str | None
-) -> pl.DataFrame:
-    """The labels on one criterion as a table."""
-    number = "score" if kind is Rating else "preference"
-    schema = {one.name: pl.Float64 if one.name == number else pl.String for one in fields(kind)}
-    rows = pl.DataFrame([[getattr(label, name) for name in schema] for label in labels], schema=schema, orient="row")
-    if criterion is not None:
-        return rows.filter(pl.col("criterion") == criterion)
-    if rows["criterion"].n_unique() > 1:
-        names = ", ".join(sorted(map(str, rows["criterion"].unique())))
-        raise MetricError(f"labels have {rows['criterion'].n_unique()} criteria ({names}). Choose one with criterion")
-    return rows
-
-
-def _numbered(rows: pl.DataFrame, tasks: Sequence[str], agents: Sequence[str], *columns: str) -> pl.DataFrame:
-    """The rows whose tasks and agents are known, by number."""
-    kinds = {"task": pl.Enum(tasks), **dict.fromkeys(columns, pl.Enum(agents))}
-    known = rows.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in kinds.items())
-    return known.drop_nulls(list(kinds)).with_columns(pl.col(*kinds).to_physical().cast(pl.Int64))
-
-
-def _medians(rows: pl.DataFrame) -> pl.DataFrame:
-    """Median score by task and agent; several scores by one rater count as their mean."""
-    by_rater = rows.group_by("task", "agent", "rater").agg(pl.col("score").mean())
-    return by_rater.group_by("task", "agent").agg(pl.col("score").median())
+def _medians(said: pl.DataFrame) -> pl.DataFrame:
+    """The median voice on each response: task, agent and value."""
+    rated = said.filter(pl.col("low") == pl.col("high"))
+    return rated.group_by("task", agent="low").agg(pl.col("value").median())

@@ -6,7 +6,7 @@ judge-aware Bradley-Terry is a second opinion. It can be an exam (``exam_traits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Unpack
 
@@ -232,8 +232,3 @@ def _ordered(
             right = float(np.where(lean == 0, 0.5, lean == sign).mean())
     sure = np.maximum(chance, 1 - chance)[kept]
     return tuple(rows), float(sure.mean()), right, int(kept.sum())
-
-
-def panel_correlations(worth: PanelWorth) -> Mapping[tuple[str, str], tuple[float, int]]:
-    """The correlation of each two reviewers, and the pairs it is over, by errors where these are known."""
-    return worth.best.between or {}

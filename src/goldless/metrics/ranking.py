@@ -10,7 +10,7 @@ side by side by Newton's method: the likelihood has one maximum, so both give th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Unpack
 
 import numpy as np
@@ -133,25 +133,17 @@ def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
     """Rank by mean score over tasks."""
     counts = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
     unit = "rating" if panel.normalisation == "raw" else "standard deviations"
-    found = score_intervals(panel.score, **draws)
-    return Ranking(unit, _rows(panel.agents, _numbers(found), found, counts), _notes(panel, found))
+    return _ranking(unit, panel.agents, score_intervals(panel.score, **draws), counts)
 
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
-    found = score_intervals(win_rates(verdicts), limits=(0.0, 1.0), **draws)
-    numbers = np.clip(_numbers(found), 0.0, 1.0)
-    rows = _rows(verdicts.agents, numbers, found, _counts(verdicts))
-    return Ranking("win rate", rows, _notes(verdicts, found))
-
-
-def _numbers(found: Sequence[Estimate]) -> FloatArray:
-    """Values and the ends of their intervals [3, agents]; None becomes NaN."""
-    return np.array([[one.value, one.low, one.high] for one in found], dtype=np.float64).T
-
-
-def _notes(panel: PanelScores | PanelVerdicts, found: Sequence[Estimate]) -> tuple[str, ...]:
-    return tuple(f"{agent}: {one.note}" for agent, one in zip(panel.agents, found, strict=True) if one.note)
+    found = []
+    for one in score_intervals(win_rates(verdicts), limits=(0.0, 1.0), **draws):
+        # a score that allows for missing tasks may be beyond
+        value, low, high = (None if x is None else min(1.0, max(0.0, x)) for x in (one.value, one.low, one.high))
+        found.append(replace(one, value=value, low=low, high=high))
+    return _ranking("win rate", verdicts.agents, found, _counts(verdicts))
 
 
 def rank_by_bradley_terry(
@@ -170,20 +162,22 @@ def rank_by_bradley_terry(
     by_task, agents = _wins_by_task(verdicts), len(verdicts.agents)
     wins = by_task.sum(axis=0).reshape(agents, agents)
     met = ((wins + wins.T) > 0).astype(np.float64)
-    numbers, note = np.full((3, agents), np.nan), why_not_finite(wins, verdicts.agents)
+    over, note = (~np.isnan(win_rates(verdicts))).sum(axis=0), why_not_finite(wins, verdicts.agents)
+    found = [Estimate(n=int(n), level=level) for n in over]
     if note is None:
-        numbers[0] = bradley_terry(wins)
+        strengths = bradley_terry(wins)
+        found = [replace(one, value=float(strength)) for one, strength in zip(found, strengths, strict=True)]
         if len(by_task) < 2:
             note = f"no interval: n = {len(by_task)}"
         else:
-            drawn, irregular = _refitted(by_task, met, numbers[0], seed=seed, resamples=resamples)
-            numbers[1:] = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+            drawn, irregular = _refitted(by_task, met, strengths, seed=seed, resamples=resamples)
+            ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T.tolist()
+            found = [replace(one, low=low, high=high) for one, (low, high) in zip(found, ends, strict=True)]
             if irregular:
                 said = "resamples had no finite solution; in these, half a tie was added to every pair"
                 note = f"{irregular} of {resamples} {said}"
-    over = [Estimate(n=int(n), level=level) for n in (~np.isnan(win_rates(verdicts))).sum(axis=0)]
-    rows = _rows(verdicts.agents, numbers, over, _counts(verdicts))
-    return Ranking("log-odds", rows, () if note is None else (note,))
+    ranking = _ranking("log-odds", verdicts.agents, found, _counts(verdicts))
+    return replace(ranking, notes=() if note is None else (note,))
 
 
 def _refitted(
@@ -233,14 +227,19 @@ def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
     return asked, used
 
 
-def _rows(
-    agents: Sequence[str], numbers: FloatArray, over: Sequence[Estimate], counts: tuple[IntArray, IntArray]
-) -> tuple[RankedAgent, ...]:
-    """Agents, best first, from scores and the ends of their intervals: [3, agents]. ``over``: tasks and levels."""
-    rows = []
-    for i, agent in enumerate(agents):
-        score, low, high = (None if np.isnan(number) else float(number) for number in numbers[:, i])
-        rank = None if score is None else 1 + int(np.sum(numbers[0] > score + TIED))
-        estimate = Estimate(score, low, high, over[i].n, over[i].level)
-        rows.append(RankedAgent(rank, agent, None, estimate, int(counts[0][i]), int(counts[1][i])))
-    return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))
+def _ranking(unit: str, agents: Sequence[str], found: Sequence[Estimate], counts: tuple[IntArray, IntArray]) -> Ranking:
+    """The ranking by these scores. ``counts``: pairs or ratings requested and used."""
+    values = np.array([one.value for one in found], np.float64)
+    rows = [
+        RankedAgent(
+            rank=None if one.value is None else 1 + int(np.sum(values > one.value + TIED)),
+            agent=agent,
+            estimate=one,
+            asked=int(asked),
+            used=int(used),
+        )
+        for agent, one, asked, used in zip(agents, found, *counts, strict=True)
+    ]
+    rows.sort(key=lambda row: (row.rank is None, row.rank or 0, row.agent))
+    notes = tuple(f"{agent}: {one.note}" for agent, one in zip(agents, found, strict=True) if one.note)
+    return Ranking(unit, tuple(rows), notes)

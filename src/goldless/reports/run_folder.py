@@ -7,7 +7,7 @@ Who cannot do without a file asks for it by ``required``, ``required_scores`` or
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 import polars as pl
 
 from goldless.errors import UserError
+from goldless.evidence import TABLES
 from goldless.files import POLARS_FAILED
 from goldless.grouped import sum_in_order
+from goldless.metrics.metric import PAIRS
 from goldless.records import Agent
 from goldless.reports.document import Unreadable, read_document, read_object, read_rows
 from goldless.reports.findings import REVIEW
@@ -33,6 +35,7 @@ SCORES = "response_scores.csv"
 KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
 COUNTED = {"asked": pl.Int64, "used": pl.Int64, "signature": pl.String}
 """Columns of the scores that a file need not have."""
+SCHEMAS = {**TABLES, "pair_scores": {"metric": pl.String, **PAIRS}}
 EVIDENCE = {
     "logprobs": ("log-probabilities", "scorer", ("target",)),
     "control_logprobs": ("log-probabilities for task control", "scorer", ("target",)),
@@ -270,6 +273,19 @@ class RunFolder:
         """A table, with names and texts as text; None: there is none. Raises what polars does if it is damaged."""
         files = self.files(table)
         return texts_as_text(pl.scan_parquet(files, glob=False)) if files else None
+
+    def rows(self, table: str, wanted: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
+        """The wanted rows of a table, of which there may be none; raises UserError if it is damaged.
+
+        Columns that an earlier version did not write are null.
+        """
+        every = [pl.LazyFrame(schema=SCHEMAS[table])]
+        try:
+            found = self.scan(table)
+            return wanted(pl.concat([*every, *([] if found is None else [found])], how="diagonal_relaxed")).collect()
+        except (OSError, *POLARS_FAILED) as error:
+            file = self.files(table)[0]
+            raise UserError(f"{file}: cannot be read ({_first_line(error)}). Make the run again") from error
 
     @cached_property
     def failed(self) -> list[dict[str, Any]]:

@@ -23,7 +23,6 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import GoldlessError, UserError
-from goldless.files import POLARS_FAILED
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
 from goldless.reports.document import write
@@ -183,15 +182,13 @@ def _noted_pairing(run: RunFolder, printed: Mapping[str, Any]) -> Pairing | None
     ranked = {row.get("agent") for board in boards for row in board.get("rows", ())}
     if run.study.samples or ranked >= {agent.agent for agent in run.study.agents}:
         return None
-    try:
-        pairs = run.scan("pair_scores")
-        if pairs is None:
-            return None
+
+    def compared(pairs: pl.LazyFrame) -> pl.LazyFrame:
         by_response = pairs.filter(pl.col("peer").is_not_null()).group_by("task", "agent", maintain_order=True)
-        rows = by_response.agg(pl.col("peer").unique(maintain_order=True)).collect()
-        return {(task, agent): tuple(peers) for task, agent, peers in rows.iter_rows()}
-    except POLARS_FAILED as error:
-        raise UserError(f"{run.path}: pair_scores cannot be read ({str(error).splitlines()[0]})") from error
+        return by_response.agg(pl.col("peer").unique(maintain_order=True))
+
+    rows = run.rows("pair_scores", compared)
+    return {(task, agent): tuple(peers) for task, agent, peers in rows.iter_rows()} or None
 
 
 def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty
 from goldless.judging import exams as exam_items
@@ -21,7 +22,7 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.metric import Pairing
-from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
+from goldless.metrics.pair_labels import PairLabels, check_margin, median_ratings, pair_labels, usual_margin
 from goldless.models.interface import content_hash
 from goldless.models.provider import Use
 from goldless.records import CallFailure
@@ -320,7 +321,8 @@ class People:
     """All pairs that have a label."""
     tested: PairLabels | None = None
     """Decided pairs that the panel is compared with."""
-    ratings: RatingTable | None = None
+    ratings: FloatArray | None = None
+    """Medians of the raters [tasks, agents]."""
     questioners: tuple[str, ...] = ()
     """Agents whose responses are used in the human exam."""
 
@@ -333,17 +335,18 @@ def what_people_said(study: Study, options: Options) -> People:
         if examines:
             raise MetricError(f"{study.name} has no labels, which the human exam needs. Use the exam auto")
         return People()
-    criterion, margin, preferences = options.criterion, options.margin, list(study.preferences())
-    known = sorted({label.criterion for label in study.labels() if label.criterion is not None})
+    said, criterion, margin = study.label_table, options.criterion, options.margin
+    known = said["criterion"].drop_nulls().unique().sort().to_list()
     if criterion is not None:
         check_known([criterion], known, "no label has the criterion", "Criteria")
+        said = said.filter(pl.col("criterion") == criterion)
     elif len(known) > 1:
         raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
     if margin is None:
-        margin = usual_margin(preferences, criterion=criterion, convention=options.convention)
-    how: dict[str, Any] = {"tasks": study.tasks, "agents": [a.agent for a in study.agents], "criterion": criterion}
-    labels = pair_labels(study.ratings(), preferences, least_margin=margin, **how)
-    ratings = rating_table(study.ratings(), **how) if study.n_ratings else None
+        margin = usual_margin(said, convention=options.convention)
+    how: dict[str, Any] = {"tasks": study.tasks, "agents": [agent.agent for agent in study.agents]}
+    labels = pair_labels(said, least_margin=margin, **how)
+    ratings = median_ratings(said, **how) if study.n_ratings else None
     if not examines:
         return People(labels, labels.decided(), ratings)
     questioners = _questioners(labels, options)

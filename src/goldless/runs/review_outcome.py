@@ -26,7 +26,7 @@ from goldless.metrics.judgement_table import (
     pair_judgements,
     response_ratings,
 )
-from goldless.metrics.panel_worth import panel_correlations, panel_worth
+from goldless.metrics.panel_worth import panel_worth
 from goldless.metrics.qualification import Candidate, Qualification, Weighting, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate, win_rates
 from goldless.models.interface import ModelIdentity
@@ -150,7 +150,7 @@ def _self_confidence(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) 
         by_labels = all(value is None for value in values)
         if by_labels:
             told = [row["value"] if row.get("label") is None else row["label"] for row in own]
-            values = [exam_traits.confidence_levels([("", one)])[0][1] if isinstance(one, str) else one for one in told]
+            values = [exam_traits.confidence_level(one) if isinstance(one, str) else one for one in told]
         sets: dict[str, list[tuple[str, float | None]]] = {"easy": [], "hard": []}
         for row, value in zip(own, values, strict=True):
             item = row["task"] if row.get("item") is None else row["item"]
@@ -262,7 +262,7 @@ class Votes:
         if until is not None:
             return until.compare(found.agents, pairs)
         made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
-        return with_outlook(made, found.agents, pairs)
+        return with_outlook(made, pairs)
 
     def rankings(self, draws: Draws, *, only_first: bool = False) -> dict[str, Ranking]:
         """The agents as the panel ranks them, by the name of the ranking; empty: there is no vote."""
@@ -486,7 +486,7 @@ def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdent
             continue
         shared = {
             models[other]: licensing.SharedErrors(correlation, n, worth.source)
-            for pair, (correlation, n) in panel_correlations(worth).items()
+            for pair, (correlation, n) in (worth.best.between or {}).items()
             if reviewer.name in pair and alike[models[other := next(one for one in pair if one != reviewer.name)]] == 1
         }
         licence = licensing.issue(

@@ -271,17 +271,13 @@ def beats(agents: Sequence[str], comparisons: Sequence[Comparison]) -> BoolArray
     return found
 
 
-def with_outlook(comparisons: Sequence[Comparison], agents: Sequence[str], pairs: Pairs) -> list[Comparison]:
-    """Comparisons of a fixed number of tasks, each with the range of how many more it would take.
+def with_outlook(comparisons: Sequence[Comparison], pairs: Pairs) -> list[Comparison]:
+    """Comparisons of these pairs on a fixed number of tasks, each with the range of how many more it would take.
 
     By Student's interval, corrected for those that are still undecided.
     """
     undecided = max(1, sum(not one.decided for one in comparisons))
-    column = {
-        (agents[first], agents[second]): place
-        for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
-    }
-    n, mean, sd = moments(pairs.differences[:, [column[one.first, one.second] for one in comparisons]])
+    n, mean, sd = moments(pairs.differences)
     more = tasks_missing(n, mean, sd, alpha=SIGNIFICANT / undecided, bound=FIXED_SAMPLE, at_least=fewest_tasks())
     return [
         replace(one, more_tasks=0 if one.decided else low, more_tasks_high=0 if one.decided else high)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import betaincinv, ndtri, stdtrit
@@ -145,6 +145,7 @@ MEANS_AT_ONCE = 1 << 23
 
 
 ESTIMATE_KEYS: tuple[str, ...] = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
+FLAT = "no interval: all tasks give the same value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,14 @@ class Estimate:
     n_tasks: int = field(default=0, metadata={"json": "if any"})
     """Of a share: the tasks that its judgements are on."""
     KEYS = ESTIMATE_KEYS
+
+    def within(self, lowest: float, highest: float) -> Self:
+        """The same with ends within these; without ends where they are one: tasks that agree show no spread."""
+        if self.low is None or self.high is None:
+            return self
+        if self.low == self.high:
+            return replace(self, low=None, high=None, method=None, note=self.note or FLAT)
+        return replace(self, low=max(lowest, min(highest, self.low)), high=max(lowest, min(highest, self.high)))
 
 
 ABSENT = Estimate()
@@ -356,19 +365,12 @@ def left_out_intervals(
             note = "no interval: not defined without one of the tasks"
             found.append(Estimate(value, None, None, n_tasks, one.level, note))
         else:
-            found.append(replace(_within(one, lowest, highest), value=value, n=n_tasks))
+            found.append(replace(one.within(lowest, highest), value=value, n=n_tasks))
     return found
 
 
-def _within(one: Estimate, lowest: float, highest: float) -> Estimate:
-    low, high = (None if end is None else min(highest, max(lowest, end)) for end in (one.low, one.high))
-    return replace(one, low=low, high=high)
-
-
-def task_shares(
-    values: FloatArray, task: IntArray, *, lowest: float = 0.0, highest: float = 1.0, **draws: Unpack[Draws]
-) -> list[Estimate]:
-    """Mean of each row of values [judges, judgements], NaN left out, with intervals within ``lowest`` and ``highest``.
+def task_shares(values: FloatArray, task: IntArray, *, lowest: float = 0.0, **draws: Unpack[Draws]) -> list[Estimate]:
+    """Mean of each row of values [judges, judgements], NaN left out, with intervals within ``lowest`` and 1.
 
     ``task`` [judgements] names the task of each column; all rows share the same resampled tasks.
     """
@@ -389,12 +391,11 @@ def task_shares(
             shares.append(Estimate(None, None, None, 0, one.level, "nothing was judged"))
             continue
         mean, n = float(used.mean()), len(used)
-        if used.min() == used.max() and mean in {lowest, highest}:
-            ends = wilson(mean == highest, one.n, level=one.level)
-            low, high = (lowest + (highest - lowest) * end for end in ends)
+        if used.min() == used.max() and mean in {lowest, 1.0}:
+            low, high = (lowest + (1 - lowest) * end for end in wilson(mean == 1, one.n, level=one.level))
             shares.append(Estimate(mean, low, high, n, one.level, method="wilson", n_tasks=one.n))
         else:
-            shares.append(replace(_within(one, lowest, highest), value=mean, n=n, n_tasks=one.n))
+            shares.append(replace(one.within(lowest, 1.0), value=mean, n=n, n_tasks=one.n))
     return shares
 
 

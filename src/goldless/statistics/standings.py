@@ -119,11 +119,11 @@ def standings(
         comparisons = until.compare(agents, all_pairs(values))
     elif one is not None:
         comparisons = compare_with(agents, values, one, leads=leads, seed=how["seed"], permutations=how["resamples"])
-        comparisons = with_outlook(comparisons, agents, pairs_with(values, agents.index(one)))
+        comparisons = with_outlook(comparisons, pairs_with(values, agents.index(one)))
     else:
         pairs = all_pairs(values)
         comparisons = compare_pairs(agents, pairs, seed=how["seed"], permutations=how["resamples"])
-        comparisons = with_outlook(comparisons, agents, pairs)
+        comparisons = with_outlook(comparisons, pairs)
     places = {agent: place for place, agent in enumerate(order)}
     beaten: dict[str, list[str]] = {}
     for made in comparisons:

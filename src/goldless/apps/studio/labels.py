@@ -338,8 +338,8 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
         return {}
     # only what was labelled: a large study is as quick as a small one
     tasks, agents = list(dict.fromkeys(label.task for label in labels)), [agent.agent for agent in study.agents]
-    voted = pair_labels([], labels, tasks=tasks, agents=agents, least_margin=usual_margin(labels))
     given = pl.concat([NO_LABELS, pl.DataFrame(labels)], how="diagonal_relaxed")
+    voted = pair_labels(given, tasks=tasks, agents=agents, least_margin=usual_margin(given))
     found: list[Accuracy] = []
     if voted.n_decided and scores is not None:
         rows = scores.filter(pl.col("task").is_in(tasks)).select("metric", "task", "agent", "score")

@@ -15,12 +15,13 @@ import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.errors import CapabilityError, MetricError, TextTooLongError, UserError
 from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.templates import TEMPLATES
-from toy_studies import scores, text_rows
+from study_files import response_rows
 
 LN4 = math.log(4)
 # words shared, mean over two peers, for ann, bob and cy: t1 1.5 1.5 0, t2 1 1 0, t3 .5 1 .5
@@ -109,7 +110,7 @@ def test_a_lost_rewrite_is_missing_everywhere_and_the_rest_is_scored(toy_scorer,
 def with_rewrites(tmp_path, recorded, columns=("rewriter", "task", "agent", "text")):
     folder = tmp_path / "study"
     folder.mkdir()
-    (folder / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in text_rows(FILLED)))
+    (folder / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in response_rows(FILLED)))
     lines = [dict(zip(("rewriter", "task", "agent", "text"), row, strict=True)) for row in recorded]
     (folder / "rewrites.jsonl").write_text(
         "".join(json.dumps({key: line[key] for key in columns}) + "\n" for line in lines)
@@ -207,7 +208,7 @@ def paid(toy_scorer):
 def checked(paid, three_agents):
     """Like ``paid``, once its canaries are in the journal, from a study of one other task."""
     other = {"t0": {agent: f"{text} other" for agent, text in three_agents["t1"].items()}}
-    goldless.evaluate(text_rows(other), metrics="gem-raw", scorer=paid(), resamples=200)
+    goldless.evaluate(response_rows(other), metrics="gem-raw", scorer=paid(), resamples=200)
     return paid
 
 

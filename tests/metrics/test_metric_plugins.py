@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import goldless as package
+from evidence_frames import scores
 from goldless import plugins as loader
 from goldless.errors import MetricError, UserError
 from goldless.metrics.metric import LogprobNeed, Needs, Scores
 from goldless.models.scripted import ScriptedModel
-from toy_studies import scores
 
 
 class Toy:

@@ -20,7 +20,7 @@ from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from toy_studies import text_rows
+from study_files import response_rows
 
 WORD = math.log(4)
 WORDS = ("zarn", "bluk", "vond", "rask")
@@ -39,7 +39,7 @@ EXPECTED = {
 
 
 def frame(texts, prompts=None):
-    return pl.DataFrame([row | ({"prompt": prompts[row["task"]]} if prompts else {}) for row in text_rows(texts)])
+    return pl.DataFrame([row | ({"prompt": prompts[row["task"]]} if prompts else {}) for row in response_rows(texts)])
 
 
 def in_words(result, metric="gem-raw+control"):

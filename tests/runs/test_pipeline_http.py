@@ -11,9 +11,9 @@ from loopback import Behaviour, LoopbackServer, chat_reply
 from toy_language import Reading
 
 import goldless
+from evidence_frames import scores
 from goldless.models.journal import Journal
 from paid_twice import called_after_reply, counts
-from toy_studies import scores
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.errors import CapabilityError, MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.templates import PLAIN
-from toy_studies import scores, text_rows
+from study_files import response_rows
 
 LN4 = math.log(4)
 TEXTS = {
@@ -30,7 +31,7 @@ def study(abstracts=ABSTRACTS, texts=TEXTS):
         [{"task": t, "prompt": f"paper {t}", "synopsis_abstract": abstracts.get(t)} for t in texts],
         schema=dict.fromkeys(["task", "prompt", "synopsis_abstract"], pl.String),
     )
-    return goldless.study_from_frame(text_rows(texts), tasks=tasks)
+    return goldless.study_from_frame(response_rows(texts), tasks=tasks)
 
 
 def evaluate(metrics, scorer, **options):

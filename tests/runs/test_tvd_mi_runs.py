@@ -11,10 +11,11 @@ import re
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.errors import MetricError
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
-from toy_studies import scores, text_rows
+from study_files import response_rows
 
 WORDS = ["zarn", "bluk", "mipo", "vond", "rask"]
 TEXTS = {f"t{i}": {"ann": f"{w} one", "bob": f"two {w}", "null": "nothing"} for i, w in enumerate(WORDS)}
@@ -35,7 +36,7 @@ def critic(answer=lambda request: "Yes" if share(request) else "No", **options) 
 
 
 def evaluate(model=None, study=None, metrics="tvd-mi", **options):
-    given = text_rows(TEXTS) if study is None else study
+    given = response_rows(TEXTS) if study is None else study
     return goldless.evaluate(given, metrics=metrics, critic=model or critic(), resamples=200, **options)
 
 
@@ -61,7 +62,7 @@ def test_each_matched_pair_is_held_against_four_shuffles_or_as_many_as_asked():
 def test_agents_without_two_tasks_in_common_are_an_error_that_says_so():
     lonely = {"t1": {"ann": "a", "bob": "b"}, "t2": {"cy": "c", "dan": "d"}}
     with pytest.raises(MetricError, match="no two agents have two tasks in common"):
-        evaluate(study=text_rows(lonely))
+        evaluate(study=response_rows(lonely))
 
 
 def test_one_direction_alone_is_there_by_name_at_no_further_call():
@@ -109,7 +110,7 @@ def test_one_model_may_play_several_parts_and_is_opened_once():
         name="both",
     )
     result = goldless.evaluate(
-        text_rows(TEXTS), metrics=["gem-raw", "tvd-mi"], scorer=both, critic=both, verdicts="labels", resamples=200
+        response_rows(TEXTS), metrics=["gem-raw", "tvd-mi"], scorer=both, critic=both, verdicts="labels", resamples=200
     )
     assert prepared == [1]
     assert len(result.spending) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from edition_folders import QUICK, TAGS, papers_folder, reviewer, write_rows
+from edition_folders import QUICK, TAGS, papers_folder, reviewer
 from loopback import Behaviour, LoopbackServer, chat_reply
 
 from goldless.apps.gre.collecting import collect_edition
@@ -15,6 +15,7 @@ from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.run_folder import RunFolder
+from study_files import write_rows
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,6 @@ what stands behind it.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 
@@ -18,6 +17,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
+from study_files import response_rows, study_folder
 
 pytestmark = pytest.mark.anyio
 
@@ -107,19 +107,10 @@ async def test_the_map_of_a_pair_is_the_pmi_that_evaluate_gives(explain, study, 
 
 @pytest.fixture
 def rich_study(tmp_path):
-    folder = tmp_path / "rich"
-    folder.mkdir()
-    tables = {
-        "tasks": [{"task": "t1", "prompt": "Find quex.", "notes": "quex", "year": 3, "synopsis_abstract": "quex"}],
-        "responses": [{"task": "t1", "agent": a, "text": t} for a, t in TEXTS["t1"].items()],
-        "rewrites": [
-            {"rewriter": "r", "task": "t1", "agent": "ann", "text": "rask"},
-            {"rewriter": "r", "task": "t1", "agent": "bob", "text": " rask lirp\n"},
-        ],
-    }
-    for name, rows in tables.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_study(folder)
+    task = {"task": "t1", "prompt": "Find quex.", "notes": "quex", "year": 3, "synopsis_abstract": "quex"}
+    rewrites = response_rows({"t1": {"ann": "rask", "bob": " rask lirp\n"}})
+    tables = {"responses": response_rows({"t1": TEXTS["t1"]}), "rewrites": [{"rewriter": "r", **r} for r in rewrites]}
+    return read_study(study_folder(tmp_path / "rich", tasks=[task], **tables))
 
 
 @pytest.mark.parametrize(

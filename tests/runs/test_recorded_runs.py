@@ -14,6 +14,7 @@ from goldless.errors import MetricError, StudyError, UserError
 from goldless.evidence import LOGPROBS
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
+from study_files import response_rows, study_folder, write_rows
 
 GROUPS = ("good faith", "problematic")
 
@@ -80,9 +81,7 @@ def test_asking_goes_on_from_what_the_study_carries_of_the_same_scorer(run, stud
 
 def recorded_study(path, texts, **columns):
     """A study of responses, and the rows of its log-probabilities: -1 given another response, -2 alone."""
-    path.mkdir()
-    responses = [{"task": t, "agent": a, "text": x} for t, by in texts.items() for a, x in by.items()]
-    (path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
+    study_folder(path, responses=response_rows(texts))
     return [
         {"task": t, "target": y, "given": x, "nats": -1.0 - (x is None), **columns}
         for t in texts
@@ -176,7 +175,7 @@ def test_log_probabilities_that_cannot_be_are_refused(folder, change, message):
 
 def test_a_win_beyond_one_is_refused_with_its_row(folder):
     row = {"task": "t1", "first": "ann", "second": "bob", "first_wins": 2}
-    (folder / "judge_mine.jsonl").write_text(json.dumps(row) + "\n")
+    write_rows(folder / "judge_mine.jsonl", [row])
     with pytest.raises(MetricError, match="judge_mine, ann and bob on t1: first_wins must be between 0 and 1, got 2"):
         goldless.evaluate(folder, metrics="judge[mine]", recorded=True)
 
@@ -191,8 +190,7 @@ def tokens(tmp_path, three_agents):
             change({**row, "logprobs_nats": [row.pop("nats")] * 2})
             for row in recorded_study(path, three_agents, **columns)
         ]
-        (path / "logprobs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return path
+        return study_folder(path, logprobs=rows)
 
     return make
 
@@ -214,9 +212,7 @@ def test_a_token_above_zero_is_refused_with_its_row(tokens):
 def test_the_folder_of_a_recorded_run_holds_the_rows_that_were_used_in_the_usual_columns(tokens, tmp_path):
     path = tokens(scorer="small")
     rows = [json.loads(line) for line in (path / "logprobs.jsonl").read_text().splitlines()]
-    more = "".join(json.dumps({**row, "scorer": "large", "logprobs_nats": [-9.0]}) + "\n" for row in rows)
-    with (path / "logprobs.jsonl").open("a") as file:
-        file.write(more)
+    write_rows(path / "logprobs.jsonl", rows + [{**row, "scorer": "large", "logprobs_nats": [-9.0]} for row in rows])
     result = goldless.evaluate(path, metrics="gem-raw", recorded=True, scorer="small", resamples=200)
     found = pl.read_parquet(goldless.save_run(result, tmp_path / "run") / "logprobs")
     assert found.schema == pl.Schema(LOGPROBS)

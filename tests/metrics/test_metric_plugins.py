@@ -11,7 +11,6 @@ import pytest
 
 import goldless as package
 from evidence_frames import scores
-from goldless import plugins as loader
 from goldless.errors import MetricError, UserError
 from goldless.metrics.metric import LogprobNeed, Needs, Scores
 from goldless.models.scripted import ScriptedModel
@@ -40,19 +39,16 @@ class Toy:
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch):
+def install(monkeypatch: pytest.MonkeyPatch, installed):
     """Makes values look like what an installed package adds under the names given."""
 
     def make(**values: object) -> None:
         module = ModuleType("toy_package")
         vars(module).update(values)
         monkeypatch.setitem(sys.modules, "toy_package", module)
-        found = [EntryPoint(name, f"toy_package:{name}", "goldless.metrics") for name in values]
-        monkeypatch.setattr(loader, "entry_points", lambda group: [e for e in found if e.group == group])
-        loader.plugins.cache_clear()
+        installed(*(EntryPoint(name, f"toy_package:{name}", "goldless.metrics") for name in values))
 
-    yield make
-    loader.plugins.cache_clear()
+    return make
 
 
 def critic(reply: str = "Yes") -> ScriptedModel:

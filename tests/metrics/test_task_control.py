@@ -16,11 +16,9 @@ from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows
 from goldless.errors import MetricError
 from goldless.evidence import CONTROL
 from goldless.metrics.likelihood import GEM, GEM_BOTH, RELATIVES, pair_scores
-from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import build_tree, computed_tokens
-from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from study_files import response_rows
+from study_files import ByteScorer, response_rows
 
 WORD = math.log(4)
 WORDS = ("zarn", "bluk", "vond", "rask")
@@ -237,28 +235,6 @@ def test_both_directions_ask_nothing_more_and_say_how_they_are_written(toy_score
             evaluate(TOY, toy_scorer(), wrong)
 
 
-class Bytes(ScriptedModel):
-    """A scorer asked by token ids, one a byte; keeps what each call asked."""
-
-    def __init__(self) -> None:
-        super().__init__(logprobs={}, name="bytes")
-        self.batches: list[list[ScoreRequest]] = []
-
-    async def encode(self, messages, target):
-        return ScoreRequest(tuple("\n\n".join(m.content for m in messages).encode()), tuple(target.encode()))
-
-    async def score(self, requests, deliver):
-        self.batches.append(list(requests))
-        deliver({i: TokenLogprobs(values(request)) for i, request in enumerate(requests)})
-
-
-def values(request: ScoreRequest) -> list[float]:
-    """One value a byte; the first says how many words of the target the context has."""
-    known = set(bytes(request.context).decode().split())
-    shared = sum(word in known for word in bytes(request.target).decode().split())
-    return [-90.0 + shared, *[-1.0] * (len(request.target) - 1)]
-
-
 LONG = {
     f"t{i}": {a: f"{a} says of {i} " + " ".join(f"{a}{i}word{j}" for j in range(20)) for a in ("ann", "bob")}
     for i in range(4)
@@ -268,9 +244,10 @@ LONG = {
 def test_a_plan_prices_control_and_its_targets_stand_under_the_same_beginning():
     """Beside gem-raw: for each of 2 pairs on 4 tasks two targets more, and not one context more."""
     plans = {
-        m: goldless.plan(frame(LONG), metrics=m, scorer=Bytes()).together[0] for m in ("gem-raw", "gem-raw+control")
+        m: goldless.plan(frame(LONG), metrics=m, scorer=ByteScorer()).together[0]
+        for m in ("gem-raw", "gem-raw+control")
     }
-    scorer = Bytes()
+    scorer = ByteScorer()
     evaluate(LONG, scorer)
     batches = [[r for r in batch if b"word1" in bytes(r.target)] for batch in scorer.batches]
     asked = [request for batch in batches for request in batch]

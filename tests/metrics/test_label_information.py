@@ -149,24 +149,21 @@ def test_complete_items_are_those_that_every_rater_labelled():
 # --- labels ---------------------------------------------------------------------------------------------
 
 
-def test_preferences_become_their_sign_and_a_swapped_pair_is_the_same_item():
+def test_ratings_are_categories_preferences_their_sign_and_a_swapped_pair_is_the_same_item():
     found = category_labels(
         label_table(
             {"task": "t", "first": "human", "second": "model", "rater": "ann", "preference": 2},
             {"task": "t", "first": "model", "second": "human", "rater": "bob", "preference": -1},
             {"task": "u", "first": "model", "second": "human", "rater": "bob", "preference": 0, "criterion": "style"},
+            {"task": "v", "agent": "model", "rater": "ann", "score": 2.5},
         )
     )
     assert found.rows() == [
         (None, "ann", "t", "t\nhuman\nmodel", 1.0),
         (None, "bob", "t", "t\nhuman\nmodel", 1.0),
         ("style", "bob", "u", "u\nhuman\nmodel", 0.0),
+        (None, "ann", "v", "v\nmodel", 2.5),
     ]
-
-
-def test_ratings_are_categories():
-    found = category_labels(label_table({"task": "t", "agent": "x", "rater": "ann", "score": 2.5}))
-    assert found.rows() == [(None, "ann", "t", "t\nx", 2.5)]
 
 
 # --- what cannot be computed ----------------------------------------------------------------------------

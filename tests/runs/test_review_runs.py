@@ -296,15 +296,6 @@ def test_questions_may_be_changed_by_a_model_for_the_pertinence_exam():
 # --- what a panel is worth -----------------------------------------------------------------------------------------
 
 
-def test_a_review_says_what_its_panel_is_worth():
-    found = review({"a": honest(), "b": honest(), "o": odd()})
-    worth = write(found)["panel"]["worth"]
-    assert worth["from"] == "votes"
-    assert 1 <= worth["effective_votes"] < 3
-    assert [row["reviewer"] for row in worth["peers"]] == ["a", "b", "o"]
-    assert (worth["right"], worth["by_errors"]) == (None, None)
-
-
 def test_with_labels_errors_count_and_a_judge_that_is_never_wrong_has_none_to_share():
     found = review({"a": odd(), "b": odd(), "h": honest()}, study(labels=people()))
     worth = write(found)["panel"]["worth"]

@@ -44,15 +44,6 @@ def scorer() -> ScriptedModel:
     return ScriptedModel(logprobs=lambda context, target: [-1.0 - (word not in context) for word in target.split()])
 
 
-def critic() -> ScriptedModel:
-    """Says Yes where both texts name the same task."""
-
-    def answer(request) -> str:
-        return "Yes" if len(set(re.findall(r"w\d", request.messages[1].content))) == 1 else "No"
-
-    return ScriptedModel(answers=answer, name="critic")
-
-
 def seen(work, tmp_path, **options):
     boards: list[list[BoardSoFar]] = []
     given = Options(journal=tmp_path / "j.sqlite", resamples=200, so_far=boards.append, **options)

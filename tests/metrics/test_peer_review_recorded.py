@@ -183,7 +183,7 @@ def earned_by(data: Recorded, panel: str, scale: str):
     weights = weights_of(data, panel, scale)
     if scale == "pairwise":
         verdicts = panel_verdicts(data.pairs, weights=weights, convention="paper")
-        return panel_credits(verdicts, data.labels, name=panel)
+        return panel_credits(verdicts, data.labels, name=panel, convention="paper")
     scores = panel_scores(data.ratings[scale], weights=weights, normalisation="raw")
     return score_credits(scores, data.labels, name=panel, convention="paper")
 

@@ -212,7 +212,7 @@ def scoring_judge(
     """A judge by its scores of responses."""
     value, asked = score_arrays(scores, tasks=tasks, agents=agents)
     used = (~np.isnan(value)).astype(np.int64)
-    table = PanelScores(tuple(tasks), tuple(agents), value, asked.astype(np.int64), used, {name: 1.0}, "raw")
+    table = PanelScores(tuple(tasks), tuple(agents), value, asked.astype(np.int64), used)
     return Judge(name, kind, table, signature=signature)
 
 

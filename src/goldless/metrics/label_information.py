@@ -101,9 +101,6 @@ class LabelInformation:
     permutations: int = 0
     groups: tuple[GroupInformation, ...] = field(default=(), metadata={"json": "if any"})
     """All raters, then each group; empty if no groups are given."""
-    categories: tuple[float, ...] = field(default=(), metadata={"json": False})
-    items: Items = field(default="pairwise", metadata={"json": False})
-    seed: int = field(default=0, metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +216,7 @@ def label_information(
             PairInformation(raters[a], raters[b], n, by_pair.get((a, b)))
             for (a, b), n in zip(pairs, common, strict=True)
         ),
-        categories=categories,
-        items=items,
         permutations=permutations,
-        seed=seed,
         groups=_groups(groups, raters, used, observed, null, intervals=intervals) if groups else (),
     )
 

@@ -14,7 +14,7 @@ import polars as pl
 from scipy.special import stdtr
 
 from goldless.arrays import FloatArray
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known
 from goldless.meta_evaluation.ceiling import Ceiling, Measured, RaterAgreement, human_ceiling
 from goldless.meta_evaluation.judges import (
     Given,
@@ -396,12 +396,7 @@ def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
     found = study.label_table["criterion"].unique(maintain_order=True).to_list()
     if criterion is None:
         return found
-    known = [name for name in found if name is not None]
-    if criterion not in known:
-        raise UserError(
-            f"no label has the criterion {criterion!r}{nearest(criterion, known) or '.'} "
-            f"Criteria: {', '.join(known) or 'none'}"
-        )
+    check_known([criterion], [name for name in found if name is not None], "no label has the criterion", "Criteria")
     return [criterion]
 
 

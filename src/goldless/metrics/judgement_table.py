@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known
 
 Convention = Literal["default", "paper", "pre", "auto-pre"]
 """Rules for counting judgements. ``default``: a missing one is left out and reported as missing. ``pre``, ``auto-pre``:
@@ -157,9 +157,7 @@ def response_ratings(
 
 def reviewer_numbers(known: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Indices of the wanted reviewers among the known ones."""
-    for name in wanted:
-        if name not in known:
-            raise MetricError(f"no judgement by reviewer {name!r}{nearest(name, known)}. Found: {', '.join(known)}")
+    check_known(wanted, known, "no judgement by reviewer", "Found", MetricError)
     return [known.index(name) for name in wanted]
 
 

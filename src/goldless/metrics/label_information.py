@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known
 from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
 from goldless.signature import table_hash
 from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
@@ -187,9 +187,7 @@ def label_information(
     name; raters without one count among all raters only.
     """
     raters, categories, table, task = _table(labels, items)
-    for name in groups or {}:
-        if name not in raters:
-            raise MetricError(f"no label by rater {name!r}{nearest(name, raters) or '.'} Raters: {', '.join(raters)}")
+    check_known(groups or (), raters, "no label by rater", "Raters", MetricError)
     pairs = list(itertools.combinations(range(len(raters)), 2))
     common = [int(((table[a] >= 0) & (table[b] >= 0)).sum()) for a, b in pairs]
     if not any(common):

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known
 from goldless.metrics.judgement_table import Convention, Pairs
 
 LEAST_PREFERENCE = 0.5
@@ -83,9 +83,7 @@ class PairLabels(Pairs):
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
     def _within(self, agents: Collection[str]) -> BoolArray:
-        for agent in agents:
-            if agent not in self.agents:
-                raise MetricError(f"no pair with agent {agent!r} is labelled{nearest(agent, self.agents)}")
+        check_known(agents, self.agents, "no pair is labelled with the agent", "Agents", MetricError)
         inside = np.array([agent in set(agents) for agent in self.agents], dtype=np.bool_)
         result: BoolArray = inside[self.low] & inside[self.high]
         return result

@@ -28,9 +28,9 @@ from goldless.meta_evaluation.judges import (
     recorded_judges,
     refuse_rater_metrics,
 )
-from goldless.metrics.judgement_table import Convention, check_convention
+from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy, JudgeComparison, PairCredits, accuracies, compare_all_credits
-from goldless.metrics.pair_labels import PairLabels, check_margin
+from goldless.metrics.pair_labels import PairLabels
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -366,14 +366,12 @@ async def agree(
     auto: ordinal up to 20 different values, else interval. Everything that can be checked for free is checked before
     any model is called.
     """
-    check_convention(options.convention)
     draws_of(options)
     if not options.metrics and not options.reviewers and scores is None:
         raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
     refuse_rater_metrics(options, "compared with people")
     if scale is not None and not options.reviewers:
         raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
-    check_margin(options.margin)
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
             f"{study.name} has no labels. Put responses.csv and labels.csv into one folder and give the folder; labels "

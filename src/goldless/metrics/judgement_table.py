@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -50,7 +50,6 @@ class JudgementTable:
 
     def filled(self, convention: Convention) -> FloatArray:
         """The values, with missing ones filled by the convention."""
-        check_convention(convention)
         if convention == "default":
             return self.value
         result: FloatArray = np.where(self.asked & np.isnan(self.value), self.missing, self.value)
@@ -159,12 +158,6 @@ def reviewer_numbers(known: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Indices of the wanted reviewers among the known ones."""
     check_known(wanted, known, "no judgement by reviewer", "Found", MetricError)
     return [known.index(name) for name in wanted]
-
-
-def check_convention(convention: str) -> None:
-    """Refuse an unknown convention."""
-    if convention not in get_args(Convention):
-        raise MetricError(f"convention must be one of {', '.join(get_args(Convention))}, got {convention!r}")
 
 
 def _scattered(

@@ -9,7 +9,6 @@ once, with the mean of these labels.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -125,12 +124,6 @@ def median_ratings(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequen
     value = np.full((len(tasks), len(agents)), np.nan)
     value[medians["task"].to_numpy(), medians["agent"].to_numpy()] = medians["value"].to_numpy()
     return value
-
-
-def check_margin(margin: float | None) -> None:
-    """Refuse a margin that decides everything or nothing."""
-    if margin is not None and not (math.isfinite(margin) and margin > 0):
-        raise MetricError(f"margin must be above 0, got {margin:g}. Try 2, as in the papers")
 
 
 def usual_margin(labels: pl.DataFrame, *, convention: Convention = "default") -> float:

@@ -64,8 +64,10 @@ def test_a_group_is_the_mean_over_its_raters_of_their_mean_with_all_others():
     values = {one.group: one.information.value for one in found}
     assert values == pytest.approx({None: 0.5 / 3, "people": 0.25, "model": 0})
     assert [one.raters for one in found] == [3, 2, 1]
-    for one in found:
-        assert one.estimate.low - 1e-9 <= one.information.value <= one.estimate.high + 1e-9
+    # the design is balanced: without any one of the tasks all values are the same
+    assert {(one.estimate.low, one.estimate.note) for one in found} == {
+        (None, "no interval: all tasks give the same value")
+    }
     people = next(one for one in found if one.group == "people")
     assert people.information.p < 0.05 < next(one for one in found if one.group == "model").information.p
     with pytest.raises(MetricError, match="no label by rater 'x'"):
@@ -149,21 +151,24 @@ def test_complete_items_are_those_that_every_rater_labelled():
 # --- labels ---------------------------------------------------------------------------------------------
 
 
-def test_ratings_are_categories_preferences_their_sign_and_a_swapped_pair_is_the_same_item():
+def test_preferences_become_their_sign_and_a_swapped_pair_is_the_same_item():
     found = category_labels(
         label_table(
             {"task": "t", "first": "human", "second": "model", "rater": "ann", "preference": 2},
             {"task": "t", "first": "model", "second": "human", "rater": "bob", "preference": -1},
             {"task": "u", "first": "model", "second": "human", "rater": "bob", "preference": 0, "criterion": "style"},
-            {"task": "v", "agent": "model", "rater": "ann", "score": 2.5},
         )
     )
     assert found.rows() == [
         (None, "ann", "t", "t\nhuman\nmodel", 1.0),
         (None, "bob", "t", "t\nhuman\nmodel", 1.0),
         ("style", "bob", "u", "u\nhuman\nmodel", 0.0),
-        (None, "ann", "v", "v\nmodel", 2.5),
     ]
+
+
+def test_ratings_are_categories():
+    found = category_labels(label_table({"task": "t", "agent": "x", "rater": "ann", "score": 2.5}))
+    assert found.rows() == [(None, "ann", "t", "t\nx", 2.5)]
 
 
 # --- what cannot be computed ----------------------------------------------------------------------------

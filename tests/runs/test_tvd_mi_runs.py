@@ -6,6 +6,7 @@ shuffled ones, and an agent that always says the same is not.
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -95,6 +96,26 @@ def test_a_budget_of_calls_is_kept_and_stands_in_the_signature():
     assert scores(result)["ann"] > scores(result)["null"]
     with pytest.raises(MetricError, match="at least 12 critic calls to rank 3 agents"):
         evaluate(budget_calls=5)
+
+
+def test_a_critic_that_scores_is_read_by_its_labels_probabilities_and_progress_counts_the_planned_calls():
+    """Twice as likely to say Yes as No where a word is shared, else the other way: 2/3 - 1/3 = 1/3 for ann and bob."""
+
+    def logprobs(context, target):
+        texts = re.findall(r"^#{12,}\n(.*?)\n#{12,}$", context, flags=re.DOTALL | re.MULTILINE)
+        if not texts:  # the canaries' texts, and that by which a plan is timed
+            return [-1.0 - 2.0 * (word not in context) for word in target.split()]
+        first, second = (set(text.split()) for text in texts)
+        likely = {"Yes": 2 / 3, "No": 1 / 3} if first & second else {"Yes": 1 / 3, "No": 2 / 3}
+        return [math.log(likely[target])]
+
+    soft, reports = ScriptedModel(logprobs=logprobs, name="soft"), []
+    (planned,) = goldless.plan(response_rows(TEXTS), metrics="tvd-mi", critic=soft).together
+    result = evaluate(soft, progress=reports.append)
+    assert planned.calls == reports[-1].total == reports[-1].done == result.spending[0].kept
+    assert scores(result) == pytest.approx({"ann": 1 / 6, "bob": 1 / 6, "null": 0.0})
+    assert "|verdicts:probabilities-scored|" in result.leaderboard().signature
+    assert set(result.verdicts["read_from"]) == {"probabilities"}
 
 
 def test_one_model_may_play_several_parts_and_is_opened_once():

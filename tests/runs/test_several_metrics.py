@@ -17,6 +17,8 @@ from goldless.models.scripted import ScriptedModel
 from goldless.templates import PLAIN
 from study_files import response_rows
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+
 LN4 = math.log(4)
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn bluk mipo", "cy": "quex"},
@@ -44,13 +46,9 @@ def rewriter(word: str = "zarn", name: str = "w") -> ScriptedModel:
     return ScriptedModel(answers=lambda r: r.messages[-1].content.replace(f"{word} ", ""), name=name)
 
 
-raw = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
-
-
 # --- GEM-S -------------------------------------------------------------------------------------------------------
 
 
-@raw
 def test_given_a_synopsis_only_what_goes_beyond_it_counts(toy_scorer):
     """bob's peers: ann shares zarn and bluk in t1, but the abstract has zarn already; both words of t2; nothing new."""
     result = evaluate(["gem-s[abstract]", "gem-raw"], toy_scorer())
@@ -60,7 +58,6 @@ def test_given_a_synopsis_only_what_goes_beyond_it_counts(toy_scorer):
     assert "|synopsis:abstract|" in result.leaderboard("gem-s[abstract]").signature
 
 
-@raw
 def test_a_task_without_the_synopsis_is_missing_and_counted(toy_scorer):
     part = study({"t1": "about zarn", "t2": "about vond"})
     result = evaluate("gem-s[abstract]", toy_scorer(), study=part)
@@ -76,7 +73,6 @@ def test_a_synopsis_nobody_has_is_an_error_that_names_those_there_are(toy_scorer
         evaluate("gem-s[abstrat]", toy_scorer())
 
 
-@raw
 def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
     writer = ScriptedModel(answers=lambda r: f"about {r.messages[-1].content}", name="author")
     part = study({"t1": "about zarn"})
@@ -90,7 +86,6 @@ def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
     assert pl.read_parquet(tmp_path / "run" / "synopses").height == 2
 
 
-@raw
 def test_assw_is_written_where_a_writer_is_named_and_an_error_where_none_is(toy_scorer):
     with pytest.raises(MetricError, match="--synopsis-writer"):
         evaluate("gem-s[assw]", toy_scorer())

@@ -20,6 +20,8 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study, score_study
 from goldless.runs.progress import PROGRESS_FILE, Progress, ProgressFile
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+
 TASKS = 4
 WORTH = {"ann": 3, "bob": 2, "cy": 1}
 
@@ -55,7 +57,6 @@ def shown(board: BoardSoFar) -> list[tuple[str, float | None, int]]:
 
 
 @pytest.mark.usefixtures("always")
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_means_follow_the_tasks_and_the_last_look_is_the_leaderboard(tmp_path):
     result, boards = seen(evaluate_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
     # one look at each task, and one when the metric is computed at the end
@@ -84,7 +85,6 @@ def test_a_review_is_seen_while_reviewers_answer(tmp_path):
 
 
 @pytest.mark.usefixtures("always")
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_a_look_that_fails_ends_no_run_and_part_of_another_verb_is_not_told(tmp_path, monkeypatch: pytest.MonkeyPatch):
     _, told = seen(score_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
     assert told == []

@@ -162,6 +162,8 @@ def test_what_is_not_a_number_is_missing_and_counted(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (pl.lit("x").alias("mean_token_logprob_nats"), "must be a number, got 'x'"),
+        (pl.lit([-1.0], pl.List(pl.Float64)).alias("mean_token_logprob_nats"), "must be a number, got "),
         (pl.lit(1.0).alias("mean_token_logprob_nats"), "must not be above 0"),
         (pl.lit(-5).alias("tokens"), "must be a whole number of at least 1, got -5"),
         (pl.col("target").replace("bob", "bobby"), "has agents that are not in the study: bobby"),

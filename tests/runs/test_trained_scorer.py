@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,13 @@ def trained(toy_scorer):
         return model
 
     return make
+
+
+def test_a_template_of_ones_own_is_told_by_its_file(trained):
+    own = replace(PLAIN, name="say@0123abcd", predict="Say.")
+    (note,) = scorer_notes(trained(own), [GENERAL, own], [ASKED])
+    assert "trained with the template say@0123abcd, but is used with general here" in note
+    assert "Use --template say.toml, the file" in note
 
 
 @pytest.mark.parametrize(

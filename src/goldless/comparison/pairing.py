@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.errors import GoldlessError, UserError, nearest
+from goldless.errors import GoldlessError, UserError, check_known
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import panel_scores, panel_verdicts
@@ -102,11 +102,7 @@ class Run(RunFolder):
         return "\n\n".join(one.text for one in found if one is not None) or None
 
     def check_agent(self, agent: str) -> None:
-        if agent not in self.agents:
-            raise UserError(
-                f"unknown agent {agent!r} in {self.name}{nearest(agent, self.agents) or '.'} "
-                f"Agents: {', '.join(self.agents)}"
-            )
+        check_known([agent], self.agents, f"{self.name} has no agent", "Agents")
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,11 +210,8 @@ class Sides(NamedTuple):
             has = "; ".join(f"{run.name} has {', '.join(run.metrics) or 'none'}" for run in self.runs)
             raise UserError(f"the runs have no metric in common: {has}. Score both with the same metric")
         for name in names:
-            if name not in known:
-                lacking = " and ".join(run.name for run in self.runs if name not in run.metrics)
-                raise UserError(
-                    f"no metric {name!r} in {lacking}{nearest(name, known) or '.'} Metrics: {', '.join(known)}"
-                )
+            lacking = " and ".join(run.name for run in self.runs if name not in run.metrics)
+            check_known([name], known, f"{lacking} has no metric", "Metrics")
         return list(names or known)
 
 

@@ -44,7 +44,7 @@ from goldless.meta_evaluation.judges import (
     votes,
 )
 from goldless.metrics.chair import voting_weights
-from goldless.metrics.judgement_table import NEITHER, PairJudgements, check_convention
+from goldless.metrics.judgement_table import NEITHER, PairJudgements
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
@@ -278,7 +278,6 @@ async def find_bias(
     only these reviewers vote. ``orders``: of the favour rate. Biases that the study has no data for are listed with
     the reason.
     """
-    check_convention(options.convention)
     find_judge(options.scale)
     if weights is not None and not (weights and all(weight >= 0 for weight in weights.values())):
         named = ", ".join(f"{name}={weight:g}" for name, weight in weights.items()) or "none"

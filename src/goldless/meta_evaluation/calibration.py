@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.judges import (
     Given,
@@ -399,9 +399,7 @@ def proxy_judges(study: Study, options: Options, scale: str | None, scores: Give
         return judges, False
     scored = run_scores(RunFolder(run))
     known = [one.metric for one in scored]
-    for name in options.metrics:
-        if name not in known:
-            raise UserError(f"{run} has no metric {name!r}{nearest(str(name), known) or '.'} It has {', '.join(known)}")
+    check_known(map(str, options.metrics), known, f"{run} has no metric", "It has")
     names = {"tasks": study.tasks, "agents": agent_names(study)}
     of_run = [
         scoring_judge(one.metric, "metric", one.scores, signature=one.signature, **names)
@@ -476,11 +474,9 @@ class LabelledData:
 
     def comparisons(self, baseline: str | None) -> list[Compared]:
         """Every pair of agents, or each with the baseline."""
-        if baseline is not None and baseline not in self.agents:
-            hint = nearest(baseline, self.agents) or "."
-            raise UserError(f"unknown agent {baseline!r}{hint} Agents with labels: {', '.join(self.agents)}")
         pairs = list(itertools.combinations(range(len(self.agents)), 2))
         if baseline is not None:
+            check_known([baseline], self.agents, "unknown agent", "Agents with labels")
             own = self.agents.index(baseline)
             pairs = [(own, other) for other in range(len(self.agents)) if other != own]
         width = self.limits[1] - self.limits[0]

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from goldless.errors import CapabilityError, UserError, nearest
+from goldless.errors import CapabilityError, UserError, check_known
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import draws_of
 from goldless.models.cache import default_journal
@@ -354,11 +354,7 @@ class _Costs:
         """The cost of asking each reviewer about everything."""
         study, options, scale = self.study, self.options, self.options.chosen_scale
         named = named_reviewers(options.reviewers)
-        if strange := [name for name in prices if name not in named]:
-            raise UserError(
-                f"a price is given for {', '.join(map(repr, strange))}, which is not a reviewer"
-                f"{nearest(strange[0], named) or '.'} Reviewers: {', '.join(named)}"
-            )
+        check_known(prices, named, "--reviewer-price: no reviewer", "Reviewers")
         if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
             raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000")
         texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import (
     PanelScores,
@@ -172,8 +172,7 @@ def verdicts(judge: Judge, orders: Orders) -> pl.DataFrame:
         return _scored(judge)
     found = []
     for first in (True, False) if orders == "each" else (None,):
-        asked = table.asked if first is None else table.asked & np.array([first, not first])
-        one = replace(table, asked=asked, value=np.where(asked, table.value, np.nan))
+        one = table if first is None else table.in_order(0 if first else 1)
         voted = panel_verdicts(one, weights=judge.weights, convention=judge.convention)
         rows = _voted(judge.name, judge.kind, voted, vote=voted.verdict, heard=voted.used == voted.asked)
         found.append(rows.with_columns(first=pl.lit(first, pl.Boolean)).filter(voted.asked > 0))
@@ -212,7 +211,7 @@ def scoring_judge(
     """A judge by its scores of responses."""
     value, asked = score_arrays(scores, tasks=tasks, agents=agents)
     used = (~np.isnan(value)).astype(np.int64)
-    table = PanelScores(tuple(tasks), tuple(agents), value, asked.astype(np.int64), used, {name: 1.0}, "raw")
+    table = PanelScores(tuple(tasks), tuple(agents), value, asked.astype(np.int64), used)
     return Judge(name, kind, table, signature=signature)
 
 
@@ -452,9 +451,5 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
         )
     found = [scored for run in runs for scored in run_scores(run)]
     known = list(dict.fromkeys(scored.metric for scored in found))
-    if strange := [metric for metric in metrics if metric not in known]:
-        raise UserError(
-            f"no run has {', '.join(map(repr, strange))}{nearest(strange[0], known) or '.'} "
-            f"Metrics in the runs: {', '.join(known)}"
-        )
+    check_known(metrics, known, "no run has", "Metrics in the runs")
     return [scored for scored in found if not metrics or scored.metric in metrics]

@@ -286,9 +286,9 @@ class Votes:
             earned = dict(label_agreement.reviewer_credits(table, people.tested, convention=convention))
         scores = {name: _own_scores(table, name, convention) for name in earned}
         if isinstance(panel, PanelVerdicts):
-            earned[""] = label_agreement.panel_credits(panel, people.tested)
+            earned[""] = label_agreement.panel_credits(panel, people.tested, convention=convention)
             if isinstance(table, PairJudgements) and options.orders == "both":
-                earned[""] = label_agreement.with_each_order(earned[""], table, weights=panel.weights)
+                earned[""] = label_agreement.with_each_order(earned[""], table, weights=self.weights)
         elif panel is not None:
             earned[""] = label_agreement.score_credits(panel, people.tested, convention=convention)
         if panel is not None:
@@ -339,7 +339,7 @@ def shares_by_agent(verdicts: PanelVerdicts | PanelScores) -> PanelScores:
         return verdicts
     score = win_rates(verdicts)
     there = (~np.isnan(score)).astype(np.int64)
-    return PanelScores(verdicts.tasks, verdicts.agents, score, there, there, verdicts.weights, "raw")
+    return PanelScores(verdicts.tasks, verdicts.agents, score, there, there)
 
 
 # --- results -----------------------------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
 from goldless.statistics.change_evidence import Values, change_evidence
-from goldless.statistics.deciding import check_alpha
 from goldless.studies import Study
 from goldless.studies.checking import Cells, all_at_once
 
@@ -160,7 +159,6 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
         return None, []
     try:
         known = read(Watched, json.loads((folder / WATCH).read_bytes()))
-        check_alpha(known.alpha)
         path = folder / OCCASIONS
         lines = path.read_bytes().splitlines() if path.is_file() else []
         return known, [read(Occasion, json.loads(line)) for line in lines if line.strip()]
@@ -264,7 +262,6 @@ async def watch(
     resumed by the same call, and nothing is paid for twice.
     """
     folder = Path(folder)
-    check_alpha(alpha)
     judge = _judge(options)
     given = Watched(anchors.name, anchors.fingerprint, judge, alpha, options.seed, uuid.uuid4().hex)
     known, occasions = _same_watch(folder, given)

@@ -16,7 +16,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError, nearest
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, Pairs, fewest_tasks
-from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, check_alpha, p_values, tasks_missing
+from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, p_values, tasks_missing
 from goldless.statistics.skewness import believed, skewness
 
 FORMS = "'A>B', best, top=N or baseline=AGENT"
@@ -202,9 +202,6 @@ class Until:
     alpha: float = SIGNIFICANT
     at_least: int = AT_LEAST
     """Tasks before anything is decided."""
-
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha)
 
     def compare(self, agents: Sequence[str], pairs: Pairs) -> list[Comparison]:
         """The comparisons of the question by a confidence sequence, corrected: valid whenever one stops."""

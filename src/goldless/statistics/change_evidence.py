@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from goldless.arrays import FloatArray
-from goldless.statistics.deciding import check_alpha
+from goldless.errors import UserError
 
 Direction = Literal["higher", "lower", "other values"]
 STAKES = np.array([0.3, 0.6, 0.9])
@@ -53,7 +53,8 @@ class ChangeEvidence:
 
 def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: int = 0) -> list[ChangeEvidence]:
     """The evidence of a change after each occasion. Values of one item are compared with its own earlier values."""
-    check_alpha(alpha)
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha must be between 0 and 1, got {alpha:g}. Try 0.05")
     earlier: dict[str, list[float]] = {}
     stakes = np.full((3, len(STAKES) + len(POWERS)), -np.inf)
     """Log wealth of the copies that have started."""

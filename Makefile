@@ -72,7 +72,7 @@ browser:
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
-# The pictures of the pages and of the README, taken of the sample study in Chromium; minutes where the model is new.
+# The pictures of the pages and of the README, taken of the quickstart study in Chromium; minutes where the model is new.
 pictures: install-dev browser
 	$(VENV)/bin/python docs/pictures.py
 

@@ -1,4 +1,4 @@
-"""Pictures for the pages, light and dark, of what goldless shows about its sample study: ``make pictures``.
+"""Pictures for the pages, light and dark, of what goldless shows about its quickstart study: ``make pictures``.
 
 Each picture names the parts that must be seen in it, and is not taken without them. ``tests/docs/test_pictures.py``
 looks for the same parts, so a page that changes asks for a new picture.
@@ -35,7 +35,6 @@ SCHEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 LARGEST_BYTES = 150_000
 QUALITIES = (90, 80, 70, 60, 50, 40)
-METRICS = "gem-raw+control,gem-s[prompt]+control,mi,rouge-l,length"
 DROPPED = Path(goldless_package.__file__).parent / "cli" / "quickstart_answers.csv"
 COLUMNS = 96
 LINES = 21
@@ -81,7 +80,7 @@ def _map(page: Page, scene: Scene) -> None:
 
 
 def _viewer(page: Page, scene: Scene) -> None:
-    page.goto(scene.page("/runs/sample/tasks/0/agents/0"))
+    page.goto(scene.page("/runs/first/tasks/0/agents/0"))
 
 
 def _studio(page: Page, scene: Scene) -> None:
@@ -91,7 +90,7 @@ def _studio(page: Page, scene: Scene) -> None:
 
 
 def _label(page: Page, scene: Scene) -> None:
-    page.goto(scene.page("/label/pairs?run=sample&rater=you&criterion=says+what+matters+about+the+paper"))
+    page.goto(scene.page("/label/pairs?run=first&rater=you&criterion=answers+the+question"))
 
 
 PICTURES = {
@@ -124,12 +123,11 @@ def main() -> None:
     names = sys.argv[1:] or [*PICTURES, "terminal"]
     with tempfile.TemporaryDirectory(prefix="goldless-") as temporary:
         folder = Path(temporary)
-        goldless("demo", "--out", "runs/demo", cwd=folder)
-        goldless("score", "runs/demo", "--recorded", "--metric", METRICS, "--out", "runs/sample", cwd=folder)
+        goldless("score", str(DROPPED), "--out", "runs/first", cwd=folder)
         if "terminal" in names:
             _terminal(folder)
         with studio(folder) as address, browser() as opened:
-            scene = Scene(folder / "runs" / "sample" / "report.html", address)
+            scene = Scene(folder / "runs" / "first" / "report.html", address)
             _take(opened, [name for name in names if name in PICTURES], scene)
     (IMAGES / CATALOGUE).write_text(
         f"{json.dumps({'goldless': goldless_package.__version__, 'pictures': [*PICTURES, 'terminal']})}\n"

@@ -7,7 +7,6 @@ import contextlib
 import gc
 import importlib.util
 import ipaddress
-import json
 import locale
 import lzma
 import math
@@ -20,6 +19,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads 
 import anyio
 import pytest
 
+from goldless import plugins as plugins_module
 from goldless.cli.console import err as console_err
 from goldless.cli.console import out as console_out
 from goldless.cli.main import main
@@ -38,6 +39,7 @@ from goldless.models.gguf import GgufModel, build_model
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from paid_twice import counts
+from study_files import response_rows, write_rows
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -346,7 +348,7 @@ def overlap(context: str, target: str) -> list[float]:
     return [KNOWN_NATS if word in known else NEW_NATS for word in re.findall(r"\w+", target)]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def toy_scorer() -> Callable[..., ScriptedModel]:
     """Makes a scorer of the words that two texts share; ``broken`` gives a failure instead of an answer."""
 
@@ -366,10 +368,6 @@ THREE_AGENTS: Texts = {
 """Invented words, none of which stands in a prompt template."""
 
 
-def rows_of(texts: Texts) -> list[dict[str, str]]:
-    return [{"task": task, "agent": agent, "text": text} for task, by in texts.items() for agent, text in by.items()]
-
-
 @pytest.fixture
 def three_agents() -> Texts:
     return THREE_AGENTS
@@ -380,11 +378,22 @@ def study_file(tmp_path: Path) -> Callable[..., Path]:
     """Writes a study as one JSON-lines file."""
 
     def make(texts: Texts = THREE_AGENTS, name: str = "answers.jsonl") -> Path:
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows_of(texts)))
-        return path
+        return write_rows(tmp_path / name, response_rows(texts))
 
     return make
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Makes these the entry points of what is installed."""
+
+    def install(*entries: EntryPoint) -> None:
+        found = lambda group: [one for one in entries if one.group == group]  # noqa: E731
+        monkeypatch.setattr(plugins_module, "entry_points", found)
+        plugins_module.plugins.cache_clear()
+
+    yield install
+    plugins_module.plugins.cache_clear()
 
 
 @pytest.fixture
@@ -434,8 +443,6 @@ def script_file(tmp_path: Path) -> Callable[..., Path]:
     """Writes a script for ``scripted:FILE``."""
 
     def make(rows: Sequence[Mapping[str, object]], name: str = "script.jsonl") -> Path:
-        path = tmp_path / name
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return path
+        return write_rows(tmp_path / name, rows)
 
     return make

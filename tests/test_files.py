@@ -11,8 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from goldless import files as module
 from goldless.errors import UserError
-from goldless.files import aside, cannot_write, sweep, write_table, write_whole
+from goldless.files import aside, sweep, write_table, write_whole
 from goldless.processes import is_running, machine, this_process
 from goldless.runs.store import try_writing
 
@@ -77,10 +78,6 @@ def test_a_folder_that_cannot_be_written_is_a_user_error(tmp_path):
         write_table(pl.DataFrame({"task": ["t"]}), tmp_path / "run", "verdicts")
 
 
-def test_an_error_without_a_number_is_told_in_its_own_words():
-    assert "cannot write (odd)" in str(cannot_write("run", ValueError("odd")))
-
-
 def test_processes_that_replace_one_table_at_the_same_time_all_end_well(tmp_path):
     """Each moves away what another has just put there; one of them, whole, stays."""
     code = """
@@ -99,3 +96,55 @@ def test_processes_that_replace_one_table_at_the_same_time_all_end_well(tmp_path
     assert [process.wait(60) for process in running] == [0] * 4
     assert [path.name for path in tmp_path.iterdir()] == ["verdicts"]
     assert len(pl.read_parquet(tmp_path / "verdicts")) == 10
+
+
+# --- tables in parts -------------------------------------------------------------------------------------------------
+
+
+def batch(number: int, rows: int = 3) -> pl.DataFrame:
+    return pl.DataFrame({"task": [f"t{number}"] * rows, "value": [number + row / 10 for row in range(rows)]})
+
+
+def contents(folder):
+    """All files of a folder by their names in it."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Parts of at least seven rows, so that a few batches fill several."""
+    monkeypatch.setattr(module, "ROWS_PER_PART", 7)
+
+
+@pytest.mark.parametrize("table", [None, batch(0, rows=0), batch(0, rows=0).lazy()], ids=["none", "frame", "lazy"])
+def test_a_table_without_rows_leaves_no_folder(tmp_path, table):
+    write_table(table, tmp_path, "verdicts")
+    assert list(tmp_path.iterdir()) == []
+    write_table(batch(0), tmp_path, "verdicts")
+    write_table(table, tmp_path, "verdicts")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_run_with_fewer_rows_leaves_no_part_of_the_one_before(tmp_path):
+    write_table(pl.concat(batch(place) for place in range(9)), tmp_path, "logprobs")
+    assert len(list((tmp_path / "logprobs").iterdir())) > 1
+    write_table(batch(0), tmp_path, "logprobs")
+    assert [file.name for file in (tmp_path / "logprobs").iterdir()] == ["part-00000.parquet"]
+    assert pl.read_parquet(tmp_path / "logprobs").equals(batch(0))
+    assert [file.name for file in tmp_path.iterdir()] == ["logprobs"]
+
+
+def test_nothing_half_written_stays_where_a_part_cannot_be_written(tmp_path, monkeypatch):
+    write_table(batch(0), tmp_path, "verdicts")
+    before = contents(tmp_path)
+
+    def torn(self, path, *_, **__):
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", torn)
+    with pytest.raises(UserError, match=r"cannot write \(disk full"):
+        write_table(batch(1), tmp_path, "verdicts")
+    assert contents(tmp_path) == before
+    assert [file.name for file in tmp_path.iterdir()] == ["verdicts"]

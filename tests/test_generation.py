@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.generation import ABSTRACT, ASSW, REWRITE_TOKENS, rewrite, write_synopsis
+from goldless.generation import ASSW, REWRITE_TOKENS, rewrite, write_synopsis
 from goldless.models.interface import ChatReply, Message
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Response, Task
@@ -43,12 +43,6 @@ async def test_a_task_without_a_prompt_is_not_asked():
 def author(**answers) -> ScriptedModel:
     """Answers by which prompt was asked."""
     return ScriptedModel(answers=lambda r: answers["assw" if r.messages[0].content == ASSW else "abstract"])
-
-
-async def test_an_abstract_is_written_from_the_tasks_prompt():
-    model = author(abstract=" A short abstract. ")
-    assert await write_synopsis(model, TASK, "abstract") == "A short abstract."
-    assert [message.content for message in model.calls[0].messages] == [ABSTRACT, TASK.prompt]
 
 
 async def test_assw_is_the_abstract_followed_by_what_the_authors_claim():

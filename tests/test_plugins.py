@@ -28,13 +28,6 @@ def words_only(value: object) -> str | None:
     return None if isinstance(value, str) else f"a metric must be a str, got {type(value).__name__}"
 
 
-def test_what_a_package_adds_is_found_beside_our_own(installed):
-    installed(theirs="string:digits")
-    catalogue = Catalogue("goldless.metrics", {"ours": "x"}, words_only)
-    assert catalogue.all() == {"ours": "x", "theirs": "0123456789"}
-    assert (catalogue.get("ours"), catalogue.get("theirs"), catalogue.get("nobody's")) == ("x", "0123456789", None)
-
-
 def test_a_broken_plugin_says_why_and_the_others_work(installed):
     installed(absent="no_such_module:x", lacking="string:nothing", wrong="math:pi", good="string:digits")
     catalogue = Catalogue("goldless.metrics", {}, words_only)
@@ -53,14 +46,6 @@ def test_using_a_broken_plugin_says_why_it_cannot_be_used(installed):
         catalogue.refuse_broken("absent")
     for name in ("good", "ours", "nobody's"):
         catalogue.refuse_broken(name)
-
-
-def test_a_plugin_never_takes_a_name_that_is_ours(installed):
-    installed(ours="string:digits")
-    catalogue = Catalogue("goldless.metrics", {"ours": "x"}, words_only)
-    assert catalogue.all() == {"ours": "x"}
-    (plugin,) = catalogue.plugins()
-    assert plugin.failure == "the name is already used by goldless itself"
 
 
 def test_of_two_plugins_with_one_name_the_second_is_refused(installed, monkeypatch: pytest.MonkeyPatch):

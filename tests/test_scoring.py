@@ -81,32 +81,6 @@ async def test_the_scored_positions_of_a_target_are_the_same_whatever_is_given()
     assert all(len(set(contexts)) == 3 for contexts in by_target.values())
 
 
-async def test_evidence_says_who_what_and_how_and_keeps_every_tokens_value():
-    model = ScriptedModel(logprobs=lambda context, target: [-1.0, -2.0] if "ccc" in context else [-4.0], name="m")
-    stage = ScoringStage(model, GENERAL, rewriter="gpt")
-    evidence = await score_task(stage, {"a": "aaa", "c": "ccc"})
-    marginal, pair = evidence[:2]
-    assert (pair["scorer"], pair["template"], pair["rewriter"]) == ("scripted:m", "general", "gpt")
-    assert (pair["task"], pair["target"], pair["given"], pair["synopsis"]) == ("t", "a", "c", None)
-    assert (pair["logprobs_nats"], pair["failure"]) == ([-1.0, -2.0], None)
-    assert (pair["sum_logprob_nats"], pair["mean_token_logprob_nats"], pair["tokens"]) == (-3.0, -1.5, 2)
-    assert (marginal["given"], marginal["logprobs_nats"]) == (None, [-4.0])
-    assert len(evidence) == 4
-
-
-async def test_a_missing_text_makes_all_questions_about_it_missing_and_asks_none_of_them():
-    model = Bytes()
-    lost = CallFailure("truncated", "cut")
-    evidence = await score_task(ScoringStage(model, GENERAL), {"a": "x", "b": lost, "c": "z"})
-    lacking = [row for row in evidence if row["failure"] is not None]
-    missing = {(row["target"], row["given"]) for row in lacking}
-    assert missing == {("a", "b"), ("c", "b"), ("b", None), ("b", "a"), ("b", "c")}
-    assert {(row["failure"], row["failure_message"], row["sum_logprob_nats"]) for row in lacking} == {
-        ("truncated", "cut", None)
-    }
-    assert len(model.calls) == 4
-
-
 async def test_a_text_that_does_not_fit_is_not_asked_and_not_cut():
     shared = len(f"{GENERAL.predict}\n\n{GENERAL.question(None, '')}".removesuffix("Not available"))
     model = Bytes(room=shared + 40)

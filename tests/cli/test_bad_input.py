@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import pytest
 
 from goldless.models.scripted import ScriptedModel
+from study_files import response_rows, study_folder, write_rows
 
 KNOWN_MODELS = (
     *("embedded", "gguf:PATH", "hf:NAME_OR_PATH", "openai:MODEL", "http://HOST:PORT/v1#MODEL", "scripted:FILE"),
@@ -84,10 +84,8 @@ def test_an_empty_folder(scored, refuses, tmp_path):
 
 
 def test_every_problem_of_a_study_is_told(scored, tmp_path):
-    path = tmp_path / "many.jsonl"
     rows = [{"task": "t", "agent": "a", "text": ""}, {"task": "t", "agent": "b", "text": 4}, {"task": "t"}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    message = scored(path)
+    message = scored(write_rows(tmp_path / "many.jsonl", rows))
     assert all(f"many.jsonl:{line}" in message for line in (1, 2, 3))
 
 
@@ -159,17 +157,13 @@ def words(study_file, script, judged, tmp_path, monkeypatch):
 @pytest.fixture
 def judged(tmp_path, three_agents):
     """A study with labels, and one reviewer's ratings of 1 to 5."""
-    folder = tmp_path / "judged"
-    folder.mkdir()
     keys = [{"task": task, "agent": agent} for task, by in three_agents.items() for agent in by]
-    tables = {
-        "responses": [key | {"text": three_agents[key["task"]][key["agent"]]} for key in keys],
-        "labels": [key | {"rater": "p", "score": len(key["agent"])} for key in keys],
-        "judgements": [key | {"reviewer": "rev", "format": "5-level", "output": "3"} for key in keys],
-    }
-    for name, rows in tables.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
+    return study_folder(
+        tmp_path / "judged",
+        responses=response_rows(three_agents),
+        labels=[key | {"rater": "p", "score": len(key["agent"])} for key in keys],
+        judgements=[key | {"reviewer": "rev", "format": "5-level", "output": "3"} for key in keys],
+    )
 
 
 @pytest.mark.parametrize("verb", ["score {three} --scorer", "doctor"])

@@ -7,13 +7,12 @@ import json
 import pytest
 
 import goldless as library
+from study_files import study_folder
 
 
 @pytest.fixture
 def contrasts(tmp_path):
     """Recorded contrasts of 8 tasks and 4 agents: a is better than b, b than c, c than d, on every task."""
-    folder = tmp_path / "study"
-    folder.mkdir()
     worth = dict(zip("abcd", (0.4, 0.3, 0.2, 0.1), strict=True))
     rows = [
         {"task": f"t{t}", "first": one, "second": other, "contrast": worth[one] + worth[other] + 0.01 * (t % 3)}
@@ -22,18 +21,15 @@ def contrasts(tmp_path):
         for other in worth
         if one != other
     ]
-    write(folder, "critic_contrasts", rows)
-    write(folder, "tasks", [{"task": f"t{t}", "prompt": "?"} for t in range(8)])
-    write(folder, "agents", [{"agent": name} for name in worth])
-    return folder
+    return study_folder(tmp_path / "study", critic_contrasts=rows, tasks=tasks(8), agents=[{"agent": n} for n in worth])
+
+
+def tasks(number: int) -> list[dict]:
+    return [{"task": f"t{t}", "prompt": "?"} for t in range(number)]
 
 
 def read(study) -> list[dict]:
     return [json.loads(line) for line in (study / "critic_contrasts.jsonl").read_text().splitlines()]
-
-
-def write(study, name, rows) -> None:
-    (study / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def compared(goldless, study, *options):
@@ -67,11 +63,22 @@ def test_a_baseline_and_the_leader_have_their_own_comparisons(goldless, contrast
     assert [c.p_adjusted for c in from_python.comparisons] == [c["p_adjusted"] for c in leader["comparisons"]]
 
 
+def test_groups_are_compared_under_the_stated_keys_and_in_a_sentence(goldless, contrasts):
+    """a has 0.6, b 1.6 / 3, c 1.4 / 3, d 0.4 on every task but for what all share: so without any spread."""
+    agents = [{"agent": name, "group": "good" if name in "ab" else "bad"} for name in "abcd"]
+    asked = ("--compare-groups", "good", "bad")
+    found = compared(goldless, study_folder(contrasts, agents=agents), *asked)
+    assert found["difference"] == pytest.approx((0.6 + 1.6 / 3 - 1.4 / 3 - 0.4) / 2)
+    assert {"d_task", "d_response"} <= set(found)
+    assert found["auc"] == 1.0
+    ended = goldless("score", contrasts, "--recorded", "--metric", "tvd-mi", *asked)
+    assert "good against bad, 8 tasks: difference 0.133" in ended.out + ended.err
+
+
 def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, contrasts, tmp_path):
     rows = read(contrasts)
     kept = [row for row in rows if row["task"] < "t5"]
-    write(contrasts, "critic_contrasts", kept)
-    write(contrasts, "tasks", [{"task": f"t{t}", "prompt": "?"} for t in range(5)])
+    study_folder(contrasts, critic_contrasts=kept, tasks=tasks(5))
     said = "5 common tasks no difference can be significant at 0.05 (the smallest p is 0.0625); 6 are needed"
     assert any(said in note for note in compared(goldless, contrasts)["notes"])
     assert said in " ".join(goldless("study", "check", contrasts).err.split())
@@ -89,8 +96,7 @@ def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, 
         for t in range(8)
         for one, other in ("de", "ed")
     ]
-    write(contrasts, "critic_contrasts", [*rows, *fifth, *back, *between])
-    write(contrasts, "agents", [{"agent": name} for name in "abcde"])
+    study_folder(contrasts, critic_contrasts=[*rows, *fifth, *back, *between], agents=[{"agent": n} for n in "abcde"])
     found = compared(goldless, contrasts)
     assert all(row["new_peers_low"] < row["low"] <= row["high"] < row["new_peers_high"] for row in found["rows"])
     assert any(note.startswith("With other peers the scores could differ by about ±") for note in found["notes"])
@@ -99,7 +105,7 @@ def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, 
 def test_missing_scores_have_a_worst_case(goldless, contrasts):
     rows = read(contrasts)
     kept = [row for row in rows if not (row["task"] in {"t0", "t1"} and "d" in {row["first"], row["second"]})]
-    write(contrasts, "critic_contrasts", kept)
+    study_folder(contrasts, critic_contrasts=kept)
     found = compared(goldless, contrasts)
     row = next(row for row in found["rows"] if row["agent"] == "d")
     assert row["n"] == 6

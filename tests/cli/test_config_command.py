@@ -40,12 +40,6 @@ def names(result: dict) -> list[str]:
     return list(result["metrics"])
 
 
-def test_settings_hold_and_are_told(goldless, project):
-    ended = goldless("score", "sample", "--json")
-    assert f"settings from {project / 'goldless.toml'}: metric, seed, resamples" in ended.err.replace("\n", "")
-    assert names(json.loads(ended.out)) == ["length", "rouge-l"]
-
-
 def test_the_command_line_wins(goldless, project):
     ended = goldless("score", "sample", "--json", "--metric", "length", "--seed", "1", "--resamples", "100")
     assert names(json.loads(ended.out)) == ["length"]
@@ -106,15 +100,6 @@ def test_a_model_goes_by_its_short_name(goldless, project, monkeypatch):
     ended = goldless("review", "sample", "--reviewers", "judge", "--exam", "none")
     assert ended.code == 2
     assert "openai:gpt-4o-mini needs a key" in ended.err
-
-
-def test_show_says_where_each_value_comes_from(goldless, project):
-    rows = json.loads(goldless("config", "show", "score", "--json").out)["settings"]
-    found = {row["setting"]: (row["value"], row["from"]) for row in rows}
-    assert found["metric"] == ("length, rouge-l", "goldless.toml:7")
-    assert found["seed"] == ("7", "goldless.toml:1")
-    assert found["level"] == ("0.95", "default")
-    assert "judge" in goldless("config", "show").out
 
 
 @pytest.mark.parametrize(

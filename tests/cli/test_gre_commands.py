@@ -85,12 +85,9 @@ def test_a_whole_edition_is_run_from_its_config(goldless, configured):
     ("options", "told"),
     [
         (("--run", "x", "--level", "2"), "--level must be"),
-        (("--run", "x", "--resamples", "5"), "--resamples must be"),
-        (("--run", "x", "--seed", "-1"), "--seed must be"),
         (("--run", "../x"), "must consist of letters"),
         (("--run", "study"), "is another folder of the edition"),
         (("--rewriter", "nosuch:x"), "unknown model 'nosuch:x'"),
-        (("--synopsis-writer", "nosuch:x"), "unknown model 'nosuch:x'"),
         (("--run", "edition.toml"), "Choose another folder with --run"),
         (("--scorer", "nosuch:x"), "unknown model 'nosuch:x'"),
         (("--metric", "gemm"), "gemm"),

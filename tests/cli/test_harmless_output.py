@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from goldless.reports.formats import guarded, guarded_frame, unguarded
 from goldless.reports.run_folder import RunFolder
+from study_files import write_rows
 
 FORMULAS = ("=cmd|'/C calc'!A0", "@SUM(1+1)", "+1+1", "-2+3", "\uff1d1+1", "'=1")
 OBEYED = "\x1b]0;owned\x07\x9b31m\u202etxt"
@@ -27,9 +28,7 @@ def study(tmp_path):
     rows = [
         {"task": t, "agent": a, "text": "word " * (i + n + 1)} for n, t in enumerate("pq") for i, a in enumerate(names)
     ]
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_rows(tmp_path / "answers.jsonl", rows)
 
 
 def scored(study, *more):
@@ -71,11 +70,9 @@ def test_json_has_the_same_names_though_they_are_escaped(goldless, study):
     ("form", "printed"),
     [("rich", [b"caf\xe9", rb"\u96ea\U0001f600"]), ("json", [rb"caf\u00e9", rb"\u96ea\ud83d\ude00"])],
 )
-def test_characters_that_the_output_has_no_code_for_are_escaped(goldless, tmp_path, monkeypatch, form, printed):
+def test_characters_that_the_output_has_no_code_for_are_escaped(goldless, study_file, monkeypatch, form, printed):
     """Snow and a face, on a terminal of western Europe."""
-    study = tmp_path / "answers.jsonl"
-    rows = [{"task": t, "agent": a, "text": f"word {t}"} for t in "pq" for a in ("caf\xe9", "\u96ea\U0001f600")]
-    study.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    study = study_file({t: {"caf\xe9": f"word {t}", "\u96ea\U0001f600": f"word {t}"} for t in "pq"})
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
     ended = goldless(*scored(study), "--format", form)
     assert ended.code == 0, ended.err

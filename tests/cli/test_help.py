@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from goldless.cli.main import MOVED, PANELS, QUESTIONS, VERBS, app
+from goldless.cli.main import MOVED, QUESTIONS, app
 
 ROOT = typer.main.get_command(app)
 
@@ -40,13 +40,6 @@ def test_h_is_short_for_help_and_nothing_offers_to_install_completion(goldless, 
     assert short.out == long.out
     assert "install-completion" not in short.out
     assert "<" not in short.out.split("Options")[0]
-
-
-def test_the_help_shows_every_verb_once_in_the_panel_of_what_one_wants(goldless):
-    out = goldless("-h").out
-    assert [out.count(f"│ {verb} ") for verb in VERBS] == [1] * len(VERBS)
-    places = [out.index(f"─ {panel} ─") for panel in PANELS]
-    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("path", COMMANDS)

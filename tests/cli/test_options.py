@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import goldless as package
-from goldless.api import function
-from goldless.cli.command import verb
-from goldless.cli.output import Output
 from goldless.errors import UserError
 from goldless.judging.debate import DEBATES
 from goldless.judging.judges import CRITIC_PROMPTS, JUDGES
 from goldless.metrics.catalogue import METRICS
-from goldless.runs.option_forms import check_each, declared, option
+from goldless.runs.option_forms import check_each, declared
 from goldless.runs.options import TRAITS, Options
 from goldless.templates import TEMPLATES
 from goldless.user_metrics import USER_METRICS
@@ -128,12 +122,6 @@ def test_flags_of_the_version_before_are_understood_or_say_where_to_go(goldless)
 # --- the Python functions --------------------------------------------------------------------------------------------
 
 
-def test_help_of_a_function_shows_its_places_and_its_options_with_their_defaults():
-    shown = inspect.signature(package.gate).parameters
-    assert [str(shown[name]) for name in ("runs", "margin", "alpha")] == ["*runs", "margin", "alpha=0.05"]
-    assert next(iter(inspect.signature(package.evaluate).parameters)) == "study"
-
-
 def test_the_stubs_that_type_checkers_read_are_those_of_the_declarations(tmp_path):
     home = Path(package.__file__).parent
     before = [(home / name).read_text() for name in ("__init__.pyi", "api.pyi")]
@@ -204,48 +192,3 @@ def test_what_one_metric_reads_is_in_its_name():
     assert found.metrics == ("tvd-mi[given]", "length", "peer-prediction")
     assert (found.shuffles, found.examples) == (2, 0)
     assert Options(metrics=("tvd-mi[prompt=three-level]",)).critic_prompt == "three-level"
-
-
-# --- the command line ------------------------------------------------------------------------------------------------
-
-
-SEEN: list[Any] = []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Painting:
-    """Options of a verb."""
-
-    shade: str = option("red", "Which colour.", "Colours")
-    coats: int = option(1, "How often.", "Colours", at_least=1)
-    shout: bool = option(False, "Say it aloud.", command_only=True)
-
-
-@verb("seed", "journal", first=("shade",), out="Write here.")
-def paint(own: Painting, options: Options) -> str:
-    """Paint."""
-    return f"{own.shade}, {own.coats} times, {options.seed}"
-
-
-@paint.told
-def _tell(found: str, output: Output, *, own: Painting) -> None:
-    SEEN.append((found, output, own.shout))
-
-
-def test_a_verb_takes_its_own_options_and_the_run_options_it_names():
-    names = list(inspect.signature(paint.signed()).parameters)
-    assert names == [
-        *("shade", "coats", "shout", "seed", "journal", "folder", "table", "json_only", "verbose", "signature")
-    ]
-    paint(shade="blue", seed=3, table="csv", json_only=True, shout=True)
-    assert SEEN.pop() == ("blue, 1 times, 3", Output(table="csv", json_only=True), True)
-    with pytest.raises(UserError, match="coats must be a whole number of at least 1, got 0"):
-        paint(coats=0)
-
-
-def test_the_python_function_of_a_verb_takes_all_but_what_only_its_command_shows():
-    found = function(paint, "paint")
-    assert found(shade="blue", seed=3) == "blue, 1 times, 3"
-    assert "``shade``: Which colour." in found.__doc__
-    with pytest.raises(UserError, match="unknown argument 'shout'"):
-        found(shout=True)

@@ -126,14 +126,6 @@ def test_standard_output_on_a_full_disk_is_one_message(goldless, monkeypatch, op
         assert ended.err.count("error: standard output: cannot write (No space left on device). Make room") == 1
 
 
-def test_doctor_shows_what_the_canaries_found(goldless, scorer_file):
-    ended = goldless("doctor", scorer_file(-1.0, -3.0))
-    assert ended.code == 0
-    assert "passed" in ended.out
-    assert "-4.0 / -12.0 nats" in ended.out
-    assert "free" in ended.out
-
-
 def test_the_demo_scores_half_of_the_sample_and_says_what_is_next(goldless, tmp_path, monkeypatch):
     evaluate = pipeline.evaluate_study
     monkeypatch.setattr(

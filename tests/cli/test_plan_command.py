@@ -1,84 +1,36 @@
-"""``goldless plan`` and the options of ``goldless score`` that came with the information metrics."""
+"""How many tasks a difference needs, and how long they take, by ``goldless plan``."""
 
 from __future__ import annotations
 
 import json
 import time
+from itertools import permutations
 
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
 
-
-@pytest.fixture
-def script(tmp_path):
-    """A critic that says No to everything, as a file."""
-    path = tmp_path / "critic.jsonl"
-    path.write_text(json.dumps({"prompt": "x", "answer": "No"}) + "\n")
-    return f"scripted:{path}"
+from study_files import study_folder
 
 
 @pytest.fixture
 def rated(tmp_path):
-    """A folder with labels by two raters, groups of agents and recorded contrasts."""
-    folder = tmp_path / "rated"
-    folder.mkdir()
-
-    def write(name, rows):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
+    """A folder with recorded contrasts: ann's alternate by 0.1 up and down on four tasks, in one direction."""
     agents = {"ann": "good", "bob": "good", "cy": "bad", "dan": "bad"}
-    write("agents", [{"agent": a, "group": g} for a, g in agents.items()])
-    pairs = [(a, b) for a in agents for b in agents if a != b]
-    write(
-        "critic_contrasts",
-        [
-            {"task": f"t{t}", "first": a, "second": b, "contrast": 0.5 * (agents[a] == agents[b] == "good") + 0.01 * t}
-            for t in range(4)
-            for a, b in pairs
-        ],
-    )
-    write("tasks", [{"task": f"t{t}"} for t in range(4)])
-    return folder
-
-
-def test_recorded_groups_are_compared_under_the_stated_keys(goldless, rated):
-    ended = goldless("score", rated, "--metric", "tvd-mi", "--recorded", "--compare-groups", "good", "bad", "--json")
-    assert ended.code == 0
-    found = json.loads(ended.out)["metrics"]["tvd-mi"]
-    # good agents meet one good partner of three: 1/6 more than bad ones, on every task, so without any spread
-    assert found["difference"] == pytest.approx(0.5 / 3)
-    assert {"d_task", "d_response", "auc"} <= set(found)
-    assert found["auc"] == 1.0
-    assert "|evidence:recorded-contrasts-" in found["signature"]
-
-
-def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
-    folder = tmp_path / "labelled"
-    folder.mkdir()
-    rows = [
-        {"task": f"t{t}", "first": "ann", "second": "bob", "rater": r, "preference": (-1) ** t, "criterion": "tone"}
-        for t in range(20)
-        for r in ("x", "y")
+    contrasts = [
+        {"task": f"t{t}", "first": a, "second": b}
+        | {"contrast": 0.5 * (agents[a] == agents[b] == "good") + 0.01 * t + 0.1 * (a == "ann") * (-1) ** t}
+        for t in range(4)
+        for a, b in permutations(agents, 2)
     ]
-    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    # two raters that always agree on a fair coin: 1/2 sum |1/2 - 1/4| and |0 - 1/4| over four cells
-    score = ("score", folder, "--metric", "tvd-mi[labels]")
-    for more, said in (
-        ((), "0.500"),
-        (("--format", "markdown"), "| tone | mean over pairs | 0.500 |"),
-        (("--rater-group", "x=people", "--format", "markdown"), "| tone | people (1) | 0.500 |"),
-        (("--format", "csv"), "metric,criterion,rater,value,null,excess,p,partners,low,high,signature"),
-    ):
-        assert said in goldless(*score, *more).out
-    data = json.loads(goldless(*score, "--json").out)
-    assert data["metrics"]["tvd-mi[labels]"]["criteria"]["tone"]["value"] == pytest.approx(0.5)
+    tables = {"tasks": [{"task": f"t{t}"} for t in range(4)], "agents": [{"agent": name} for name in agents]}
+    return study_folder(tmp_path / "rated", critic_contrasts=contrasts, **tables)
 
 
-def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldless, study_file, script):
+def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldless, study_file, script_file):
     """statsmodels 0.15.0, TTestPower: 90 tasks for 0.3 standard deviations at 0.05, 109 at 0.025, power 0.8."""
-    ended = goldless(
-        "plan", study_file(), "--metric", "tvd-mi", "--critic", script, "--shuffles", 1, "--detect", 0.3, "--json"
-    )
+    critic = f"scripted:{script_file([{'prompt': 'x', 'answer': 'No'}])}"
+    plan = ("plan", study_file(), "--metric", "tvd-mi", "--critic", critic, "--shuffles", 1)
+    ended = goldless(*plan, "--detect", 0.3, "--json")
     power = json.loads(ended.out)["power"]
     rows = {row["question"]: row for row in power["rows"]}
     assert [row["tests"] for row in rows.values()] == [1, 2, 2, 3]  # A>B, best, baseline=A, all pairs
@@ -90,15 +42,9 @@ def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldle
 
 
 def test_recorded_evidence_says_what_a_standard_deviation_is(goldless, rated):
-    """Each task's differences are equal but for the groups, so the spread of any pair is 0 and says nothing."""
-    rows = [json.loads(line) for line in (rated / "critic_contrasts.jsonl").read_text().splitlines()]
-    for row in rows:
-        row["contrast"] += 0.1 * (row["first"] == "ann") * (-1) ** int(row["task"][1:])
-    (rated / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    """Of the 0.1 two thirds, with four agents, since a quarter of a score is what the others score with its agent."""
     ended = goldless("plan", rated, "--metric", "tvd-mi[given]", "--recorded", "--detect", 0.5, "--json")
     (found,) = json.loads(ended.out)["power"]["spread"]
-    # ann's scores alternate by 0.1 up and down on four tasks; of that two thirds with four agents, since a quarter of a
-    # score is what the others score with its agent
     assert (found["metric"], found["pairs"], found["tasks"]) == ("tvd-mi[given]", 3, 4)
     assert found["sd"] == pytest.approx(2 / 3 * 0.1 * (4 / 3) ** 0.5)
 

@@ -17,36 +17,22 @@ import pytest
 
 import goldless as library
 from goldless.models.scripted import ScriptedModel
+from study_files import response_rows, write_rows
 
-
-def shared_words(context: str, target: str) -> list[float]:
-    known = set(context.split())
-    return [-0.5 if word in known else -2.0 for word in target.split()]
+TEXTS = {
+    "t1": {"ann": "zarn bluk mipo tolu", "bob": "zarn bluk mipo", "cy": "quex"},
+    "t2": {"ann": "vond rask", "bob": "rask vond ebbo", "cy": "quex"},
+    "t3": {"ann": "lirp", "bob": "lirp", "cy": "quex"},
+}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished(tmp_path_factory, toy_scorer) -> Path:
     """A run over three metrics, as it was published."""
     folder = tmp_path_factory.mktemp("replay")
-    texts = {
-        "t1": ("zarn bluk mipo tolu", "zarn bluk mipo"),
-        "t2": ("vond rask", "rask vond ebbo"),
-        "t3": ("lirp",) * 2,
-    }
-    rows = [
-        {"task": task, "agent": agent, "text": text}
-        for task, both in texts.items()
-        for agent, text in zip(("ann", "bob", "cy"), (*both, "quex"), strict=True)
-    ]
-    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    made = library.evaluate(
-        folder / "answers.jsonl",
-        metrics="gem-raw+control,rouge-l,length",
-        scorer=ScriptedModel(logprobs=shared_words, name="toy"),
-        resamples=200,
-        seed=3,
-        journal=folder / "journal.sqlite",
-    )
+    options = {"resamples": 200, "seed": 3, "journal": folder / "journal.sqlite"}
+    answers = write_rows(folder / "answers.jsonl", response_rows(TEXTS))
+    made = library.evaluate(answers, metrics="gem-raw+control,rouge-l,length", scorer=toy_scorer(), **options)
     return library.save_run(made, folder / "run")
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import permutations
 
 import openai
 import pytest
@@ -18,23 +19,18 @@ TEXTS = {t: {"ann": f"good {t}", "bob": f"poor {t}", "cy": f"bad {t}"} for t in 
 
 
 @pytest.fixture
-def scripted(tmp_path):
+def scripted(script_file):
     """Writes a reviewer that prefers good to poor to bad, or always says one."""
 
-    def make(kind: str, texts=TEXTS) -> str:
+    def make(kind: str) -> str:
         order = {"good": 3, "poor": 2, "bad": 1}
-        lines = []
-        for by in texts.values():
-            for first in by.values():
-                for second in by.values():
-                    if first != second:
-                        better = order[first.split()[0]] > order[second.split()[0]]
-                        answer = "one" if kind == "lazy" or better else "two"
-                        message = SCALES["pairwise"].messages(first, second, prompt=None, task_description="")[-1]
-                        lines.append(json.dumps({"prompt": message.content, "answer": answer}))
-        path = tmp_path / f"{kind}.jsonl"
-        path.write_text("\n".join(lines) + "\n")
-        return f"{kind}=scripted:{path}"
+        rows = []
+        for by in TEXTS.values():
+            for first, second in permutations(by.values(), 2):
+                better = order[first.split()[0]] > order[second.split()[0]]
+                message = SCALES["pairwise"].messages(first, second, prompt=None)[-1]
+                rows.append({"prompt": message.content, "answer": "one" if kind == "lazy" or better else "two"})
+        return f"{kind}=scripted:{script_file(rows, f'{kind}.jsonl')}"
 
     return make
 

@@ -24,6 +24,7 @@ from goldless.reports.leaderboard import Leaderboard, of_one
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
 from paid_twice import counts
+from study_files import script_rows
 
 
 @pytest.fixture
@@ -31,9 +32,7 @@ def script(toy_scorer, study_file, script_file, tmp_path) -> str:
     """A scorer as a file: all that the toy scorer is asked about the three agents, and what it says."""
     model = toy_scorer()
     library.evaluate(study_file(), scorer=model, journal=tmp_path / "writing-the-script.sqlite")
-    known = {(call.context, call.target) for call in model.calls}
-    rows = [{"context": c, "target": t, "logprobs": model._logprobs(c, t)} for c, t in sorted(known)]
-    return f"scripted:{script_file(rows)}"
+    return f"scripted:{script_file(script_rows(model))}"
 
 
 @pytest.fixture

@@ -10,33 +10,16 @@ import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
 from typer.testing import CliRunner
 
-from goldless import plugins as loader
 from goldless.cli.main import app
 from goldless.models.cache import default_journal, models_folder
 from goldless.plugins import GROUPS
+from study_files import write_rows
 from tickets import EMPTY, TICKETS
 
-RESPONSES = [
-    {"task": "t1", "agent": "[bold]a", "text": "four"},
-    {"task": "t1", "agent": "b", "text": "sixsix \x1b[31mred"},
-]
 
-
-@pytest.fixture
-def study(tmp_path, monkeypatch):
-    """Writes rows as a study; gives its path."""
+def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(goldless, study_file, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-
-    def write(rows):
-        path = tmp_path / "responses.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return path
-
-    return write
-
-
-def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(goldless, study):
-    ended = goldless("study", "check", study({"task": "t1", "agent": f"a{i}", "text": ""} for i in range(150)))
+    ended = goldless("study", "check", study_file({"t1": {f"a{i}": "" for i in range(150)}}, "responses.jsonl"))
     assert (ended.code, ended.out) == (2, "")
     first, *lines = ended.err.splitlines()
     assert first.endswith("responses.jsonl: 150 problems")
@@ -44,29 +27,14 @@ def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(
     assert lines[10].startswith("  responses.jsonl: … and 140 more like this: text is empty")
 
 
-def test_show_does_not_let_a_response_steer_the_terminal(goldless, study):
-    shown = goldless("study", "show", study(RESPONSES)).out
+def test_show_does_not_let_a_response_steer_the_terminal(goldless, study_file):
+    shown = goldless("study", "show", study_file({"t1": {"[bold]a": "four", "b": "sixsix \x1b[31mred"}})).out
     assert "sixsix" in shown
     assert "\x1b" not in shown
 
 
 class Package:
     name, version = "goldless-novelty", "1.2"
-
-
-@pytest.fixture
-def installed(monkeypatch):
-    """Makes these the entry points of an installed package."""
-
-    def install(**entries):
-        points = [EntryPoint(name, value, "goldless.metrics") for name, value in entries.items()]
-        for point in points:
-            vars(point)["dist"] = Package
-        loader.plugins.cache_clear()
-        monkeypatch.setattr(loader, "entry_points", lambda group: [one for one in points if one.group == group])
-
-    yield install
-    loader.plugins.cache_clear()
 
 
 def test_nothing_installed_is_an_empty_list_and_the_groups_are_named(goldless, installed):
@@ -78,7 +46,11 @@ def test_nothing_installed_is_an_empty_list_and_the_groups_are_named(goldless, i
 
 
 def test_each_plugin_has_its_package_and_whether_it_can_be_used(goldless, installed):
-    installed(broken="no_such_package:thing", length="math:sqrt", novelty="math:sqrt", pi="math:pi")
+    values = {"broken": "no_such_package:thing", "length": "math:sqrt", "novelty": "math:sqrt", "pi": "math:pi"}
+    points = [EntryPoint(name, value, "goldless.metrics") for name, value in values.items()]
+    for point in points:
+        vars(point)["dist"] = Package
+    installed(*points)
     ended = goldless("list", "plugins", "--json")
     rows = {row["name"]: row for row in json.loads(ended.out)["plugins"]}
     novelty = {"group": "goldless.metrics", "name": "novelty", "package": "goldless-novelty", "version": "1.2"}
@@ -138,14 +110,12 @@ def test_only_what_is_named_is_deleted(goldless, kept):
 @pytest.fixture
 def suspicious(tmp_path):
     """Honest answers beside two agents of one empty text and one that copies the prompt."""
-    path = tmp_path / "tickets.jsonl"
     rows = [
         {"task": f"t{i}", "agent": agent, "text": text, "prompt": ticket}
         for i, (ticket, good, _) in enumerate(TICKETS)
         for agent, text in {"good": good, "boiler1": EMPTY, "boiler2": f"{EMPTY} today", "copycat": ticket}.items()
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_rows(tmp_path / "tickets.jsonl", rows)
 
 
 EXPECTED = (

@@ -55,16 +55,6 @@ def noisy(n: int, shift: float, seed: int = 1) -> dict[str, list[float]]:
     return {"old": old.tolist(), "new": (old + shift + random.normal(0, 1, n)).tolist()}
 
 
-def words_scorer(name: str = "words") -> ScriptedModel:
-    """One token a word: -1 nat where the context holds it, else -3."""
-
-    def values(context: str, target: str) -> list[float]:
-        known = set(context.split())
-        return [-1.0 if word in known else -3.0 for word in target.split()]
-
-    return ScriptedModel(logprobs=values, tokens=lambda text: re.findall(r"\S+\s*", text), name=name)
-
-
 def judge(*, flips: int = 0, name: str = "judge", rates: bool = False) -> ScriptedModel:
     """Prefers the larger number, or rates by it; asked a second time, it changes its mind ``flips`` times."""
     asked: dict[str, int] = {}

@@ -6,13 +6,14 @@ import re
 
 import polars as pl
 import pytest
-from comparison_runs import judge, noisy, reviewed, words_scorer, worths, written_run
+from comparison_runs import judge, noisy, reviewed, worths, written_run
 from scipy import stats
 
 import goldless
 from goldless.comparison.certificate import flip_bound, verdicts_needed
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
+from study_files import word_scorer
 
 
 def gate(run, **options):
@@ -189,7 +190,7 @@ def test_verdicts_read_from_log_probabilities_are_certified_by_their_noise(tmp_p
 
     def scorer(yes: float) -> ScriptedModel:
         labels = {"Yes": [yes], "No": [-1.0]}
-        words = words_scorer()._logprobs
+        words = word_scorer()._logprobs
         return ScriptedModel(logprobs=lambda c, t: labels.get(t) or words(c, t), name=f"scorer{yes}")
 
     found = gate(criticised(tmp_path / "even", scorer(-1.0)))

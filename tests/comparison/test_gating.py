@@ -59,13 +59,6 @@ def test_at_the_margin_a_candidate_ships_or_blocks_wrongly_as_rarely_as_alpha_sa
     assert verdicts.count("BLOCK") <= limit
 
 
-def test_a_margin_in_standard_deviations_is_of_the_baselines_scores(tmp_path):
-    scores = noisy(40, 0)
-    found = gate(written_run(tmp_path / "run", scores), margin="0.2sd")
-    assert found.margin == pytest.approx(0.2 * np.std(scores["old"], ddof=1))
-    assert found.margin_given == "0.2sd"
-
-
 def test_fewer_than_ten_tasks_decide_nothing_however_clear_they_are(tmp_path):
     run = written_run(tmp_path / "run", {"old": [1.0] * 9, "new": [9.0] * 9})
     found = gate(run)

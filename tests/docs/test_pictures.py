@@ -56,10 +56,10 @@ def test_pictures_load_nothing_from_elsewhere():
 @pytest.mark.slow
 def test_what_the_pictures_show_is_still_on_the_pages(script, browser, warm, tmp_path):
     """With scores that need no model; the map, which needs one, is seen by whoever takes its picture."""
-    command = [warm / "goldless", "score", "sample", "--metric", "length", "--out", "runs/sample"]
+    command = [warm / "goldless", "score", script.DROPPED, "--metric", "length", "--out", "runs/first"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     with script.studio(tmp_path) as address:
-        scene = script.Scene(tmp_path / "runs" / "sample" / "report.html", address)
+        scene = script.Scene(tmp_path / "runs" / "first" / "report.html", address)
         page = browser.new_page()
         script.enter(page, scene)
         for picture in script.PICTURES.values():

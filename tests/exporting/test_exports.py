@@ -108,14 +108,6 @@ def test_eee_of_a_review_names_the_reviewers_with_their_weights(tmp_path):
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def test_markdown_is_a_table_with_the_numbers_of_the_board(goldless):
-    ended = goldless("export", "markdown", SCORED, "--metric", "gem-raw")
-    assert ended.code == 0
-    assert "| 1 | careful | 23.78 | 5.59 … 41.96 | 4 | 0/8 | - |" in ended.out
-    assert f"`{BOARD['signature']}`" in ended.out
-    assert "### mi" not in ended.out
-
-
 def test_csv_has_a_row_per_response_with_text_score_and_signature(goldless):
     ended = goldless("export", "csv", SCORED)
     rows = list(csv.DictReader(io.StringIO(ended.out)))

@@ -13,6 +13,7 @@ import pytest
 
 import goldless as library
 from goldless.studies import import_study
+from study_files import script_rows
 
 pytestmark = pytest.mark.xdist_group("inspect")
 LOGS = Path(__file__).parents[1] / "importers" / "files" / "inspect"
@@ -118,9 +119,7 @@ def test_logs_that_do_not_fit_are_refused_and_nothing_is_written(goldless, score
 def script(scored, script_file) -> str:
     """The same scorer as a file, for other processes."""
     _, model = scored
-    known = {(call.context, call.target) for call in model.calls}
-    rows = [{"context": c, "target": t, "logprobs": model._logprobs(c, t)} for c, t in sorted(known)]
-    return f"scripted:{script_file(rows)}"
+    return f"scripted:{script_file(script_rows(model))}"
 
 
 def inspect(folder: Path, *words: str) -> str:
@@ -140,18 +139,8 @@ def test_inspect_score_gives_the_numbers_of_goldless_score(inspect_log, scored, 
     result, _ = scored
     out = tmp_path / "scored.eval"
     peers = ["-S", f"peers={BETA},{ZETA}", "-S", f"model={script}", "-S", f"journal={tmp_path / 'j.sqlite'}"]
-    inspect(
-        tmp_path,
-        "score",
-        str(ALPHA),
-        "--scorer",
-        "goldless/gem",
-        *peers,
-        "--action",
-        "append",
-        "--output-file",
-        str(out),
-    )
+    more = ("--action", "append", "--output-file", str(out))
+    inspect(tmp_path, "score", str(ALPHA), "--scorer", "goldless/gem", *peers, *more)
     log = inspect_log.read_eval_log(str(out))
     assert values(log, "gem") == pytest.approx(expected(result, "mockllm/alpha"))
     row = next(row for row in result.leaderboard().rows if row.agent == "mockllm/alpha")

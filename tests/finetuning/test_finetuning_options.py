@@ -36,17 +36,13 @@ def test_the_default_recipe_is_that_of_the_papers_appendix():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"base": "embedded"}, "only weights on this machine.*got embedded"),
         ({"base": "hf:"}, "--base must be hf:NAME"),
         ({"held_out": 0}, "held_out must be a number between 0 and 1, got 0"),
-        ({"held_out": 1.0}, "held_out must be a number between 0 and 1, got 1.0"),
         ({"raw": True, "rewriter": "gpt"}, "exclude each other"),
-        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
         ({"max_length": -1}, "max_length"),
         ({"learning_rate": 0}, "learning_rate"),
         # numpy.random.seed takes 32 bits
         ({"seed": -1}, "seed must be from 0 to 4294967295, as numpy takes it, got -1"),
-        ({"seed": 2**32}, "seed must be from 0 to 4294967295, as numpy takes it, got 4294967296"),
         ({"save_every": 0}, "save_every"),
     ],
 )

@@ -15,7 +15,7 @@ import pytest
 
 from goldless.apps.finetune.options import Finetuning
 from goldless.apps.finetune.pipeline import finetune_study
-from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
+from goldless.errors import CapabilityError, PrerequisiteError, UserError
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
 from goldless.reports.document import write
@@ -247,14 +247,6 @@ def test_what_no_training_of_ours_made_is_refused_before_anything_is_loaded_and_
         tune(toy_study(), replace(options, folder=tmp_path / "out", base="hf:./no/such/folder"))
     assert mine.read_text(encoding="utf-8") == "weeks of work"
     assert not (tmp_path / "out" / "plan.json").exists()
-
-
-def test_a_base_that_does_not_read_its_context_is_refused_before_anything_is_written(tuned, tmp_path: Path):
-    _, options, _ = tuned
-    deaf = save_reader(tmp_path / "deaf", deaf=True)
-    with pytest.raises(CanaryError, match="does not read its context"):
-        tune(toy_study(), replace(options, base=f"hf:{deaf}", folder=tmp_path / "out", untested_base=False))
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_base_and_an_adapter_that_read_their_context_pass_and_the_noise_is_shown(tuned, tmp_path: Path):

@@ -7,18 +7,14 @@ import math
 import os
 import re
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from goldless.cli.console import err as console_err
-from goldless.cli.console import out as console_out
-from goldless.cli.main import main
 from goldless.studies import Study
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -50,33 +46,22 @@ def settled(text: str, folder: Path) -> str:
 class Case:
     """Runs steps in a folder, and keeps what they showed."""
 
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder, self._patch, self._capsys = folder, patch, capsys
+    def __init__(self, folder: Path, run: Callable, patch: pytest.MonkeyPatch) -> None:
+        self.folder, self._run, self._patch = folder, run, patch
         self.shown: list[str] = []
 
     def goldless(self, line: str, columns: int = 80, *, folded: bool = False) -> None:
         """Run ``goldless LINE``; what it prints as JSON is indented, what is ``folded`` loses its boxes and gaps."""
         self._patch.setenv("COLUMNS", str(columns))
-        self._patch.setattr("goldless.cli.console.FIRST_LINE_SECONDS", 3600.0)  # no line more on a busy machine
-        self._patch.setattr(sys, "argv", ["goldless", *shlex.split(line)])
-        self._capsys.readouterr()
-        self._fresh_consoles()
-        try:
-            main()
-            code: object = 0
-        except SystemExit as end:
-            code = end.code or 0
-        finally:
-            self._fresh_consoles()
-        said = self._capsys.readouterr()
+        said = self._run(*shlex.split(line))
         out = laid_out(without_rounding(json.loads(said.out))) if _is_json(said.out) else said.out
         if folded:
             out = re.sub(r"[ \n]*\n[ \n]*", "\n", re.sub(r"[ │╭╮╰╯─]{2,}", "  ", out))
         parts = [f"$ goldless {line}" + (f"   [{columns} columns]" if columns != 80 else ""), out]
         if said.err.strip():
             parts += ["----- standard error", said.err]
-        if code:
-            parts.append(f"----- exit code {code}")
+        if said.code:
+            parts.append(f"----- exit code {said.code}")
         self.shown.append(settled("\n".join(part.rstrip("\n") for part in parts), self.folder))
 
     def everywhere(self, line: str, formats: Sequence[str] = ("csv", "markdown", "latex")) -> None:
@@ -111,11 +96,6 @@ class Case:
     def data(self, title: str, value: object) -> None:
         """A result of a Python function, as data."""
         self.shown.append(settled(f">>> {title}\n{laid_out(without_rounding(as_data(value)))}", self.folder))
-
-    @staticmethod
-    def _fresh_consoles() -> None:
-        for console in (console_out, console_err):
-            console.cache_clear()
 
 
 def _is_json(text: str) -> bool:

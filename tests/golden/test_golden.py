@@ -47,11 +47,11 @@ def toy_models(monkeypatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def case(made, tmp_path, monkeypatch, capsys, toy_models) -> golden.Case:
+def case(made, tmp_path, goldless, monkeypatch, toy_models) -> golden.Case:
     folder = tmp_path / "work"
     shutil.copytree(made, folder)
     monkeypatch.chdir(folder)
-    return golden.Case(folder, monkeypatch, capsys)
+    return golden.Case(folder, goldless, monkeypatch)
 
 
 def score(case):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shutil
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 from test_golden import MODELS, PANEL, PAST, toy_models  # noqa: F401 - a fixture
 
 import studies
-from goldless.cli.main import main
 
 QUICK = "--resamples 200"
 RUN = f"score study --metric gem-raw,gem-raw+control,tvd-mi,length {MODELS} {QUICK} --out run"
@@ -39,29 +36,23 @@ COMMANDS = [
 ]
 
 
-def outcome(commands, place: Path, monkeypatch) -> dict[str, bytes]:
+def outcome(commands, place: Path, goldless, monkeypatch) -> dict[str, bytes]:
     """What the commands print, and every file that they write, made in a new folder."""
     studies.make(place / "work")
     monkeypatch.chdir(place / "work")
     monkeypatch.setenv("GOLDLESS_HOME", str(place / "home"))
     made: dict[str, bytes] = {}
     for line in commands:
-        out = io.StringIO()
-        monkeypatch.setattr("sys.argv", ["goldless", *line.split()])
-        with redirect_stdout(out), redirect_stderr(io.StringIO()):
-            try:
-                main()
-            except SystemExit as end:
-                made[f"exit code of {line}"] = str(end.code).encode()
-        made[line] = out.getvalue().encode()
+        ended = goldless(*line.split())
+        made |= {f"exit code of {line}": str(ended.code).encode(), line: ended.out.encode()}
     files = (path for path in sorted(Path("run").rglob("*")) if path.is_file() and not WITH_TIMES.fullmatch(path.name))
     return made | {str(path): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("commands", COMMANDS, ids=lambda commands: commands[-1].split()[0])
 @pytest.mark.usefixtures("toy_models")
-def test_two_runs_give_the_same_bytes(commands, tmp_path, monkeypatch):
-    first, second = (outcome(commands, tmp_path / name, monkeypatch) for name in ("once", "again"))
+def test_two_runs_give_the_same_bytes(commands, tmp_path, goldless, monkeypatch):
+    first, second = (outcome(commands, tmp_path / name, goldless, monkeypatch) for name in ("once", "again"))
     shutil.rmtree(tmp_path / "once")
     assert first.keys() == second.keys()
     assert {code for name, code in first.items() if name.startswith("exit code")} <= {b"0", b"5", b"6", b"7"}

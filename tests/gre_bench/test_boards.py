@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import json
 import math
 import re
 import runpy
@@ -32,30 +30,9 @@ from goldless.apps.gre.boards import (
 from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import StudyError, UserError
 from goldless.meta_evaluation.judges import ScoredBy
-from goldless.models.scripted import ScriptedModel
 from goldless.records import Agent
-from goldless.runs.options import Options
-from goldless.runs.pipeline import evaluate_study
-from goldless.runs.store import save_run
 from goldless.statistics.bootstrap import Estimate, draw_counts
 from goldless.statistics.standings import LeaderboardRow
-from goldless.studies import read_study
-
-
-@pytest.fixture
-def run_folder(tmp_path):
-    """A scored study of a model, the human baseline and two references."""
-    folder, agents = tmp_path / "study", ["model", "human", "reference1", "reference2"]
-    folder.mkdir()
-    rows = [
-        {"task": f"p{i}", "agent": a, "text": f"{a} on {i}, {'word ' * (i + len(a))}"} for i in range(3) for a in agents
-    ]
-    known = [{"agent": a, "parameters": 7e9, "family": "f", "cutoff_date": "2023-09-30"} for a in agents]
-    for name, table in (("responses", rows), ("agents", known)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
-    scorer = ScriptedModel(logprobs=lambda c, t: [-1.0 if word in c else -2.0 for word in t.split()])
-    options = Options(metrics=("gem-raw",), scorer=scorer, resamples=100, journal=tmp_path / "journal")
-    return save_run(asyncio.run(evaluate_study(read_study(folder), options)), tmp_path / "run")
 
 
 def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_paper_gives():
@@ -72,23 +49,6 @@ def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_p
     assert other.agents == board.agents
     assert other.metrics["gem"]["claude-3-opus"].score == 60.94
     assert other.metrics["gem-s[assw]"]["mistral-tiny"].score == 9.94
-
-
-def test_a_run_folder_reads_with_intervals_agents_and_signature_and_without_references(run_folder):
-    board = read_board(run_folder)
-    written = json.loads((run_folder / "leaderboard.json").read_text())["metrics"]["gem-raw"]
-    row = next(row for row in written["rows"] if row["agent"] == "model")
-    model = board.metrics["gem-raw"]["model"].estimate
-    assert (model.value, model.low, model.high, model.n) == (row["score"], row["low"], row["high"], 3)
-    assert set(board.metrics["gem-raw"]) == {"model", "human"}
-    assert board.agents == tuple(Agent(name, None, 7e9, "f", "2023-09-30") for name in ("model", "human"))
-    assert board.signatures["gem-raw"] == written["signature"]
-    assert (board.name, board.level) == ("run", 0.95)
-    assert board.human("gem-raw") == board.metrics["gem-raw"]["human"]
-    # an edition is its run under the name of the edition
-    edition = run_folder.parent
-    (edition / "edition.toml").write_text("")
-    assert (read_board(edition).name, read_board(edition).metrics) == (edition.name, board.metrics)
 
 
 @pytest.mark.parametrize(

@@ -128,12 +128,6 @@ def test_the_draw_is_fixed_by_the_seed_whatever_the_order_of_the_listing(seed, s
     assert draw_papers(Listing(shuffled), papers=6, seed=seed) == draw_papers(Listing(papers), papers=6, seed=seed)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 14))
-def test_a_larger_draw_begins_with_the_smaller_one(seed, count):
-    small, large = (draw_papers(listing(15), papers=n, seed=seed)["reviews"] for n in (count, 15))
-    assert large[: len(small)] == small
-
-
 def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
     bad = [LeftOut("a", "withdrawn"), LeftOut("b", "few_reviews", "2 of 3"), LeftOut("c", "few_reviews")]
     with pytest.raises(UserError) as error:

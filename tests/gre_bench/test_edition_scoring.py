@@ -142,6 +142,13 @@ async def test_evidence_and_leaderboards_of_other_settings_are_kept_and_said_to_
     assert any(str(kept) in line for line in said)
 
 
+async def test_a_fingerprint_that_is_a_path_names_no_folder(scored, toy_scorer, asking):
+    made = scored.folder / "run" / "made_by.json"
+    made.write_text(json.dumps({**json.loads(made.read_text()), "fingerprint": "../../up"}))
+    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
+    assert runs(scored) == ["run", "run-before"]
+
+
 async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_them(edition, toy_scorer, asking):
     stand_ins = {"scorer": toy_scorer()}
     edition = await reviewed(edition, asking, one={"cutoff_date": "2024-02"})
@@ -266,13 +273,6 @@ def test_the_common_leaderboard_has_the_papers_after_all_cut_offs_for_everybody(
     rows = [(one.agent, one.rank, one.score.value) for one in found.rows("gem", "common")]
     assert rows == [("old", 1, 6.5), ("new", 2, 3.0), ("human", None, 2.5)]
     assert "the 2 papers clean for all" in found.tables()[2].to_markdown()
-
-
-def test_a_missing_score_is_counted_and_never_a_zero():
-    given = scores(human=[1, None, 3, 4], old=[10, 4, None, 50])
-    mine = row(clock(given=given), "old", "own")
-    assert (mine.score.value, mine.score.n, mine.missing) == (4.0, 1, 1)
-    assert (mine.difference.value, mine.difference.n) == (None, 0)
 
 
 def test_on_all_papers_every_agent_is_compared_with_the_human_on_the_papers_it_has():

@@ -14,8 +14,8 @@ from pdf_files import text_pdf
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin, table_rows
-from goldless.apps.gre.paper_folder import PaperFolder
-from goldless.errors import StudyError
+from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
+from goldless.errors import StudyError, UserError
 
 PAPERS = [
     {"paper": "a", "title": "On A", "abstract": "A is studied.", "public_date": "2023-09-30", "area": "theory"},
@@ -246,3 +246,9 @@ def test_a_paper_listed_twice_is_used_once_and_reported(tmp_path, goldless):
     assert ended.code == 0, ended.err
     assert "rows that repeat a forum_id: 1" in " ".join(ended.err.split())
     assert open_edition(tmp_path / "e").study().task("a").extra["title"] == "On a"
+
+
+def test_a_paper_that_the_corpus_does_not_have_is_refused(tmp_path):
+    arena = ReviewArena(corpus(tmp_path / "arena", [row("a")]))
+    with pytest.raises(UserError, match="'b' is listed and not there"):
+        arena.paper("b", reviews=1)

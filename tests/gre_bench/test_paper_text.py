@@ -226,7 +226,6 @@ def test_other_languages_tables_and_short_texts_can_be_read(text):
 
 
 @pytest.mark.nightly
-@pytest.mark.recorded
 @pytest.mark.parametrize("encoding", [None, *(name for name in ENCODED if name != "words run together")])
 def test_every_recorded_review_can_be_read_and_none_once_encoded(recorded, encoding):
     lines = (recorded / "iclr23_reviews" / "responses.jsonl").read_text(encoding="utf-8").splitlines()

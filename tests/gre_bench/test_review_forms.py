@@ -96,7 +96,6 @@ def test_where_forms_differ_the_text_decides_what_is_prose(field, value, prose):
     assert (list(sections.values()), list(extra)) == (([value], []) if prose else ([], [field]))
 
 
-@pytest.mark.recorded
 def test_recorded_reviews_cut_at_their_titles_read_the_same_when_joined_again(recorded):
     """Others made the recorded texts from the ICLR 2023 form; 900 reviews, white space apart."""
     fields = {section_title(field): field for field in ICLR_2023}

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
-from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, read_as_review, scripted, text_of
+from reviewed_papers import PAPERS, PROMPT_WORDS, TAGGED, read_as_review, scripted, text_of
 
 import goldless
 from goldless.apps.gre.reviewing import add_reviews
@@ -30,23 +30,6 @@ def causes(generated) -> list[tuple[str, str, str | None]]:
 
 
 # --- generating ----------------------------------------------------------------------------------------------------
-
-
-async def test_every_model_reviews_every_paper_and_the_study_takes_the_reviews(folder, generate):
-    path = folder()
-    known = {"big": Agent("big", parameters=70e9, family="toy", cutoff_date="2022-03")}
-    generated = await generate(path, {"big": scripted("a"), "small": scripted("b")}, agents=known)
-    assert add_reviews(path, generated) == path
-    study = goldless.read_study(path)
-    assert [a for a in study.agents if a.agent not in PEOPLE] == [
-        Agent("big", "model", 70e9, "toy", "2022-03"),
-        Agent("small", "model"),
-    ]
-    for paper in PAPERS:
-        assert [study.response(paper, agent).text for agent in ("big", "small")] == [text_of(paper)] * 2
-        assert study.response(paper, "human").text == f"human on {paper}"
-        assert study.task(paper).extra == {"title": f"On {paper}", "seen": "2023"}
-    assert study.table("left_out").rows() == [("p3", "few_reviews", "2 of 3")]
 
 
 async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(folder, generate):

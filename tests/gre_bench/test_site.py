@@ -16,12 +16,14 @@ from pathlib import Path
 import commands
 import pytest
 
+from goldless.apps.gre.boards import read_board
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
 from goldless.apps.gre.edition import INJECTED, Edition, marked_papers, open_edition
 from goldless.apps.gre.preregistration import preregister
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
+from goldless.apps.gre.size_figure import size_figure
 from goldless.apps.gre.submissions import submit
 from goldless.concurrency import in_own_thread
 from goldless.models.scripted import ScriptedModel
@@ -160,6 +162,14 @@ def test_the_run_of_an_edition_replays(goldless, editions):
     ended = goldless("replay", editions[0] / "run")
     assert ended.code == 0, ended.out
     assert "come out the same, from the evidence alone" in " ".join(ended.out.split())
+
+
+def test_every_file_of_a_run_and_its_figure_say_that_the_papers_are_invented(editions):
+    for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.json", "gre.md", "response_scores.csv"):
+        assert "demonstration:invented" in (editions[0] / "run" / name).read_text(), name
+    assert "DEMONSTRATION, NOT A RESULT" in (editions[0] / "run" / "report.html").read_text()
+    figure = " ".join(re.sub("<[^>]*>", " ", size_figure(read_board(editions[0]))).split())
+    assert "DEMONSTRATION, NOT A RESULT" in figure
 
 
 @pytest.mark.nightly

@@ -13,12 +13,7 @@ import pytest
 
 import goldless
 from goldless.errors import StudyError
-
-
-def lines(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+from study_files import write_rows
 
 
 def texts(study):
@@ -31,20 +26,20 @@ def texts(study):
 @pytest.fixture
 def mt_bench(tmp_path):
     folder = tmp_path / "mt_bench"
-    lines(
+    write_rows(
         folder / "question.jsonl",
         [{"question_id": 81, "category": "writing", "turns": ["Write.", "Shorter."], "reference": ["Done.", "D."]}],
     )
     for model, turns in {"m-1": ["A long text.", "Text."], "m-2": ["Another.", "An."]}.items():
         answer = {"question_id": 81, "answer_id": "x", "model_id": model, "tstamp": 1.0}
-        lines(folder / "model_answer" / f"{model}.jsonl", [answer | {"choices": [{"index": 0, "turns": turns}]}])
+        write_rows(folder / "model_answer" / f"{model}.jsonl", [answer | {"choices": [{"index": 0, "turns": turns}]}])
     single = {"question_id": 81, "model": "m-1", "judge": ["gpt-4", "single-v1"], "judgment": "[[7]]"}
-    lines(
+    write_rows(
         folder / "model_judgment" / "gpt-4_single.jsonl",
         [single | {"score": 7, "turn": 1}, single | {"score": -1, "turn": 2}],
     )
     pair = {"question_id": 81, "model_1": "m-1", "model_2": "m-2", "judge": ["gpt-4", "pair-v2"]}
-    lines(
+    write_rows(
         folder / "model_judgment" / "gpt-4_pair.jsonl",
         [
             pair | {"g1_winner": "model_1", "g2_winner": "model_2", "turn": 1},
@@ -82,14 +77,14 @@ def test_mt_bench_judgments_come_along_and_failed_ones_are_missing(mt_bench):
 
 
 def test_arena_hard_answers_and_games(tmp_path):
-    lines(tmp_path / "a" / "question.jsonl", [{"uid": "u1", "category": "hard", "prompt": "Prove it."}])
+    write_rows(tmp_path / "a" / "question.jsonl", [{"uid": "u1", "category": "hard", "prompt": "Prove it."}])
     for model in ("base", "new"):
         content = {"answer": f"{model} proof"}
         messages = [{"role": "user", "content": "Prove it."}, {"role": "assistant", "content": content}]
         row = {"uid": "u1", "ans_id": "x", "model": model, "messages": messages, "metadata": {}}
-        lines(tmp_path / "a" / "model_answer" / f"{model}.jsonl", [row])
+        write_rows(tmp_path / "a" / "model_answer" / f"{model}.jsonl", [row])
     games = [{"score": "A>>B", "judgment": "…"}, {"score": "A=B", "judgment": "…"}]
-    lines(
+    write_rows(
         tmp_path / "a" / "model_judgment" / "gpt.jsonl",
         [{"uid": "u1", "judge": "gpt", "model": "new", "baseline": "base", "games": games}],
     )

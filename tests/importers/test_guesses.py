@@ -10,6 +10,7 @@ import pytest
 from goldless.errors import StudyError
 from goldless.records import Response, Task
 from goldless.studies import read_study, study_from_frame
+from study_files import write_rows
 
 
 def chat(*said):
@@ -22,23 +23,18 @@ SHAREGPT = [{"from": "human", "value": "Why?"}, {"from": "gpt", "value": "Becaus
 PARTS = chat(("user", [{"type": "text", "text": "Why?"}]), ("assistant", [{"type": "text", "text": "Because."}]))
 
 
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
 @pytest.mark.parametrize(
     "given", [ASKED, json.dumps(ASKED), SHAREGPT, PARTS], ids=["list", "json", "sharegpt", "parts"]
 )
 def test_a_chat_is_its_last_answer_and_the_turns_before_are_the_prompt(tmp_path, given):
-    study = read_study(write(tmp_path / "chats.jsonl", [{"task": "t", "agent": "a", "text": given}]))
+    study = read_study(write_rows(tmp_path / "chats.jsonl", [{"task": "t", "agent": "a", "text": given}]))
     assert list(study) == [(Task("t", "Why?"), (Response("t", "a", "Because."),))]
     assert "texts are chats" in study.origin.notes[-1]
 
 
 def test_earlier_turns_keep_their_roles_and_a_prompt_of_its_own_is_kept(tmp_path):
     rows = [{"task": "t", "agent": "a", "messages": LONG}, {"task": "u", "agent": "a", "messages": LONG, "prompt": "p"}]
-    study = read_study(write(tmp_path / "chats.jsonl", rows))
+    study = read_study(write_rows(tmp_path / "chats.jsonl", rows))
     assert study.response("t", "a").text == "Yes."
     assert study.task("t").prompt == "system: Be brief.\n\nuser: Why?\n\nassistant: So.\n\nuser: Really?"
     assert study.task("u").prompt == "p"
@@ -61,7 +57,7 @@ def test_chats_in_parquet_and_frames_are_read_too(tmp_path):
 )
 def test_what_is_no_response_is_refused_and_never_scored_as_json(tmp_path, text, said):
     rows = [{"id": "t", "model": "a", "output": "fine"}, {"id": "t", "model": "b", "output": text}]
-    path = write(tmp_path / "odd.jsonl", rows)
+    path = write_rows(tmp_path / "odd.jsonl", rows)
     for options in ({}, {"columns": {"task": "id", "agent": "model", "text": "output"}}):
         with pytest.raises(StudyError, match=said):
             read_study(path, **options)
@@ -77,13 +73,6 @@ def test_other_common_names_of_columns_are_taken_with_a_note(tmp_path, header, t
     study = read_study(tmp_path / "answers.csv")
     assert list(study) == [(Task(task, "Why?"), (Response(task, "a", "x"),))]
     assert "note: answers.csv: columns are read as task=" in goldless("study", "check", tmp_path / "answers.csv").err
-
-
-@pytest.mark.parametrize("header", ["id,model,response,output", "id,modle,response", "id,response"])
-def test_what_could_be_several_or_is_misspelt_is_asked_for(tmp_path, header):
-    (tmp_path / "answers.csv").write_text(f"{header}\n{','.join('x' for _ in header.split(','))}\n")
-    with pytest.raises(StudyError, match=r"Try --columns|--columns task=id,agent=COLUMN,text=response"):
-        read_study(tmp_path / "answers.csv")
 
 
 @pytest.mark.parametrize("header", ["task,agent,text", "id,model,output"])

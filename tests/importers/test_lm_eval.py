@@ -11,6 +11,7 @@ import pytest
 
 from goldless.errors import StudyError, UserError
 from goldless.studies import import_study, read_study
+from study_files import write_rows
 
 FILES = Path(__file__).parent / "files" / "lm_eval"
 
@@ -18,10 +19,6 @@ FILES = Path(__file__).parent / "files" / "lm_eval"
 def rows_of(folder, task="colours"):
     (path,) = folder.glob(f"samples_{task}_2*.jsonl")
     return path, [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.fixture
@@ -59,18 +56,20 @@ def test_a_task_of_log_likelihoods_alone_is_refused():
 
 def test_repeats_are_samples_and_a_score_is_of_the_first(runs):
     path, rows = rows_of(runs / "lab__careful")
-    write(path, [row | {"resps": [[*row["resps"][0], "Again."]]} for row in rows])
+    write_rows(path, [row | {"resps": [[*row["resps"][0], "Again."]]} for row in rows])
     study = read_study(runs)
     assert study.samples == {"lab/careful#1": "lab/careful", "lab/careful#2": "lab/careful"}
     assert study.response("colours/1", "lab/careful#2").text == "Again."
     assert set(study.table("scores")["agent"]) == {"lab/careful#1", "lab/hasty"}
     assert read_study(runs, repeats="first").response("colours/1", "lab/careful").text == " Green."
+    assert read_study(runs, repeats="agents").response("colours/1", "lab/careful#2").text == "Again."
+    assert read_study(runs, repeats="tasks").response("colours/1#2", "lab/careful").text == "Again."
 
 
 def test_another_prompt_or_document_is_refused_with_the_count(runs):
     path, rows = rows_of(runs / "lab__hasty")
     rows[0]["arguments"]["gen_args_0"]["arg_0"] = "Q: the sky?"
-    write(path, rows)
+    write_rows(path, rows)
     with pytest.raises(StudyError, match=r"1 of 3 tasks have a different prompt .* such as 'colours/0' .lab__careful/"):
         read_study(runs)
 
@@ -81,11 +80,11 @@ def test_prompts_with_chat_templates_of_their_own_are_compared_by_document(runs)
     path, rows = rows_of(runs / "lab__hasty")
     for row in rows:
         row["arguments"]["gen_args_0"]["arg_0"] = f"<user>{row['arguments']['gen_args_0']['arg_0']}"
-    write(path, rows)
+    write_rows(path, rows)
     study = read_study(runs)
     assert study.task("colours/0").prompt is None
     assert study.n_responses == 5
-    write(path, [row | {"doc_hash": "other"} for row in rows])
+    write_rows(path, [row | {"doc_hash": "other"} for row in rows])
     with pytest.raises(StudyError, match="3 of 3 tasks have a different document"):
         read_study(runs)
 

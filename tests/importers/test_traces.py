@@ -14,6 +14,7 @@ import pytest
 
 import goldless
 from goldless.errors import StudyError
+from study_files import write_rows
 
 FILES = Path(__file__).parent / "files"
 
@@ -50,8 +51,7 @@ def test_openinference_spans_and_their_annotations(tmp_path):
             "attributes.evaluation.tone.annotator_kind": "LLM",
         }
 
-    path = tmp_path / "spans.jsonl"
-    path.write_text("".join(json.dumps(span(*one)) + "\n" for one in (("m-1", "Hello."), ("m-2", "Hi."))))
+    path = write_rows(tmp_path / "spans.jsonl", [span("m-1", "Hello."), span("m-2", "Hi.")])
     study = goldless.read_study(path)
     assert texts(study) == {("Say hello.", "m-1"): "Hello.", ("Say hello.", "m-2"): "Hi."}
     assert study.n_ratings == 0
@@ -80,10 +80,8 @@ def test_items_of_a_langfuse_experiment(tmp_path):
 
 
 def test_traces_without_a_shared_input_are_refused_with_the_count(tmp_path):
-    spans = [{"attributes": {"gen_ai.request.model": f"m-{i}", "gen_ai.input.messages": f"q{i}"}} for i in range(3)]
-    for i, span in enumerate(spans):
-        span["attributes"]["gen_ai.output.messages"] = f"a{i}"
-    path = tmp_path / "spans.jsonl"
-    path.write_text("".join(json.dumps(span) + "\n" for span in spans))
+    named = {"request.model": "m", "input.messages": "q", "output.messages": "a"}
+    spans = [{"attributes": {f"gen_ai.{key}": f"{of}-{i}" for key, of in named.items()}} for i in range(3)]
+    path = write_rows(tmp_path / "spans.jsonl", spans)
     with pytest.raises(StudyError, match="none of 3 inputs was given to two models"):
         goldless.read_study(path)

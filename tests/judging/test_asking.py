@@ -10,7 +10,7 @@ import pytest
 
 from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import verdicts_frame
-from goldless.judging.asking import ReviewQuestion, ReviewStage, VerdictQuestion, find_verdicts, reads_by_scoring
+from goldless.judging.asking import ReviewQuestion, ReviewStage, VerdictQuestion, find_verdicts
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
 from goldless.judging.judges import JUDGES, SAME_SOURCE, THREE_LEVEL
 from goldless.judging.scales import FIVE_LEVEL, HUNDRED_LEVEL, PAIRWISE, PAIRWISE_TIE
@@ -66,27 +66,6 @@ class WriterOnly(ScriptedModel):
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(chat=True)
-
-
-READINGS = [
-    *((SCORES, verdicts, "probabilities-scored") for verdicts in ("auto", "probabilities")),
-    *((BOTH, "auto", "probabilities-scored"), (BOTH, "labels", "labels")),
-    *((CHATS, verdicts, "probabilities-chosen") for verdicts in ("auto", "probabilities")),
-    *(
-        (CHATS, "labels", "labels"),
-        (WriterOnly(answers={}), "auto", "labels"),
-        (WriterOnly(answers={}), "labels", "labels"),
-    ),
-]
-
-
-@pytest.mark.parametrize(("model", "verdicts", "reading"), READINGS)
-def test_verdicts_are_read_from_probabilities_where_model_and_scale_allow(model, verdicts, reading):
-    assert ReviewStage(model, SAME_SOURCE, verdicts=verdicts).reading == reading
-    assert ReviewStage(model, FIVE_LEVEL, verdicts=verdicts).reading == reading
-    assert reads_by_scoring(model.capabilities, verdicts) == (reading == "probabilities-scored")
-    if model.capabilities.chat and verdicts != "probabilities":
-        assert ReviewStage(model, HUNDRED_LEVEL, verdicts=verdicts).reading == "labels"
 
 
 @pytest.mark.parametrize(

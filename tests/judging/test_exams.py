@@ -13,7 +13,6 @@ import goldless
 from goldless.errors import UserError
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.exams import (
-    ExamPair,
     all_pairs,
     both_orders,
     changed_items,
@@ -70,10 +69,6 @@ def test_a_larger_draw_holds_the_smaller_one_and_another_seed_draws_others():
     assert set(consistency_pairs(THREE, items=5, seed=1)) != small
 
 
-def test_the_questioners_pairs_are_the_exam():
-    assert set(human_pairs(THREE, ["cy", "ann"])) == {ExamPair(t, "ann", "cy") for t in THREE}
-
-
 FOUR = {f"t{i:02}": ["cy", "ann", "bob", "dee"] for i in range(13)}
 PAIRS = all_pairs(FOUR)
 
@@ -82,18 +77,14 @@ def first_of(questions):
     return {(q.task, frozenset((q.first, q.second))): q.first for q in questions}
 
 
-def test_every_pair_is_asked_about_once():
-    asked = one_order(PAIRS, seed=0, reviewer="r")
-    assert len(asked) == len(PAIRS) == len(first_of(asked)) == 13 * 6
-    assert len(both_orders(PAIRS)) == 2 * len(asked)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_of_any_two_agents_each_is_first_on_half_of_the_tasks(seed):
     """13 tasks: 6 or 7."""
-    counts = Counter((q.first, q.second) for q in one_order(PAIRS, seed=seed, reviewer="r"))
+    asked = one_order(PAIRS, seed=seed, reviewer="r")
+    counts = Counter((q.first, q.second) for q in asked)
     assert set(counts.values()) == {6, 7}
     assert len(counts) == 12
+    assert len(first_of(asked)) == len(PAIRS) == 13 * 6
 
 
 def test_seed_and_reviewer_draw_other_orders_and_the_order_of_rows_does_not():
@@ -280,12 +271,6 @@ def levels(answers):
     return {d: {a["value"] for a in answers if a["difficulty"] == d} for d in ("easy", "hard")}
 
 
-def test_both_sets_are_on_the_same_tasks():
-    assert [pair.task for pair in SETS.easy] == [pair.task for pair in SETS.hard] == list(ANSWERED)
-    assert {(pair.first, pair.second) for pair in SETS.easy} == {("gpt", "rwkv")}
-    assert {(pair.first, pair.second) for pair in SETS.hard} == {("claude", "gpt")}
-
-
 def test_a_ranking_pairs_the_best_with_the_worst_and_with_the_second():
     assert ranked_sets(ANSWERED, {"rwkv": -2.0, "gpt": 3.0, "claude": 2.5}) == SETS
 
@@ -351,11 +336,6 @@ async def test_a_first_reply_without_a_choice_does_not_make_the_others_labels():
     assert {a["format"] for a in answers} == {"confidence-prompt1"}
     assert answers[0]["failure"] == "unparsable"
     assert len([a for a in answers if a["label_logprobs"]]) == 20
-
-
-async def test_where_probabilities_are_wanted_a_choice_without_them_is_missing():
-    answers = await sit(ScriptedModel(answers=lambda r: "one"), verdicts="probabilities")
-    assert {(a["value"], a["output"], a["failure"]) for a in answers} == {(None, "one", "bad_reply")}
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

@@ -99,11 +99,6 @@ def test_another_scale_prompt_or_kind_of_task_is_a_reason():
     assert reason == "it is for tasks of the kind 'news summary', not 'dialogue'"
 
 
-def test_all_reasons_are_given_together():
-    found = reasons(licence_of(), today=dt.date(2027, 1, 1), task_kind="dialogue", scale="5-level")
-    assert len(found) == 3
-
-
 def test_reviewers_are_refused_with_all_reasons_of_all_of_them():
     other = ModelIdentity("openai", "gpt")
     bare = ModelIdentity("gguf", "smol")

@@ -3,9 +3,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from jury_models import DOWN, always, juror, prefers
+from jury_models import always, juror, prefers
 
-from goldless.apps.jury.panel import Juror, Jury, JuryError, jury_worth
+from goldless.apps.jury.panel import Juror, Jury, jury_worth
 from goldless.errors import CapabilityError, UserError
 from goldless.judging.licences import SharedErrors, issue
 from goldless.judging.scales import find_scale
@@ -26,33 +26,11 @@ async def decide(*jurors: Juror, answers=ANSWERS):
 # --- two answers -----------------------------------------------------------------------------------------------
 
 
-async def test_the_share_of_an_answer_is_its_part_of_the_weights():
-    """2 of 3 parts of the weight are for the first."""
-    verdict = await decide(juror(prefers("zarn", "bluk"), "ann", 2.0), juror(prefers("bluk", "zarn"), "bob", 1.0))
-    assert verdict.winner == 0
-    assert verdict.shares == pytest.approx((2 / 3, 1 / 3))
-    assert max(verdict.shares) == pytest.approx(2 / 3)
-
-
 @pytest.mark.parametrize("reply", ["one", "two"])
 async def test_a_juror_who_only_looks_at_the_place_decides_nothing(reply):
     verdict = await decide(juror(always(reply)))
     assert verdict.winner is None
     assert verdict.shares == (0.5, 0.5)
-
-
-async def test_a_juror_who_fails_is_absent_and_listed_and_votes_for_nobody():
-    verdict = await decide(juror(prefers("zarn", "bluk"), "ann", 1.0), juror(always(DOWN), "bob", 9.0))
-    assert verdict.shares == (1.0, 0.0)
-    assert verdict.absent == ("bob",)
-    assert [vote.value is None for vote in verdict.votes].count(True) == 2
-    assert [vote.failure for vote in verdict.votes if vote.reviewer == "bob"] == [DOWN, DOWN]
-
-
-async def test_a_jury_of_which_nobody_answers_raises_with_the_votes():
-    with pytest.raises(JuryError, match="ann: server_error; bob: unparsable") as caught:
-        await decide(juror(always(DOWN), "ann"), juror(always("I cannot say."), "bob"))
-    assert [vote.value for vote in caught.value.votes] == [None] * 4
 
 
 async def test_probabilities_of_a_scoring_juror_are_its_share():

@@ -11,20 +11,15 @@ from jury_models import juror
 
 from goldless.apps.jury.panel import Jury
 from goldless.apps.jury.server import Limits, listening
-from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
+from study_files import word_scorer
 
 pytestmark = pytest.mark.anyio
 
 
-def shared_words(context: str, target: str) -> list[float]:
-    known = set(re.findall(r"\w+", context))
-    return [-0.5 if word in known else -3.0 for word in re.findall(r"\w+", target)]
-
-
 @pytest.fixture
 def selector(tmp_path) -> Options:
-    return Options(scorer=ScriptedModel(logprobs=shared_words, name="words"), journal=tmp_path / "j")
+    return Options(scorer=word_scorer(), journal=tmp_path / "j")
 
 
 async def post(selecting: Options | None, *bodies, **limits):

@@ -48,11 +48,11 @@ async def test_a_case_as_json_is_answered_as_json_with_the_votes_beside_it():
 
 
 async def test_a_jury_without_any_verdict_is_a_bad_gateway_with_the_votes():
-    async with serving(juror(always(DOWN))) as (client, _):
-        with pytest.raises(openai.APIStatusError) as caught:
+    async with serving(juror(always(DOWN), "ann"), juror(always("I cannot say."), "bob")) as (client, _):
+        with pytest.raises(openai.APIStatusError, match="ann: server_error; bob: unparsable") as caught:
             await ask(client, CASE)
     assert (caught.value.status_code, caught.value.code) == (502, "no_verdict")
-    assert len(caught.value.response.json()["goldless"]["votes"]) == 2
+    assert [vote["value"] for vote in caught.value.response.json()["goldless"]["votes"]] == [None] * 4
     assert caught.value.response.headers["X-Should-Retry"] == "false"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import anyio
 import numpy as np
 import pytest
@@ -13,22 +11,17 @@ import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.meta_evaluation.agreement import agree, spearman_p
 from goldless.runs.options import Options
+from study_files import response_rows, study_folder
 
 FAST = {"metrics": (), "resamples": 200}
 AGENTS = ("ann", "bob", "cy")
 
 
-def write(path, name, rows):
-    (path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def study_of(path, labels, *, agents=AGENTS, tasks=None, judgements=()):
-    tasks = tasks or list(dict.fromkeys(label["task"] for label in labels))
-    write(path, "responses", [{"task": t, "agent": a, "text": f"{a} on {t}"} for t in tasks for a in agents])
-    write(path, "labels", labels)
-    if judgements:
-        write(path, "judgements", judgements)
-    return goldless.read_study(path)
+def study_of(path, labels, *, judgements=()):
+    """Three agents on the tasks of these labels."""
+    texts = {label["task"]: {agent: f"{agent} on {label['task']}" for agent in AGENTS} for label in labels}
+    more = {"judgements": judgements} if judgements else {}
+    return goldless.read_study(study_folder(path, responses=response_rows(texts), labels=labels, **more))
 
 
 def rating(task, agent, score, rater="p", **more):
@@ -279,7 +272,7 @@ def test_names_must_differ_and_something_must_be_named(tmp_path):
 
 
 def test_a_study_without_labels_is_refused(tmp_path):
-    write(tmp_path, "responses", [{"task": "t", "agent": a, "text": a} for a in AGENTS])
+    study_folder(tmp_path, responses=[{"task": "t", "agent": a, "text": a} for a in AGENTS])
     with pytest.raises(MetricError, match=r"has no labels. Put responses.csv and labels.csv into one folder"):
         held(goldless.read_study(tmp_path), SCORES)
 

@@ -9,9 +9,9 @@ import anyio
 import numpy as np
 import polars as pl
 import pytest
-from bias_study import bias_study, both_orders, comparison, rating, responses
 from scipy.stats import pearsonr
 
+import goldless
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.bias import (
     count_format_marks,
@@ -21,12 +21,26 @@ from goldless.meta_evaluation.bias import (
     within_correlation,
 )
 from goldless.runs.options import Options
+from study_files import response_rows, study_folder
 
 TASKS = [f"t{i:02}" for i in range(12)]
 AGENTS = ("ann", "bob", "cy")
 WORDS = {"ann": "some words that go on and on", "bob": "some words", "cy": "words"}
 RECORDED = Options(metrics=(), recorded=True, resamples=200)
 TEXTS = {task: {agent: f"{WORDS[agent]} {task}" for agent in AGENTS} for task in TASKS}
+
+
+def bias_study(folder, tables):
+    return goldless.read_study(study_folder(folder, **tables))
+
+
+def comparison(reviewer: str, task: str, first: str, second: str, output: str) -> dict:
+    row = {"reviewer": reviewer, "format": "pairwise", "task": task, "first": first, "second": second}
+    return row | {"output": output}
+
+
+def rating(task: str, agent: str, score: float, rater: str = "r1") -> dict:
+    return {"task": task, "agent": agent, "rater": rater, "score": score}
 
 
 def find(study, options=RECORDED, *, favours=(), weights=None, orders="each", **more):
@@ -53,7 +67,7 @@ def judged(said, pair=("ann", "bob")):
 def found(folder, said, *, labels=(), pair=("ann", "bob"), tables=None, **how):
     """The report on judgements of one pair, and its rows by judge and measure."""
     extra = {"labels": list(labels)} if labels else {}
-    tables = {"responses": responses(TEXTS), "judgements": judged(said, pair), **extra, **(tables or {})}
+    tables = {"responses": response_rows(TEXTS), "judgements": judged(said, pair), **extra, **(tables or {})}
     report = find(bias_study(folder, tables), **how)
     return report, {(row.judge, row.measure): row for row in report.rows}
 
@@ -135,7 +149,7 @@ def test_the_longer_one_winning_is_counted_among_ties_and_balanced_over_what_peo
 
 def test_a_metric_that_is_length_itself_always_prefers_the_longer_at_equal_label(tmp_path):
     labels = [rating(task, agent, 3) for task in TASKS for agent in AGENTS]
-    study = bias_study(tmp_path, {"responses": responses(TEXTS), "labels": labels})
+    study = bias_study(tmp_path, {"responses": response_rows(TEXTS), "labels": labels})
     report = find(study, metrics=("length",))
     longer = report.row("length", "length", "longer wins, tied by people")
     assert (longer.value, longer.shown) == (1, True)
@@ -173,7 +187,7 @@ def test_in_the_mean_every_gap_counts_once_and_one_that_is_not_defined_is_left_o
     rows = judged({"ann": [(1, 1)] * 12, "bob": [(None, None)] * 2 + [(0, 0)] * 10})
     rows += judged({"ann": [(1, 1)] * 12, "cy": [(1, 1)] * 12}, ("ann", "cy"))
     rows += judged({"bob": [(None, None)] * 12, "cy": [(1, 1)] * 12}, ("bob", "cy"))
-    report = find(bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": rows}))
+    report = find(bias_study(tmp_path, {"responses": response_rows(TEXTS), "judgements": rows}))
     gaps = {row.judge: (row.value, row.used, row.missing) for row in report.of("self-preference")}
     assert gaps["ann, bob"] == (1.0, 10, 2)
     assert gaps["ann, cy"] == (0.0, 12, 0)
@@ -191,7 +205,7 @@ def test_own_family_wins_stand_beside_reviewers_of_neither_family_and_people(tmp
         for row in judged({name: [said[key]] * 12 for name, said in votes.items()}, pair)
     ]
     labels = [rating(task, agent, 3) for task in TASKS for agent in ("ann", "bob")]
-    study = bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": rows, "labels": labels})
+    study = bias_study(tmp_path, {"responses": response_rows(TEXTS), "judgements": rows, "labels": labels})
     report = find(study, families={"r": "ann", "s": "bob", "o": "grey"})
     own = {(row.judge, row.measure): row for row in report.of("family preference")}
     assert own["r", "own family wins"].value == 1
@@ -253,25 +267,9 @@ def test_names_of_agents_may_hold_colons_and_all_wrong_pairs_are_named_at_once()
 # --- the report ------------------------------------------------------------------------------------------------------
 
 
-def random_tables(seed=1):
-    """Three reviewers, one of them an agent, with random verdicts, some unparsable; ratings from 1 to 3."""
-    random = np.random.default_rng(seed)
-    judgements = [
-        comparison(reviewer, task, first, second, ("one", "two", "hm")[random.choice(3, p=[0.5, 0.4, 0.1])])
-        for reviewer in ("ann", "bob", "eve")
-        for task in TASKS
-        for first in AGENTS
-        for second in AGENTS
-        if first != second
-    ]
-    texts = {task: {agent: "\n".join(["- w"] * int(random.integers(1, 9))) for agent in AGENTS} for task in TASKS}
-    labels = [rating(task, agent, int(random.integers(1, 4))) for task in TASKS for agent in AGENTS]
-    return {"responses": responses(texts), "labels": labels, "judgements": judgements}
-
-
 def test_a_bare_study_with_judgements_lists_what_it_cannot_measure(tmp_path):
     judgements = [comparison("eve", task, "ann", "bob", "one") for task in TASKS]
-    report = find(bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": judgements}))
+    report = find(bias_study(tmp_path, {"responses": response_rows(TEXTS), "judgements": judgements}))
     reasons = {one.bias: one.reason for one in report.unavailable}
     assert "one order only" in reasons["position"]
     assert "no labels" in reasons["length"]
@@ -284,9 +282,9 @@ def test_a_bare_study_with_judgements_lists_what_it_cannot_measure(tmp_path):
 
 
 def test_families_come_from_the_agents_table_and_are_overruled_by_name(tmp_path):
-    judgements = [row for task in TASKS for row in both_orders("eve", task, "ann", "bob")]
+    judgements = judged({"eve": [(1, 1)] * 12})
     agents = [{"agent": "ann", "family": "red"}, {"agent": "bob", "family": "blue"}, {"agent": "cy", "family": None}]
-    tables = {"responses": responses(TEXTS), "judgements": judgements, "agents": agents}
+    tables = {"responses": response_rows(TEXTS), "judgements": judgements, "agents": agents}
     study = bias_study(tmp_path, tables)
     own = find(study, families={"eve": "red"}).row("family preference", "eve", "own family wins")
     assert (own.value, own.about, own.used) == (1.0, "red", 12)
@@ -299,7 +297,7 @@ def test_scores_of_a_metric_are_looked_at_beside_reviewers(tmp_path, toy_scorer)
     """The toy scorer gives ln 4 nats for each word that the peer's response shares: here more with every word."""
     texts = {t: {"ann": "zarn bluk mipo", "bob": "zarn bluk", "cy": "zarn"} for t in TASKS}
     labels = [rating(task, agent, 3) for task in TASKS for agent in AGENTS]
-    study = bias_study(tmp_path, {"responses": responses(texts), "labels": labels})
+    study = bias_study(tmp_path, {"responses": response_rows(texts), "labels": labels})
     options = Options(metrics=("gem-raw",), scorer=toy_scorer(), resamples=200, journal=tmp_path / "journal.sqlite")
     report = find(study, options)
     # summed over both peers, ann shares 2 + 1 words, bob 2 + 1, cy 1 + 1: ann and bob tie, both beat cy
@@ -325,5 +323,6 @@ def test_scores_of_a_metric_are_looked_at_beside_reviewers(tmp_path, toy_scorer)
     ],
 )
 def test_what_cannot_be_is_refused_with_what_is_allowed(tmp_path, how, message):
+    labels = [rating(task, agent, 3) for task in TASKS for agent in AGENTS]
     with pytest.raises((UserError, MetricError), match=message):
-        find(bias_study(tmp_path, random_tables()), **how)
+        found(tmp_path, {"eve": [(1, 1)] * 12}, labels=labels, **how)

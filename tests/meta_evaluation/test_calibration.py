@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 import goldless
 from goldless.errors import GoldlessError, MetricError, UserError
+from study_files import study_folder, write_rows
 
 TASKS, LABELLED = 30, 12
 
@@ -17,8 +16,6 @@ TASKS, LABELLED = 30, 12
 def made(tmp_path):
     """A study of three agents, labels on the first twelve tasks, and a judge that is one point too kind to bob."""
     random = np.random.default_rng(7)
-    folder = tmp_path / "study"
-    folder.mkdir()
     quality = {"ann": 4.0, "bob": 3.0, "cy": 2.9}
     rows, labels, scores = [], [], ["task,agent,score"]
     for t in range(TASKS):
@@ -31,15 +28,15 @@ def made(tmp_path):
                     {"task": f"t{t:02}", "agent": agent, "rater": r, "score": value + d}
                     for r, d in (("p", 0.1), ("q", -0.1))
                 ]
-    for name, table in (("responses", rows), ("labels", labels)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
     (tmp_path / "kind.csv").write_text("\n".join(scores) + "\n")
-    return folder, tmp_path / "kind.csv", labels
+    return study_folder(tmp_path / "study", responses=rows, labels=labels), tmp_path / "kind.csv", labels
 
 
-def rewritten(folder, labels):
-    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
-    return folder
+def scores_file(path, score):
+    """A file with a score of each response, by a function of task and agent."""
+    cells = [f"t{t:02},{agent},{score(t, agent)}\n" for t in range(TASKS) for agent in ("ann", "bob", "cy")]
+    path.write_text("task,agent,score\n" + "".join(cells))
+    return path
 
 
 def test_a_judge_that_favours_an_agent_does_not_move_it(made):
@@ -74,7 +71,7 @@ def test_the_next_tasks_are_unlabelled_and_can_be_given_back_once_labelled(made,
         for task in names
         for agent, score in (("ann", 4), ("bob", 3), ("cy", 3))
     ]
-    again = goldless.calibrate(rewritten(folder, labels + more), scores=judge, drawn=[drawn])
+    again = goldless.calibrate(study_folder(folder, labels=labels + more), scores=judge, drawn=[drawn])
     assert again.labelled == LABELLED + 6
     assert again.agents[0].mean.n == LABELLED + 6
 
@@ -92,7 +89,7 @@ def test_metrics_of_a_run_folder_are_used_without_computing_them_again(made, tmp
     goldless.save_run(goldless.evaluate(folder, metrics="length,rouge-l"), tmp_path / "run")
     with pytest.raises(UserError, match=r"has no metric 'rouge-1'\. Did you mean 'rouge-l'"):
         goldless.calibrate(tmp_path / "run", metrics="rouge-1")
-    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
+    write_rows(tmp_path / "labels.jsonl", labels)
     found = goldless.calibrate(tmp_path / "run", labels=tmp_path / "labels.jsonl", metrics="rouge-l")
     assert found.proxies == ("rouge-l",)
     assert found.evaluation is None
@@ -100,12 +97,8 @@ def test_metrics_of_a_run_folder_are_used_without_computing_them_again(made, tmp
 
 def test_the_average_of_several_proxies_is_one(made, tmp_path):
     folder, judge, _ = made
-    other = tmp_path / "other.csv"
     random = np.random.default_rng(0)
-    other.write_text(
-        "task,agent,score\n"
-        + "".join(f"t{t:02},{a},{random.normal()}\n" for t in range(TASKS) for a in ("ann", "bob", "cy"))
-    )
+    other = scores_file(tmp_path / "other.csv", lambda _task, _agent: random.normal())
     found = goldless.calibrate(folder, scores=[judge, other], average=True)
     assert found.proxies == ("mean of kind+other",)
     assert list(found.agents[0].weights) == ["mean of kind+other"]
@@ -114,16 +107,9 @@ def test_the_average_of_several_proxies_is_one(made, tmp_path):
 def test_a_binary_judge_gets_corrected_shares(made, tmp_path):
     """ann: the judge passes 9 of 18 unlabelled, 5 of 6 good, 1 of 6 bad: (0.5 + 5/6 - 1) / (10/6 - 1) = 0.5."""
     folder, _, labels = made
-    said, judged = [], {}
-    for row in labels[::2]:
-        t = int(row["task"][1:])
-        good = t < 6
-        said.append({**row, "score": int(good)})
-        judged[row["task"], row["agent"]] = int(good) if t not in {0, 6} else int(not good)
-    judged |= {(f"t{t:02}", agent): t % 2 for t in range(LABELLED, TASKS) for agent in ("ann", "bob", "cy")}
-    file = tmp_path / "judge.csv"
-    file.write_text("task,agent,score\n" + "".join(f"{t},{a},{s}\n" for (t, a), s in judged.items()))
-    share = goldless.calibrate(rewritten(folder, said), scores=file).shares[0]
+    said = [{**row, "score": int(int(row["task"][1:]) < 6)} for row in labels[::2]]
+    file = scores_file(tmp_path / "judge.csv", lambda t, _: t % 2 if t >= LABELLED else int(t in {1, 2, 3, 4, 5, 6}))
+    share = goldless.calibrate(study_folder(folder, labels=said), scores=file).shares[0]
     assert (share.sensitivity, share.specificity, share.judged) == pytest.approx((5 / 6, 5 / 6, 0.5))
     assert share.share.value == pytest.approx(0.5)
     assert (share.good, share.bad) == (6, 6)
@@ -145,7 +131,7 @@ def test_a_binary_judge_gets_corrected_shares(made, tmp_path):
 def test_labels_that_cannot_be_used_are_refused(made, change, said):
     folder, judge, labels = made
     with pytest.raises(GoldlessError) as caught:
-        goldless.calibrate(rewritten(folder, change(labels)), scores=judge)
+        goldless.calibrate(study_folder(folder, labels=change(labels)), scores=judge)
     assert said in str(caught.value)
 
 
@@ -157,10 +143,7 @@ def test_nothing_named_and_scores_that_say_nothing_are_refused(made, tmp_path):
         goldless.calibrate(folder, scores=judge, next_count=40)
     with pytest.raises(MetricError, match="scores raters, not responses"):
         goldless.calibrate(folder, metrics="tvd-mi[labels]")
-    flat = tmp_path / "flat.csv"
-    flat.write_text(
-        "task,agent,score\n" + "".join(f"t{t:02},{a},1\n" for t in range(TASKS) for a in ("ann", "bob", "cy"))
-    )
+    flat = scores_file(tmp_path / "flat.csv", lambda _task, _agent: 1)
     with pytest.raises(UserError, match="flat: the same score for all responses"):
         goldless.calibrate(folder, scores=flat)
 
@@ -184,8 +167,7 @@ def test_twenty_labels_are_worth_twenty_to_forty_nine_on_xsum(recorded, tmp_path
         for r in study.ratings()
         if int(r.task.rpartition("-")[2]) % 5 == 0
     ]
-    labels = tmp_path / "labels.jsonl"
-    labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    labels = write_rows(tmp_path / "labels.jsonl", rows)
     found = goldless.calibrate(study, labels=labels, reviewers="gpt4", scale="100-level", recorded=True)
     assert found.labelled == 20
     whole: dict[str, list[float]] = {}

@@ -16,7 +16,6 @@ from goldless.models.usage import Price
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.store import save_result
-from goldless.studies import sample_study
 
 pytestmark = pytest.mark.anyio
 SERVER = "http://127.0.0.1:1/v1#model"
@@ -57,12 +56,6 @@ async def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(study):
     assert row.calls == 12
     assert row.scaled.calls == 12
     assert row.growth.startswith("nothing")
-
-
-async def test_a_metric_that_asks_no_model_costs_nothing_and_says_so():
-    report = await find_costs(goldless.read_study(sample_study()), Options(metrics=("tvd-mi[labels]",)))
-    (row,) = report.rows
-    assert (row.source, row.calls, row.usd, row.scaled.usd.value) == ("no model", 0, 0.0, 0.0)
 
 
 async def test_what_a_metric_of_your_own_asks_is_not_known_rather_than_nothing(study, toy_scorer, tmp_path):

@@ -38,16 +38,13 @@ def hazy(context: str, target: str) -> list[float]:
 
 def study(samples: int = 1):
     rows = [
-        {"task": f"t{i}", "prompt": f"Name {i}.", "agent": agent, "sample": n, "text": f"{right} {agent} {right}{n}"}
+        {"task": f"t{i}", "prompt": f"Name {i}.", "agent": agent, "text": f"{right} {agent} {right}{n}"}
+        | ({"sample": n} if samples > 1 else {})
         for i, right in enumerate(RIGHT)
         for agent in ("ann", "bob", "cy")
         for n in range(1, samples + 1)
     ]
-    return study_from_frame(rows if samples > 1 else [{k: v for k, v in r.items() if k != "sample"} for r in rows])
-
-
-def lie(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return study_from_frame(rows)
 
 
 def liar() -> ScriptedModel:
@@ -55,9 +52,9 @@ def liar() -> ScriptedModel:
 
     def answer(request) -> str | CallFailure:
         text = request.messages[-1].content
-        return (
-            CallFailure("refused", "no") if text.startswith("rask cy") else " ".join(re.findall("....", lie(text))[:3])
-        )
+        if text.startswith("rask cy"):
+            return CallFailure("refused", "no")
+        return " ".join(re.findall("....", hashlib.sha256(text.encode()).hexdigest())[:3])
 
     return ScriptedModel(answers=answer, name="liar")
 

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evidence_frames import label_columns
 from goldless.metrics.judgement_table import pair_judgements
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
-from judgement_columns import label_columns
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "panel_frontier.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="installed without the benchmarks")

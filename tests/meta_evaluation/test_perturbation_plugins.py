@@ -7,7 +7,6 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from goldless import plugins as plugins_module
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations.catalogue import CATALOGUE, find_perturbation
 
@@ -42,17 +41,13 @@ TEXTS = {f"t{i}": {agent: f"{agent} says {i} things. And more." for agent in ("a
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def _plugins(tmp_path, monkeypatch: pytest.MonkeyPatch, installed):
     """Entry points of a module beside the test."""
     folder = tmp_path / "package"
     folder.mkdir()
     (folder / "their_changes.py").write_text(f"MODULE_DOC = 'text'\n{MODULE}")
     monkeypatch.syspath_prepend(folder)
-    found = [EntryPoint(name, f"their_changes:{value}", "goldless.perturbations") for name, value in NAMES.items()]
-    monkeypatch.setattr(plugins_module, "entry_points", lambda group: [e for e in found if e.group == group])
-    plugins_module.plugins.cache_clear()
-    yield
-    plugins_module.plugins.cache_clear()
+    installed(*(EntryPoint(name, f"their_changes:{of}", "goldless.perturbations") for name, of in NAMES.items()))
 
 
 def test_a_crash_test_uses_it_by_name(goldless, study_file):

@@ -13,6 +13,7 @@ from goldless.meta_evaluation.perturbations.perturbation import perturb_study
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options
+from study_files import study_folder
 
 TEXTS = {
     "t1": {"ann": "Ann one. Ann two.", "bob": "Bob one. Bob two."},
@@ -62,18 +63,13 @@ def test_a_perturbation_and_a_strategy_of_one_name_are_two_agents(goldless, stud
     assert {agent.agent for agent in library.read_study(tmp_path / "new").agents} == {"ann", "bob", "ann~null", "null"}
 
 
-def test_the_written_study_can_be_scored(goldless, study, tmp_path, toy_scorer):
-    goldless("crashtest", study, "--write", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
-    result = library.evaluate(tmp_path / "new", metrics="gem-raw", scorer=toy_scorer(), peers=["bob"], resamples=100)
-    assert {row.agent for row in result.leaderboard().rows} >= {"ann", "ann~null"}
-
-
 def test_labels_and_other_columns_of_tasks_are_kept(goldless, tmp_path):
-    folder = tmp_path / "old"
-    folder.mkdir()
-    (folder / "tasks.jsonl").write_text('{"task": "t1", "prompt": "Why?", "synopsis_abstract": "s", "tags": [1, 2]}\n')
-    (folder / "responses.jsonl").write_text('{"task": "t1", "agent": "ann", "text": "One. Two."}\n')
-    (folder / "labels.jsonl").write_text('{"task": "t1", "agent": "ann", "rater": "r", "score": 3}\n')
+    folder = study_folder(
+        tmp_path / "old",
+        tasks=[{"task": "t1", "prompt": "Why?", "synopsis_abstract": "s", "tags": [1, 2]}],
+        responses=[{"task": "t1", "agent": "ann", "text": "One. Two."}],
+        labels=[{"task": "t1", "agent": "ann", "rater": "r", "score": 3}],
+    )
     assert goldless("crashtest", folder, "--write", tmp_path / "new", "--perturbation", "deletion").code == 0
     made = library.read_study(tmp_path / "new")
     assert made.task("t1") == library.read_study(folder).task("t1")
@@ -92,10 +88,8 @@ def test_nothing_is_written_over(goldless, study, tmp_path):
     ("arguments", "said"),
     [
         (["--perturbation", "rephrase,deletion"], "rephrase: needs a chat model. Name one with --writer"),
-        (["--perturbation", "deletio"], "Did you mean 'deletion'?"),
         (["--strategy", "breif"], "Did you mean 'brief'?"),
         (["--agents", "anne"], "no agent 'anne' in the study. Did you mean 'ann'?"),
-        (["--seed", "-1"], "seed must be a whole number of at least 0, got -1"),
         (["--perturbation", "synopsis-only", "--writer", "scripted:absent.jsonl"], "absent.jsonl"),
     ],
 )

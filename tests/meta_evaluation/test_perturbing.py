@@ -51,14 +51,6 @@ def echo(prefix="", **options):
 # --- without a writer ------------------------------------------------------------------------------------------------
 
 
-def test_texts_come_in_the_order_of_the_responses(study):
-    made = run(study, "deletion")
-    assert [(row.task, row.copy, row.text, row.unchanged) for row in made[:2]] == [
-        ("t1", "ann~deletion", "Ann one.", False),
-        ("t1", "bob~deletion", "Bob on t1.", True),
-    ]
-
-
 def test_an_unchanged_text_is_marked_and_white_space_is_no_change():
     assert one("Only one.", "deletion").unchanged
     assert one("Summary Of The Review:\n\nOnly one.", "deletion[paper]").unchanged  # joined by a space

@@ -235,6 +235,7 @@ def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
         ended = goldless("watch", folder, "--show")
         assert ended.code == 2
         assert "cannot be read" in ended.err
-    (folder / "watch.json").write_text(json.dumps({**known, "seed": "=1+1"}))
-    ended = goldless("watch", folder, "--show")
-    assert (ended.code, "seed: " in ended.err) == (2, True)
+    for seed, said in (("=1+1", "seed: "), (-1, "seed must be at least 0, got -1")):
+        (folder / "watch.json").write_text(json.dumps({**known, "seed": seed}))
+        ended = goldless("watch", folder, "--show")
+        assert (ended.code, said in ended.err) == (2, True)

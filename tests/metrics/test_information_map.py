@@ -35,16 +35,6 @@ def made(**changes):
     return make_information_map(**{**given_, **changes})
 
 
-def test_a_token_gains_its_conditional_less_its_marginal_at_its_place():
-    tokens = made().tokens
-    assert [token.gain_nats for token in tokens] == [2.0, 1.0, 0.0, -0.25, 0.25, 0.25, -1.0, 3.0, -0.25, 1.0]
-    assert [(token.text, token.start, token.end) for token in tokens[:3]] == [
-        ("Red", 0, 3),
-        (" ca", 3, 6),
-        ("ts", 6, 8),
-    ]
-
-
 def test_a_peer_sentence_gains_the_sum_of_its_tokens_and_white_space_goes_to_the_sentence_it_precedes():
     found = made()
     assert [(s.text, s.gain_nats) for s in found.peer_sentences] == [("Red cats.", 2.75), ("Blue dogs.", 2.25)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from evidence_frames import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
 from goldless.metrics.label_agreement import (
@@ -20,7 +21,6 @@ from goldless.metrics.label_agreement import (
 from goldless.records import Rating
 from goldless.statistics.comparisons import holm
 from goldless.statistics.rank_correlation import rank_correlations
-from judgement_columns import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 
 
 def accuracy_of(earned, **draws):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from importlib.metadata import EntryPoint
 from types import ModuleType
@@ -87,16 +86,6 @@ def test_it_gets_the_log_probabilities_and_verdicts_it_asks_for(install, study_f
     assert "critic" not in result.leaderboard("gem-raw").signature
 
 
-def test_what_it_and_ours_need_is_asked_for_once(install, study_file, toy_scorer):
-    install(toy=Toy())
-    scorer, judge = toy_scorer(), critic()
-    result = package.evaluate(
-        study_file(), metrics=["toy", "gem-raw", "tvd-mi"], scorer=scorer, critic=judge, resamples=200
-    )
-    assert len(result.logprobs) == 27
-    assert list(result.outcomes) == ["toy", "gem-raw", "tvd-mi"]
-
-
 def test_it_is_computed_again_from_recorded_evidence(install, study_file, toy_scorer, tmp_path):
     install(toy=Toy())
     live = package.evaluate(study_file(), metrics="toy", scorer=toy_scorer(), critic=critic(), resamples=200)
@@ -107,34 +96,6 @@ def test_it_is_computed_again_from_recorded_evidence(install, study_file, toy_sc
     package.write_study(package.read_study(study_file()), bare)
     with pytest.raises(MetricError, match=r"has no recorded log-probabilities .* which toy needs"):
         package.evaluate(bare, metrics="toy", recorded=True)
-
-
-@pytest.fixture
-def asked_and_said(study_file, toy_scorer, script_file, tmp_path):
-    """The toy's results, and as scripts all that its scorer and its critic were asked and said."""
-
-    def make():
-        scorer, judge = toy_scorer(), critic()
-        journal = tmp_path / "writing-the-scripts.sqlite"
-        live = package.evaluate(study_file(), metrics="toy", scorer=scorer, critic=judge, journal=journal)
-        said = [
-            {"context": c.context, "target": c.target, "logprobs": scorer._logprobs(c.context, c.target)}
-            for c in scorer.calls
-        ]
-        judged = [{"prompt": call.messages[-1].content, "answer": "Yes"} for call in judge.calls]
-        return live, script_file(said, "scorer.jsonl"), script_file(judged, "critic.jsonl")
-
-    return make
-
-
-def test_it_is_scored_from_the_command_line(install, goldless, study_file, asked_and_said):
-    install(toy=Toy())
-    live, scorer, judge = asked_and_said()
-    models = ("--scorer", f"scripted:{scorer}", "--critic", f"scripted:{judge}")
-    ended = goldless("score", study_file(), "--metric", "toy", *models, "--json")
-    assert ended.code == 0, ended.err
-    rows = json.loads(ended.out)["metrics"]["toy"]["rows"]
-    assert {row["agent"]: row["score"] for row in rows} == pytest.approx(scores(live, "toy"))
 
 
 def test_a_function_makes_the_metric_of_what_stands_in_the_brackets(install, study_file, toy_scorer):

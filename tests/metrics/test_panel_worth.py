@@ -8,12 +8,11 @@ import pytest
 from scipy.stats import spearmanr
 
 import goldless
-from goldless.metrics.exam_traits import peers
+from evidence_frames import pair_judgements_from_columns
 from goldless.metrics.pair_labels import pair_labels
 from goldless.metrics.panel_worth import panel_worth
 from goldless.statistics.shared_errors import effective_votes
 from goldless.statistics.vote_models import dawid_skene, judge_aware_bradley_terry
-from judgement_columns import pair_judgements_from_columns
 
 FAST = {"resamples": 200}
 
@@ -126,27 +125,12 @@ def first(*_):
     return 1.0
 
 
-def test_agreeing_reviewers_are_one_vote_without_labels():
-    worth = panel_worth(judgements({"x": honest, "y": honest}), ["x", "y"], **FAST)
-    assert worth.votes.votes.value == pytest.approx(1.0)
-    assert worth.errors is None
-    assert worth.peers == ()
-    assert worth.source == "votes"
-
-
 def test_the_odd_one_out_is_last_and_a_reviewer_of_positions_is_named():
     table = judgements({"x": honest, "y": honest, "z": odd, "p": first})
     worth = panel_worth(table, ["x", "y", "z", "p"], **FAST)
     assert [row.reviewer for row in worth.peers][-2:] == ["z", "p"]
     assert "every pair: p" in worth.votes.votes.note
     assert any("every pair: p" in note for note in worth.notes)
-
-
-def test_the_exam_by_peers_puts_the_odd_one_below_the_mean():
-    found = peers(judgements({"x": honest, "y": honest, "z": odd}), **FAST)
-    mean = np.mean([trait.value for trait in found.values()])
-    assert found["z"].value < mean < found["x"].value
-    assert (found["x"].asked, found["x"].estimate.n, found["x"].estimate.n_tasks) == (36, 36, 12)
 
 
 def test_more_than_two_levels_are_warned_of():

@@ -90,22 +90,6 @@ def test_dressing_every_response_alike_changes_nothing(toy_scorer):
     assert in_words(evaluate(dressed, toy_scorer())) == close(EXPECTED)
 
 
-def test_two_colluding_boilerplates_lead_the_plain_metric_and_are_last_under_control(toy_scorer):
-    boiler = "ebbo hoft lirp mipo tolu quex"
-    texts = {
-        t: {"good": f"{w} {w}ta {w}mo", "short": f"{w} {w}ta", "boiler1": boiler, "boiler2": f"{boiler} lume"}
-        for t, w in zip("abcd", WORDS, strict=True)
-    }
-    metrics = ["gem-raw", "gem-raw+control", "gem-raw+control+both"]
-    result = evaluate(texts, toy_scorer(), metrics)
-    order = {name: [row.agent for row in result.leaderboard(name).rows] for name in metrics}
-    assert set(order["gem-raw"][:2]) == {"boiler1", "boiler2"}
-    assert set(order["gem-raw+control"][2:]) == {"boiler1", "boiler2"}
-    assert set(order["gem-raw+control+both"][2:]) == {"boiler1", "boiler2"}
-    for boiler_agent in ("boiler1", "boiler2"):
-        assert sum(in_words(result, "gem-raw+control+both")[boiler_agent].values()) == pytest.approx(0.0)
-
-
 def test_given_the_prompt_what_copies_it_is_worth_nothing(toy_scorer):
     """Marginals and other tasks' responses are under this task's prompt: its words are known without the response.
 
@@ -134,8 +118,6 @@ def test_any_text_column_of_the_tasks_is_a_synopsis(toy_scorer, tmp_path):
         result = goldless.evaluate(tmp_path / "study", metrics="gem-s[hint]", scorer=toy_scorer(), resamples=200)
     # ann and bob on t1: "zarn" is known from the hint, "motto" is left; nothing is shared with cy
     assert in_words(result, "gem-s[hint]")["ann"]["t1"] == pytest.approx(0.5)
-    with pytest.raises(MetricError, match="no task has a synopsis 'hnt'"):
-        goldless.evaluate(tmp_path / "study", metrics="gem-s[hnt]+control", scorer=toy_scorer())
 
 
 # --- arithmetic on rows ------------------------------------------------------------------------------------------

@@ -10,13 +10,10 @@ import sys
 import textwrap
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest
-from goldless.models.journal import Journal, model_hash
-from goldless.models.journalled import score_key
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.models.journal import Journal
 from paid_twice import counts
 
 MODEL = ModelIdentity("scripted", "toy")
@@ -98,27 +95,6 @@ def test_only_the_owner_may_read_the_file_and_those_beside_it(journal):
     files = list(journal.path.parent.glob("journal.sqlite*"))
     assert len(files) > 1
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
-
-
-# --- keys --------------------------------------------------------------------------------------------------------
-
-words = st.text(alphabet="ab", max_size=2)
-identities = st.builds(
-    ModelIdentity,
-    provider=words,
-    name=words,
-    revision=words,
-    tokenizer=words,
-    settings=st.dictionaries(words, words, max_size=1),
-)
-parts = st.lists(st.integers(0, 2), max_size=3).map(tuple) | words
-requests = st.builds(ScoreRequest, parts, parts)
-
-
-@given(identities, requests, identities, requests)
-def test_two_scoring_calls_have_one_key_exactly_when_model_context_and_target_are_the_same(model, one, other, two):
-    same = score_key(model_hash(model), one) == score_key(model_hash(other), two)
-    assert same == ((model, one) == (other, two))
 
 
 def test_a_journal_that_cannot_be_written_is_a_clear_message_and_keeps_what_it_has(tmp_path):

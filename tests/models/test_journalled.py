@@ -154,37 +154,9 @@ async def test_an_answer_is_asked_once_and_comes_back_whole(journal):
     assert again == ChatReply("yes", "choice", (("yes", -0.25),), {"yes": -0.1, "no": -2.35})
 
 
-DIFFERENT = {
-    "message": {"text": "other"},
-    "temperature": {"temperature": 0.5},
-    "seed": {"seed": 1},
-    "max_tokens": {"max_tokens": 5},
-    "choices": {"choices": ("a",)},
-    "logprobs": {"logprobs": True},
-}
-
-
-@pytest.mark.parametrize("change", DIFFERENT.values(), ids=DIFFERENT)
-async def test_any_other_parameter_is_another_call(journal, change):
-    inner, model = chat_model(lambda _: "a", journal)
-    await model.chat(chat_request())
-    await model.chat(chat_request(**change))
-    assert len(inner.calls) == 2
-
-
 async def test_another_replicate_is_another_call_and_the_same_one_is_not(journal):
     count = iter(range(10))
     inner, model = chat_model(lambda _: f"answer {next(count)}", journal)
     said = [(await model.replica(r).chat(chat_request())).text for r in (0, 1, 0, 1, 2)]
     assert said == ["answer 0", "answer 1", "answer 0", "answer 1", "answer 2"]
     assert len(inner.calls) == 3
-
-
-async def test_an_answer_the_budget_may_not_cover_is_not_asked_for(journal):
-    """Five bytes, 16 tokens for the marks around them, and 10 that may be written: 31 dollars at a dollar a token."""
-    inner, model = chat_model(lambda _: "x", journal, DOLLAR_A_TOKEN, Budget(30.5))
-    assert (await model.chat(chat_request(max_tokens=10))).kind == "budget"
-    assert inner.calls == []
-    assert counts(journal)["attempts"] == 0
-    inner, model = chat_model(lambda _: "x", journal, DOLLAR_A_TOKEN, Budget(31))
-    assert (await model.chat(chat_request(max_tokens=10))).text == "x"

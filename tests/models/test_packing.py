@@ -1,14 +1,18 @@
-"""What is packed with what: every request's own tokens, in order, in few well-filled sequences.
+"""What requests share is computed once: in a tree, or packed in few well-filled sequences, with nothing lost.
 
 Expected values are the requests' own token ids, and counts made by hand.
 """
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldless.models.local_engine import Node, build_tree, computed_tokens
 from goldless.models.local_weights.packing import Lengths, Pack, plan_packs
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
@@ -87,3 +91,54 @@ few = st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple)
 @given(st.lists(st.tuples(few, few), min_size=1, max_size=12), st.sampled_from([Lengths(24), Lengths(32, 8)]))
 def test_every_position_sees_its_own_past_whatever_requests_share(requests: list[Pair], lengths: Lengths):
     check(requests, list(plan_packs(requests, lengths)), lengths)
+
+
+# --- the tree ------------------------------------------------------------------------------------------------------
+
+# few tokens and short lengths, so that sequences often begin alike, end inside each other and repeat
+letters = st.lists(st.integers(0, 2), max_size=14).map(tuple)
+sequences = st.lists(letters, max_size=12)
+limits = st.fixed_dictionaries({"shortest_shared": st.integers(1, 6), "longest_node": st.integers(1, 6)})
+
+
+def paths(root: Node) -> dict[int, list[list[Node]]]:
+    """For every request the ways from the root to the nodes where it goes no further."""
+    found: dict[int, list[list[Node]]] = {}
+
+    def descend(node: Node, way: list[Node]) -> None:
+        way = [*way, node] if node.tokens else way
+        further = {request for child in node.children for request in child.requests}
+        for request in node.requests:
+            if request not in further:
+                found.setdefault(request, []).append(way)
+        for child in node.children:
+            descend(child, way)
+
+    descend(root, [])
+    return found
+
+
+@given(sequences, limits)
+def test_each_request_ends_once_and_its_way_from_the_root_spells_exactly_its_tokens(given_sequences, given_limits):
+    found = paths(build_tree(given_sequences, **given_limits))
+    assert set(found) == {i for i, sequence in enumerate(given_sequences) if sequence}
+    for request, ways in found.items():
+        (way,) = ways
+        assert tuple(itertools.chain.from_iterable(node.tokens for node in way)) == given_sequences[request]
+        assert [node.start for node in way] == list(itertools.accumulate([len(n.tokens) for n in way], initial=0))[:-1]
+
+
+def test_the_ordered_pairs_of_six_agents_take_2310_tokens_where_one_by_one_takes_8100():
+    """150 of instructions once, 6 candidates of 60 once each, 30 targets of 60: 150 + 360 + 1,800."""
+    chance = random.Random(0)
+
+    def text(length: int, first: int) -> tuple[int, ...]:
+        return (first, *(chance.randrange(1000) for _ in range(length - 1)))
+
+    instructions = text(150, 0)
+    candidates = [text(60, i) for i in range(6)]
+    targets = [text(60, i) for i in range(6)]
+    pairs = [instructions + candidates[i] + targets[j] for i in range(6) for j in range(6) if i != j]
+    assert len(pairs) == 30
+    assert sum(map(len, pairs)) == 8100
+    assert computed_tokens(build_tree(pairs)) == 2310

@@ -1,4 +1,4 @@
-"""The texts of tokens, joined, are the text that was encoded."""
+"""The texts of tokens, joined, are the text that was encoded; how long a request is, counted or estimated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from goldless.models.interface import Message
-from goldless.models.tokens import TextTokenizer, fast_tokenizer, token_texts
+from goldless.models.tokens import (
+    RequestLength,
+    TextTokenizer,
+    context_limit,
+    estimated_tokens,
+    fast_tokenizer,
+    request_length,
+    token_texts,
+)
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 
@@ -77,3 +85,29 @@ async def test_the_embedded_model_spells_its_target_and_ends_with_nothing(embedd
     assert len(found) == len(request.target)
     assert found[-1] == ""
     assert "".join(found) == target
+
+
+PAPER_LIKE = (
+    "We fit y = Wx + b with W ∈ R^{d×k} by SGD (lr 3e-4, 10,000 steps). Table 2: 71.3 ± 0.4 | 68.9 ± 0.6 | 70.2 ± 0.5. "
+    "Our method outperforms the baselines of Müller et al. [17] on 4/5 data sets, except Omniglot (cf. Sec. 4.2).\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("x", 1), ("xxx", 1), ("xxxx", 2), ("a b", 1), ("12.5", 4), ("\n", 1), ("é", 2), ("ab∈", 3)],
+)
+def test_an_estimate_is_a_token_for_three_letters_or_one_sign_and_two_beyond_ascii(text, tokens):
+    assert estimated_tokens(text) == tokens
+
+
+@pytest.mark.embedded
+@pytest.mark.anyio
+async def test_a_model_on_this_machine_counts_the_tokens_that_it_reads_and_the_estimate_is_not_below(embedded):
+    messages = (Message("system", "You read papers."), Message("user", PAPER_LIKE * 3))
+    found = await request_length(embedded, messages)
+    scored = await embedded.encode(messages, "Fine.")
+    assert found == RequestLength(len(scored.context), exact=True)
+    assert estimated_tokens(PAPER_LIKE * 3) > found.tokens
+    assert context_limit(embedded, None) == 8192
+    assert context_limit(embedded, 1000) == 1000

@@ -10,9 +10,9 @@ from genai_prices import calc_price
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.errors import BudgetError, UserError
+from goldless.errors import BudgetError
 from goldless.models.interface import ModelIdentity, Usage
-from goldless.models.usage import Budget, Ledger, Price, parse_budget, parse_price, price_of
+from goldless.models.usage import Budget, Ledger, Price, parse_budget, price_of
 
 FOUR_O = ModelIdentity("openai", "gpt-4o")
 
@@ -47,18 +47,6 @@ def test_a_budget_is_an_amount_of_dollars(text, usd):
     assert parse_budget(text) == usd
 
 
-@pytest.mark.parametrize("text", ["", "two", "-1", "2EUR", "1e3", "nan", "inf", "2,5", "1 2"])
-def test_what_is_no_budget_is_refused_with_an_example(text):
-    with pytest.raises(UserError, match=r"--budget .*such as 2USD"):
-        parse_budget(text)
-
-
-@pytest.mark.parametrize("text", ["", "1", "1,2,3", "a,b", "-1,2", "1,-2", "nan,1", "1,inf"])
-def test_what_is_no_price_is_refused(text):
-    with pytest.raises(UserError, match="--price"):
-        parse_price(text)
-
-
 # --- budget and ledger ---------------------------------------------------------------------------------------------
 
 
@@ -68,26 +56,8 @@ def test_a_budget_that_could_not_be_kept_is_refused(usd):
         Budget(usd)
 
 
-def test_a_budget_with_an_unknown_price_is_refused_and_says_how_to_give_the_price():
-    with pytest.raises(BudgetError, match=r"price of m is unknown.*--price"):
-        Ledger("m", None, Budget(5))
-
-
-def test_a_budget_of_zero_allows_free_models_only():
-    with pytest.raises(BudgetError, match="a budget of 0 USD allows no call to m"):
-        Ledger("m", Price(1, 1), Budget(0))
+def test_a_budget_of_zero_allows_a_free_model():
     assert Ledger("m", Price(0, 0), Budget(0)).set_aside(Usage(10**9, 10**9)).usd == 0.0
-
-
-def test_what_was_set_aside_and_not_spent_can_be_spent_later():
-    """A dollar a token: of 10, a call of at most 8 leaves no room for 3; it takes 2 in the end, and then there is."""
-    ledger = Ledger("m", Price(1e6, 1e6), Budget(10))
-    aside = ledger.set_aside(Usage(4, 4))
-    assert ledger.set_aside(Usage(3, 0)) is None
-    assert ledger.book(aside, Usage(1, 1)) == (Usage(1, 1), 2.0, False)
-    assert ledger.set_aside(Usage(8, 0)).usd == 8.0
-    assert ledger.set_aside(Usage(1, 0)) is None
-    assert ledger.spent_usd == 2.0
 
 
 def test_a_failed_call_that_may_be_charged_for_is_booked_at_its_maximum_or_at_what_its_reply_says():

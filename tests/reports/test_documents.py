@@ -17,13 +17,12 @@ from report_folders import board, every_document, leaderboard
 
 from goldless.apps.studio.run_pages import run_page
 from goldless.apps.studio.site import Site
-from goldless.reports.document import UnexpectedDataError, read, read_document, schema, write
+from goldless.reports.document import UnexpectedDataError, read, read_document, write
 from goldless.reports.html.page import made_sections, write_report
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
 from goldless.reports.run_record import MadeBy
-from goldless.statistics.bootstrap import Estimate
 
 OLD = Path(__file__).parents[1] / "fixtures"
 FIXTURES = OLD / "runs_of_0_1_0"
@@ -200,22 +199,3 @@ def test_the_exported_schemas_are_those_of_the_files_that_are_written(tmp_path, 
     goldless("review", str(FIXTURES / "review"), "--recorded", "--out", str(tmp_path / "reviewed"))
     for file in ("run/leaderboard.json", "run/made_by.json", "reviewed/review.json"):
         assert fits(json.loads((tmp_path / file).read_text()), schemas[Path(file).name]), file
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Estimates, of which some parts are written, under keys of their own."""
-
-    first: str
-    gap: Estimate
-    effect: Estimate | None = None
-    KEYS = ("first", "gap:gap.value", "low:gap.low", "n:gap.n", "d:effect.value", "*")
-
-
-@pytest.mark.parametrize("effect", [None, Estimate(0.5)])
-def test_a_field_that_is_written_by_its_parts_is_read_from_them(effect):
-    gap = Gap("ann", Estimate(2.0, 1.5, None, 7), effect)
-    keys = {"first": "ann", "gap": 2.0, "low": 1.5, "n": 7, "d": effect and 0.5}
-    assert write(gap) == keys
-    assert list(schema(Gap)["properties"]) == list(keys)
-    assert read(Gap, keys) == gap

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_folders import HOSTILE, THREE, board, document, every_document, hostile_folder, leaderboard, write_folder
 
-from goldless import plugins as loader
 from goldless.errors import UserError
 from goldless.reports.html import write_report
 from goldless.reports.html.blocks import lexicon, section, words
@@ -148,23 +147,7 @@ def test_a_report_has_a_section_for_each_result_and_every_term_that_is_linked_st
     assert links <= ids
 
 
-@pytest.fixture
-def packaged(monkeypatch: pytest.MonkeyPatch):
-    """Makes sections look like what an installed package adds under the names given."""
-
-    def make(**sections: object) -> None:
-        module = ModuleType("toy_sections")
-        vars(module).update(sections)
-        monkeypatch.setitem(sys.modules, "toy_sections", module)
-        found = [EntryPoint(name, f"toy_sections:{name}", "goldless.sections") for name in sections]
-        monkeypatch.setattr(loader, "entry_points", lambda group: [one for one in found if one.group == group])
-        loader.plugins.cache_clear()
-
-    yield make
-    loader.plugins.cache_clear()
-
-
-def test_a_package_adds_a_section_and_one_that_fails_is_named_with_the_reason(whole, packaged):
+def test_a_package_adds_a_section_and_one_that_fails_is_named_with_the_reason(whole, installed, monkeypatch):
     @section("tides", "Tides")
     def tides(run):
         yield words(f"High water in {run.study_name}.")
@@ -173,7 +156,11 @@ def test_a_package_adds_a_section_and_one_that_fails_is_named_with_the_reason(wh
     def storms(run):
         raise RuntimeError("no <b>wind</b>")
 
-    packaged(tides=tides, storms=storms, number=7, ranking=tides)
+    module = ModuleType("toy_sections")
+    vars(module).update(tides=tides, storms=storms, number=7, ranking=tides)
+    monkeypatch.setitem(sys.modules, "toy_sections", module)
+    names = ("tides", "storms", "number", "ranking")
+    installed(*(EntryPoint(name, f"toy_sections:{name}", "goldless.sections") for name in names))
     page = page_of(whole)
     assert {"tides", "storms", "ranking"} <= page.sections
     assert "High water in letters. <b>plain text</b>" in page.text

@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 
 from goldless.reports.leaderboard import Leaderboard
-from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import standings
 
 NAN = np.nan
@@ -32,16 +31,6 @@ def rendered(leaderboard, width: int = 80) -> str:
     out = io.StringIO()
     Console(file=out, width=width, force_terminal=False).print(*leaderboard.to_rich(width))
     return out.getvalue()
-
-
-def test_a_row_holds_mean_interval_n_and_what_is_missing():
-    by_agent = {row.agent: row for row in board().rows}
-    middle, absent = by_agent["middle"], by_agent["absent"]
-    assert middle.score == pytest.approx(23 / 12)
-    assert middle.estimate.low < 23 / 12 < middle.estimate.high
-    assert (middle.estimate.n, middle.asked, middle.used, middle.missing, middle.estimate.note) == (12, 24, 24, 0, None)
-    assert absent.estimate == Estimate(note="no task was scored")
-    assert (absent.asked, absent.used, absent.missing) == (24, 0, 24)
 
 
 def test_an_agent_beats_those_it_is_better_than_on_common_tasks_after_correction():
@@ -90,11 +79,6 @@ def test_markdown_is_one_table_with_as_many_cells_in_every_row_and_the_signature
     assert {len(cells(line)) for line in table} == {7}
     assert {cells(line)[1] for line in table[2:]} == {r"a\|b", "c d", "&lt;script&gt;x&lt;/script&gt;", "e&amp;f"}
     assert lines[-1] == "`gem-raw|seed:0`"
-
-
-def test_markdown_says_missing_where_there_is_no_score():
-    (line,) = [line for line in board().to_markdown().splitlines() if "absent" in line]
-    assert cells(line)[:6] == ["-", "absent", "missing", "no task was scored", "0", "24/24"]
 
 
 def test_a_board_on_which_nothing_was_scored_can_be_shown():

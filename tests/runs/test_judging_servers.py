@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
+from loopback import Behaviour, LoopbackServer, chat_reply, rejection
+from toy_language import Reading
 
 import goldless
 from goldless.meta_evaluation.cost import find_costs
 from goldless.runs.options import Options
-
-# The loopback server stands beside the tests, which are no package.
-sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
-
-from loopback import Behaviour, LoopbackServer, chat_reply, rejection
-from toy_language import Reading
 
 ROWS = [
     {"task": f"t{i}", "agent": agent, "text": f"{word} n{i}"}

@@ -86,14 +86,6 @@ def test_a_server_is_not_contacted_and_its_cost_is_estimated():
     assert goldless.plan(FRAME, metrics="tvd-mi", critic=critic).together[0].cost_usd is None, "unknown is not zero"
 
 
-def test_rewrites_to_be_made_are_counted_apart_and_said_to_be_estimated():
-    planned = goldless.plan(FRAME, metrics="gem", scorer=Counting(), rewriter=Remote(answers={}))
-    parts = {row.part: row for row in planned.together}
-    assert parts["rewriter 1"].calls == len(ROWS)
-    assert parts["scorer"].calls == 27
-    assert any("rewrites do not exist yet" in note for note in planned.notes)
-
-
 def test_a_large_study_is_counted_on_part_of_its_tasks():
     rows = [{"task": f"t{i}", "agent": a, "text": f"w{i:04} {a}"} for i in range(100) for a in ("ann", "bob")]
     planned = goldless.plan(pl.DataFrame(rows), metrics="gem-raw", scorer=Counting())

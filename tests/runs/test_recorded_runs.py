@@ -351,6 +351,8 @@ STATED = {
     },
 }
 """Task-level d between good-faith and problematic agents."""
+RESPONSES = {"samsum_peer_prediction": (None, 0.846), "reddit_peer_prediction": (1.65, 0.866)}
+"""Of TVD-MI at the level of responses: d where it is stated, and AUC."""
 ATTACKS = {
     "case_flip": (4.975, 1.265, 0.070),
     "format": (5.899, 0.411, 0.077),
@@ -367,7 +369,6 @@ def evaluate(path, *metrics):
     return goldless.evaluate(path, metrics=metrics, compare_groups=GROUPS, **usual)
 
 
-@pytest.mark.recorded
 @pytest.mark.parametrize(
     "name", ["reddit_peer_prediction", pytest.param("samsum_peer_prediction", marks=pytest.mark.nightly)]
 )
@@ -375,19 +376,12 @@ def test_recorded_evidence_gives_the_stated_effect_sizes_to_the_printed_decimals
     result = evaluate(recorded / name, *STATED[name])
     found = {metric: round(outcome.groups.d_task, 3) for metric, outcome in result.outcomes.items()}
     assert found == STATED[name]
+    groups, (d, auc) = result.outcomes["tvd-mi"].groups, RESPONSES[name]
+    assert round(groups.auc, 3) == auc
+    assert d is None or round(groups.d_response, 2) == d
+    assert (groups.difference.n, groups.n_first, groups.n_second) == (200, 2800, 3000)
 
 
-@pytest.mark.nightly
-@pytest.mark.recorded
-def test_at_the_level_of_responses_the_groups_overlap_as_stated(recorded):
-    """d of 1.65 and AUC of .866 on Reddit, AUC of .846 on SamSum."""
-    names = ("reddit_peer_prediction", "samsum_peer_prediction")
-    reddit, samsum = (evaluate(recorded / name, *STATED[name]).outcomes["tvd-mi"].groups for name in names)
-    assert (round(reddit.d_response, 2), round(reddit.auc, 3), round(samsum.auc, 3)) == (1.65, 0.866, 0.846)
-
-
-@pytest.mark.nightly
-@pytest.mark.recorded
 @pytest.mark.parametrize(
     "attack", ["pattern", *(pytest.param(name, marks=pytest.mark.nightly) for name in ATTACKS if name != "pattern")]
 )
@@ -402,7 +396,6 @@ def test_under_attack_the_effect_sizes_and_the_mean_score_are_as_stated(recorded
     assert (by["tvd-mi"], by["mi"], round(mean(result) - before, 3)) == ATTACKS[attack]
 
 
-@pytest.mark.recorded
 def test_clinicians_tell_about_each_other_as_stated(recorded):
     """Mean over the 10 pairs; the printed nulls are good to Monte-Carlo error, so half a thousandth more is allowed."""
     raters = goldless.evaluate(recorded / "chq_readers", metrics="tvd-mi[labels]").raters
@@ -414,6 +407,8 @@ def test_clinicians_tell_about_each_other_as_stated(recorded):
     }
     for criterion, null in {"completeness": 0.067, "correctness": 0.038, "conciseness": 0.038}.items():
         assert found[criterion].null == pytest.approx(null, abs=0.001)
+        items = {pair.items for pair in raters.criteria[criterion].pairs}
+        assert items == {98 if criterion == "completeness" else 99}
     assert found["completeness"].p < 0.004
     assert 0.09 < found["correctness"].p < 0.15
     assert found["conciseness"].p < 0.025

@@ -220,8 +220,6 @@ def test_a_reviewer_that_is_an_agent_of_the_study_does_not_judge_itself():
     for reviewers in ({"ann": honest()}, {"h": honest("ann")}):
         found = review(reviewers, study(agents=agents))
         assert pairs_judged(found) == {frozenset(("bob", "cy"))}
-    with pytest.raises(UserError, match="--family: unknown reviewer 'x'"):
-        review({"h": honest()}, families={"x": "acme"})
 
 
 def test_settings_that_change_a_number_change_the_signature():
@@ -245,23 +243,31 @@ def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("reviewers", "options", "message"),
     [
-        ({"exams": "autto"}, "Did you mean 'auto'"),
-        ({"exams": "none,auto"}, "none alone"),
-        ({"scale": "6-level"}, "5-level"),
-        ({"thresholds": {"pertinence": 0.5}, "exams": "consistency"}, "these exams measure: consistency"),
-        ({"convention": "papers"}, "convention must be one of default, paper, pre, auto-pre, got 'papers'"),
-        ({"reviewers": ()}, "no reviewer was named"),
-        ({"exams": "human"}, "no labels"),
-        ({"wheight": 1}, "Did you mean"),
-        ({"easy": ("ann", "cy")}, "give both, or neither"),
+        (1, {"exams": "autto"}, "Did you mean 'auto'"),
+        (1, {"exams": "none,auto"}, "none alone"),
+        (1, {"scale": "6-level"}, "5-level"),
+        (1, {"thresholds": {"pertinence": 0.5}, "exams": "consistency"}, "these exams measure: consistency"),
+        (1, {"convention": "papers"}, "convention must be one of default, paper, pre, auto-pre, got 'papers'"),
+        (0, {}, "no reviewer was named"),
+        (1, {"exams": "human"}, "no labels"),
+        (1, {"wheight": 1}, "Did you mean"),
+        (1, {"easy": ("ann", "cy")}, "give both, or neither"),
+        (1, {"debate": "C9"}, "unknown debate 'C9'"),
+        (1, {"families": {"x": "acme"}}, "--family: unknown reviewer 'x'"),
+        (2, {"exams": "auto+peers"}, "the exam peers must have at least 3 reviewers, got 2"),
+        (3, {"exams": "peers", "weighting": "logit"}, "other than peers"),
+        (3, {"exams": "auto+peers", "weight_from": "peers"}, "--weight-from must not be peers"),
+        (1, {"orders": "one-random", "scale": "5-level"}, "orders one-random must be used with a scale that compares"),
+        (1, {"orders": "once"}, "orders must be one of both, one-random, got 'once'"),
     ],
 )
-def test_bad_options_are_refused_with_what_is_allowed(options, message):
-    reviewers = options.pop("reviewers", {"h": honest()})
+def test_bad_requests_are_refused_with_what_is_allowed_before_anything_is_asked(reviewers, options, message):
+    models = {f"r{i}": honest() for i in range(reviewers)}
     with pytest.raises(UserError, match=message):
-        review(reviewers, **options)
+        review(models, **options)
+    assert [len(model.calls) for model in models.values()] == [0] * reviewers
 
 
 def test_a_reviewer_may_be_a_debate_among_copies_of_its_model():
@@ -270,8 +276,6 @@ def test_a_reviewer_may_be_a_debate_among_copies_of_its_model():
     found = review({"h": model}, debate="C2")
     assert [row.agent for row in found.ranking] == ["ann", "bob", "cy"]
     assert len(model.calls) >= 2 * 36
-    with pytest.raises(UserError, match="unknown debate 'C9'"):
-        review({"h": honest()}, debate="C9")
 
 
 def test_questions_may_be_changed_by_a_model_for_the_pertinence_exam():
@@ -320,28 +324,6 @@ def test_the_exam_by_peers_lets_the_odd_one_out_fail_and_asks_no_more_than_consi
     both = {"a": honest("d"), "b": honest("e"), "o": odd("p")}
     review(both, exams="consistency,peers")
     assert [len(model.calls) for model in alone.values()] == [len(model.calls) for model in both.values()]
-
-
-@pytest.mark.parametrize(
-    ("reviewers", "options", "words"),
-    [
-        (2, {"exams": "auto+peers"}, "the exam peers must have at least 3 reviewers, got 2"),
-        (1, {"exams": "peers"}, "the exam peers must have at least 3 reviewers, got 1"),
-        (3, {"exams": "peers", "weighting": "logit"}, "other than peers"),
-        (3, {"exams": "auto+peers", "weight_from": "peers"}, "--weight-from must not be peers"),
-        (
-            3,
-            {"orders": "one-random", "scale": "5-level"},
-            "--orders one-random must be used with a scale that compares",
-        ),
-        (3, {"orders": "once"}, "orders must be one of both, one-random, got 'once'"),
-    ],
-)
-def test_bad_requests_are_refused_before_anything_is_asked(reviewers, options, words):
-    models = {f"r{i}": honest() for i in range(reviewers)}
-    with pytest.raises(UserError, match=words):
-        review(models, **options)
-    assert [len(model.calls) for model in models.values()] == [0] * reviewers
 
 
 # --- one order -----------------------------------------------------------------------------------------------------
@@ -531,73 +513,6 @@ def test_pre_weighs_by_log_odds_and_adds_z_and_auto_pre_by_accuracy_and_adds_raw
 
     with pytest.raises(UserError, match="--convention auto-pre needs --questioners"):
         goldless.review(folder, convention="auto-pre", **{**how, "questioners": None})
-
-
-# --- recorded data -----------------------------------------------------------------------------------------------
-
-CANDIDATES = ["vicuna-7b", "chatglm3-6b", "baichuan2-13b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
-CELLS = {
-    "none": (0.7401, 0.7055, 0.7002),
-    "consistency": (0.7381, 0.7064, 0.7133),
-    "human": (0.7423, 0.7211, 0.7192),
-    "auto": (0.7401, 0.7047, 0.7144),
-}
-"""Accuracy of the panel on the recorded XSum study by exam, on the three scales: from the data's description."""
-SCALES = ("pairwise", "5-level", "100-level")
-EVERY_DAY = {("human", "pairwise")}
-
-
-@pytest.mark.recorded
-@pytest.mark.parametrize(
-    ("exam", "scale"),
-    [
-        pytest.param(exam, scale, marks=[] if (exam, scale) in EVERY_DAY else [pytest.mark.nightly])
-        for exam in CELLS
-        for scale in SCALES
-    ],
-)
-def test_recorded_panels_agree_with_people_as_stated(exam, scale, recorded):
-    found = goldless.review(
-        goldless.read_study(recorded / "xsum_peer_review"),
-        reviewers=CANDIDATES,
-        recorded=True,
-        exams=exam,
-        scale=scale,
-        questioners=["chatgpt", "fastchat-t5-3b", "alpaca-7b"] if exam == "human" else None,
-        convention="paper",
-        resamples=200,
-    )
-    data = write(found)
-    assert round(data["panel"]["accuracy"], 4) == CELLS[exam][SCALES.index(scale)]
-    assert data["panel"]["n_pairs"] == 1793
-    best = max(data["reviewers"], key=lambda row: row["accuracy"])
-    assert best["panel_difference"] == pytest.approx(data["panel"]["accuracy"] - best["accuracy"])
-    assert (data["panel"]["accuracy_each_order"] is None) == (scale != "pairwise")
-    if exam == "auto":
-        assert data["panel"]["reviewers"] == ["fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
-
-
-@pytest.mark.nightly
-@pytest.mark.recorded
-def test_a_sweep_of_limits_and_weights_has_the_published_cells(recorded):
-    """Auto-PRE, table 3, pairwise: PRE without filter .7401, PRE (Human Filter) .7423 at 0.6 by accuracy."""
-    found = goldless.review(
-        goldless.read_study(recorded / "xsum_peer_review"),
-        reviewers=CANDIDATES,
-        recorded=True,
-        exams="human",
-        questioners=["chatgpt", "fastchat-t5-3b", "alpaca-7b"],
-        convention="auto-pre",
-        sweep=[0, 0.55, 0.6, 0.99],
-        resamples=200,
-    )
-    cells = {(cell["limit"], cell["weights"]): cell for cell in write(found)["sweep"]}
-    assert len(cells) == 4 * 3
-    assert round(cells[0, "equal"]["accuracy"], 4) == 0.7401
-    assert round(cells[0.6, "trait"]["accuracy"], 4) == 0.7423 == round(found.panel.agreement.accuracy.value, 4)
-    assert cells[0, "equal"]["reviewers"] == CANDIDATES
-    assert cells[0.99, "logit"]["reviewers"] == []
-    assert "accuracy" not in cells[0.99, "logit"]
 
 
 def test_a_sweep_shows_every_limit_and_kind_of_weights(tmp_path, request):

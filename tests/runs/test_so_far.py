@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
 from itertools import count
 
 import anyio
@@ -11,10 +13,12 @@ import pytest
 
 import goldless
 from goldless.models.scripted import ScriptedModel
-from goldless.reports.run_record import BoardSoFar
+from goldless.reports.document import read_document
+from goldless.reports.run_record import AgentSoFar, BoardSoFar, RunProgress
 from goldless.runs import evaluation, progress
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study, score_study
+from goldless.runs.progress import PROGRESS_FILE, Progress, ProgressFile
 
 TASKS = 4
 WORTH = {"ann": 3, "bob": 2, "cy": 1}
@@ -102,3 +106,36 @@ def test_a_look_that_fails_ends_no_run_and_part_of_another_verb_is_not_told(tmp_
     result, boards = seen(evaluate_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
     assert len(boards) == 1
     assert result.complete
+
+
+# --- the file that says how far a run is -----------------------------------------------------------------------------
+
+
+def test_a_stage_is_recorded_when_it_begins_however_soon_after_the_one_before(tmp_path):
+    with ProgressFile(tmp_path, "score", lambda _: None) as tell:
+        for stage in ("scoring", "judging"):
+            tell(Progress(stage, 0, 24, 0, None))
+            found = json.loads((tmp_path / PROGRESS_FILE).read_text())
+            assert (found["stage"], found["done"], found["total"]) == (stage, 0, 24)
+
+
+def test_a_run_that_ends_in_two_threads_at_once_has_its_record(tmp_path):
+    for _ in range(200):  # a second signal ends the process from another thread while the first one is obeyed
+        progress = ProgressFile(tmp_path, "score", lambda _: None)
+        ending = threading.Thread(target=progress.interrupt)
+        progress.__enter__()
+        ending.start()
+        progress.__exit__(KeyboardInterrupt)
+        ending.join()
+        assert json.loads((tmp_path / PROGRESS_FILE).read_text())["state"] == "interrupted"
+
+
+def test_what_is_known_of_the_agents_stays_in_the_file_when_the_run_is_stopped(tmp_path):
+    board = BoardSoFar("gem", "nats", (AgentSoFar("ann", 1.5, 2), AgentSoFar("bob", None, 0)))
+    with ProgressFile(tmp_path, "score", lambda _: None) as tell:
+        tell.so_far([board])
+        tell(Progress("scoring", 3, 24, 0, None))
+        tell.interrupt()
+    found = read_document(tmp_path / PROGRESS_FILE, RunProgress)
+    assert found.state == "interrupted"
+    assert [(row.agent, row.score, row.tasks) for row in found.so_far[0].rows] == [("ann", 1.5, 2), ("bob", None, 0)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,7 +13,6 @@ from goldless.metrics.likelihood import pair_scores
 from goldless.metrics.metric import over_peers
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from goldless.reports.document import write
 from goldless.runs.store import save_run
 
 ALWAYS = {
@@ -56,20 +53,6 @@ def test_a_run_into_the_same_folder_leaves_nothing_of_the_one_before(evaluate, t
     assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS
 
 
-def test_two_runs_give_the_same_bytes_but_for_who_made_them(evaluate, tmp_path):
-    """The first run calls, the second finds all in the journal, the third calls again: only who made it may differ."""
-    options = {"metrics": ["gem-raw", "gem"]}
-    for name, journal in (("one", "a.sqlite"), ("two", "a.sqlite"), ("three", "b.sqlite")):
-        save_run(evaluate(journal, rewriter=upper(), **options), tmp_path / name)
-    files = [file.relative_to(tmp_path / "one") for file in sorted((tmp_path / "one").rglob("*")) if file.is_file()]
-    assert Path("logprobs/part-00000.parquet") in files
-    for file in files:
-        contents = {(tmp_path / name / file).read_bytes() for name in ("one", "two", "three")}
-        assert len(contents) == 1 or file.name in {"made_by.json", "report.html"}, file
-    calls = [json.loads((tmp_path / n / "made_by.json").read_text())["spending"][0]["calls"] for n in ("one", "two")]
-    assert calls[0] > calls[1] == 0
-
-
 def test_the_scores_can_be_computed_again_from_the_stored_evidence(evaluate, tmp_path):
     result = evaluate()
     save_run(result, tmp_path / "run")
@@ -98,17 +81,6 @@ def test_stored_evidence_has_every_token_and_says_why_something_is_missing(evalu
     (one,) = [r for r in rows if (r["task"], r["target"], r["given"]) == ("t1", "bob", "ann")]
     assert one["logprobs_nats"] == pytest.approx([math.log(1 / 2)] * 3)
     assert (one["tokens"], one["sum_logprob_nats"]) == (3, pytest.approx(3 * math.log(1 / 2)))
-
-
-def test_the_json_is_the_plain_data_of_the_evaluation(evaluate, tmp_path):
-    result = evaluate()
-    save_run(result, tmp_path / "run")
-    read = json.loads((tmp_path / "run" / "leaderboard.json").read_text())
-    assert read == json.loads(json.dumps(write(result)))
-    assert (read["asked"], read["open"], read["complete"], read["failures"]) == (27, 0, True, {"refused": 3})
-    assert [row["agent"] for row in read["metrics"]["gem-raw"]["rows"]][-1] == "cy"
-    assert read["scorer"]["name"] == "toy"
-    assert read["canaries"]["noise_nats"] == 0
 
 
 def test_results_never_replace_the_evidence_they_are_read_from(evaluate, tmp_path):

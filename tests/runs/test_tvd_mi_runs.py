@@ -6,7 +6,6 @@ shuffled ones, and an agent that always says the same is not.
 
 from __future__ import annotations
 
-import math
 import re
 
 import polars as pl
@@ -103,23 +102,6 @@ def test_a_budget_of_calls_is_kept_and_stands_in_the_signature():
     assert scores(result)["ann"] > scores(result)["null"]
     with pytest.raises(MetricError, match="at least 12 critic calls to rank 3 agents"):
         evaluate(budget_calls=5)
-
-
-def test_a_critic_that_scores_is_read_by_the_probabilities_of_its_labels():
-    """Twice as likely to say Yes as No where a word is shared, else the other way: 2/3 - 1/3 = 1/3 for ann and bob."""
-
-    def logprobs(context, target):
-        if "second reader" in context:  # the canaries' texts
-            return [-1.0 - 2.0 * (word not in context) for word in target.split()]
-        texts = re.findall(r"^#{12,}\n(.*?)\n#{12,}$", context, flags=re.DOTALL | re.MULTILINE)
-        first, second = (set(text.split()) for text in texts)
-        likely = {"Yes": 2 / 3, "No": 1 / 3} if first & second else {"Yes": 1 / 3, "No": 2 / 3}
-        return [math.log(likely[target])]
-
-    result = evaluate(ScriptedModel(logprobs=logprobs, name="soft"))
-    assert scores(result) == pytest.approx({"ann": 1 / 6, "bob": 1 / 6, "null": 0.0})
-    assert "|verdicts:probabilities-scored|" in result.leaderboard().signature
-    assert set(result.verdicts["read_from"]) == {"probabilities"}
 
 
 def test_one_model_may_play_several_parts_and_is_opened_once():

@@ -7,16 +7,12 @@ provider would.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import orjson
 from aiohttp import web
-
-sys.path.insert(0, str(Path(__file__).parent))  # runs as a script, too
 from loopback import Behaviour, Json, chat_reply
 from providers import KEY, ProviderServer, anthropic_reply
 

@@ -14,13 +14,10 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import orjson
 from aiohttp import web
-
-sys.path.insert(0, str(Path(__file__).parent))  # runs as a script, too
 from toy_language import BEGIN, Bigram, Tokenizing, chat_tokens, token_id, tokens_of
 
 Json = dict[str, Any]

@@ -6,17 +6,19 @@ lies at ``server.api1`` and v2 at ``server.api2``; what was asked stands in ``se
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, Self
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-Json = dict[str, Any]
+from aiohttp import web
+from loopback import Json, LoopbackServer
+
 Fault = Literal["hang", "cut"] | tuple[int, dict[str, str], bytes]
 """What happens to one request instead of an answer; a tuple is status, headers and body."""
 TOKEN = "token-of-the-loopback-account"
@@ -77,10 +79,11 @@ class Submitted:
     """Further fields of the note itself, such as its dates."""
 
 
-class OpenReviewServer:
-    """The server in threads of its own; a context manager."""
+class OpenReviewServer(LoopbackServer):
+    """The server in a thread of its own; a context manager."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.groups: dict[str, dict[str, Json]] = {"v1": {}, "v2": {}}
         self.notes: dict[str, list[Json]] = {"v1": [], "v2": []}
         self.pdfs: dict[str, bytes] = {}
@@ -95,27 +98,18 @@ class OpenReviewServer:
         self.held = threading.Event()
         self.release = threading.Event()
         self.most_a_page = 1000
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def api1(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     @property
     def api2(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v2"
+        return f"http://127.0.0.1:{self.port}/v2"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+        super().__exit__(*error)
 
     # --- what venues have --------------------------------------------------------------------------------------
 
@@ -135,6 +129,28 @@ class OpenReviewServer:
                 self.pdfs[one.id] = one.pdf
 
     # --- requests ----------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        await request.read()
+        self.asked.append(f"{request.method} {request.raw_path}")
+        self.times.append(time.monotonic())
+        self.headers.append(dict(request.headers))
+        fault = self.fault(request.raw_path)
+        if fault == "hang" or self.holds(request.raw_path):
+            self.held.set()
+            await asyncio.to_thread(self.release.wait, 60)
+        if isinstance(fault, tuple):
+            status, headers, body = fault
+        else:
+            status, headers, body = self.answer(request.method, request.raw_path)
+        if fault != "cut":
+            return web.Response(status=status, headers=headers, body=body)
+        response = web.StreamResponse(status=status, headers={**headers, "Content-Length": str(len(body))})
+        await response.prepare(request)
+        await response.write(body[: len(body) // 2])
+        if request.transport is not None:
+            request.transport.abort()
+        return response
 
     def answer(self, method: str, target: str) -> tuple[int, dict[str, str], bytes]:
         parts = urlsplit(target)
@@ -169,45 +185,6 @@ class OpenReviewServer:
                 del self.faults[place]
                 return fault
         return None
-
-
-def _handler(server: OpenReviewServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            server.asked.append(f"{self.command} {self.path}")
-            server.times.append(time.monotonic())
-            server.headers.append(dict(self.headers))
-            fault = server.fault(self.path)
-            if server.holds(self.path):
-                server.held.set()
-                server.release.wait(60)
-            if fault == "hang":
-                server.release.wait(60)
-                return
-            status, headers, body = server.answer(self.command, self.path) if not isinstance(fault, tuple) else fault
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[: len(body) // 2] if fault == "cut" else body)
-            self.close_connection = fault == "cut"
-
-        do_POST = do_GET  # noqa: N815 the name that BaseHTTPRequestHandler looks for
-
-        def handle(self) -> None:
-            try:
-                super().handle()
-            except ConnectionError:  # whoever asked was killed
-                self.close_connection = True
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Handler
 
 
 def _first_notes(venue: str, one: Submitted, number: int, listing: str) -> list[Json]:

@@ -6,16 +6,12 @@ rejects what the providers reject: a missing version header, fields they do not 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import orjson
 from aiohttp import web
-
-sys.path.insert(0, str(Path(__file__).parent))  # runs as a script, too
 from loopback import Behaviour, Json, LoopbackServer, chat_reply
 
 TEXT = "A fine reply."

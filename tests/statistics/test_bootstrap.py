@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import FARTHEST, FEW_TASKS, Estimate, task_intervals
+from goldless.statistics.bootstrap import FARTHEST, FEW_TASKS, Estimate, left_out_intervals, task_intervals
 
 LEVEL, SEED = 0.9, 11
 
@@ -96,13 +96,6 @@ def test_one_scored_task_gives_a_mean_without_interval_and_says_why():
     assert interval.method is None
 
 
-def test_a_missing_score_is_left_out_of_the_mean_and_does_not_count_as_zero():
-    (with_gap,) = task_intervals(np.array([[2.0], [np.nan], [4.0], [9.0]]))
-    (without,) = task_intervals(np.array([[2.0], [4.0], [9.0]]))
-    assert with_gap == without
-    assert (with_gap.value, with_gap.n) == (5.0, 3)
-
-
 @pytest.mark.parametrize(("n", "high"), [(2, 0), (5, 5), (8, 7), (20, 17), (40, 1)])
 def test_scores_at_their_limits_have_the_exact_interval_of_a_share(n, high):
     """That of ``scipy.stats.binomtest``, on the scale of the scores."""
@@ -141,3 +134,26 @@ def test_bad_input_is_refused_with_what_is_allowed():
         task_intervals(np.arange(12.0)[:, None], resamples=0)
     with pytest.raises(UserError, match="seed must be a whole number of at least 0, got -1"):
         task_intervals(np.arange(12.0)[:, None], seed=-1)
+
+
+# --- what is computed without one task after the other ---------------------------------------------------------------
+
+
+def test_of_a_mean_it_is_the_interval_of_the_mean():
+    """n mean - (n - 1) (mean without t) is the value of t, whatever the values are."""
+    values = np.random.default_rng(3).gamma(2, size=(40, 2))
+    without = (values.sum(axis=0) - values) / 39
+    limits = {"lowest": -np.inf, "highest": np.inf}
+    found = left_out_intervals(values.mean(axis=0), without, n_tasks=40, resamples=500, **limits)
+    for one, other in zip(found, task_intervals(values, resamples=500), strict=True):
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
+        assert (one.n, one.method) == (40, "bootstrap-t")
+
+
+def test_ends_lie_within_the_limits_and_what_is_not_defined_has_none():
+    without = np.column_stack([np.linspace(0.7, 1, 12), np.full(12, np.nan), np.full(12, 0.5)])
+    found = left_out_intervals([0.99, 0.5, np.nan], without, n_tasks=12, resamples=200)
+    assert found[0].high == 1
+    assert (found[1].value, found[1].low) == (0.5, None)
+    assert "without one of the tasks" in found[1].note
+    assert (found[2].value, found[2].low, found[2].note) == (None, None, "not defined")

@@ -30,13 +30,6 @@ def jackknife_t(statistic, clusters, level=0.95):
 # --- standardised mean difference ----------------------------------------------------------------------------------
 
 
-def test_a_standardised_difference_by_hand():
-    """Means 2 and 4, variances 1 and 4: (4 - 2) / sqrt((1 + 4) / 2) = 2 / sqrt(2.5)."""
-    found = pooled_smd(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
-    assert found.value == pytest.approx(2 / np.sqrt(2.5))
-    assert found.n == 3
-
-
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_the_interval_leaves_out_one_sample_at_a_time(offset):
     random = np.random.default_rng(1)

@@ -9,30 +9,6 @@ import scipy.stats
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.standings import Missing, new_peer_intervals, standings
 
-AGENTS = ["a", "b", "c", "d"]
-
-
-def study(tasks: int = 12, seed: int = 0):
-    """Agents 3 apart with a spread of 1: every pair is decided."""
-    return np.random.default_rng(seed).normal(3.0 * np.arange(4), 1.0, size=(tasks, 4))
-
-
-def test_every_pair_is_compared_by_default():
-    found = standings(study(), AGENTS, resamples=200)
-    assert len(found.comparisons) == 6
-    assert {row.agent: row.better_than for row in found.rows} == {
-        "d": ("c", "b", "a"),
-        "c": ("b", "a"),
-        "b": ("a",),
-        "a": (),
-    }
-
-
-def test_with_a_baseline_agents_are_better_or_worse_than_it():
-    found = standings(study(), AGENTS, baseline="b", resamples=200)
-    assert {row.agent: row.better_than for row in found.rows} == {"d": ("b",), "c": ("b",), "b": ("a",), "a": ()}
-
-
 # --- peers like these --------------------------------------------------------------------------------------------
 
 

@@ -90,7 +90,6 @@ def test_a_study_keeps_its_fingerprint(tmp_path, name):
     assert make(tmp_path).fingerprint[:16] == expected
 
 
-@pytest.mark.recorded
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_study_keeps_its_fingerprint(recorded, name):
     assert read_study(recorded / name).fingerprint[:16] == RECORDED[name]

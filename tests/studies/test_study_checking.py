@@ -51,7 +51,10 @@ BAD_CELLS = {
     "agents": [
         ({"agent": "a", "parameters": "7B"}, "parameters must be a finite number, got str '7B'"),
         ({"agent": "a", "parameters": -1}, "parameters must be a positive number such as 7e9, got -1"),
-        ({"agent": "a", "cutoff_date": "last year"}, "got 'last year'"),
+        *(
+            ({"agent": "a", "cutoff_date": d}, f"got {d!r}")
+            for d in ("last year", "2023-02-30", "20230930", "２０２３")
+        ),
         ({"agent": "a", "group": {"x": 1}}, "group must be a string or a whole number, got dict"),
     ],
 }

@@ -103,16 +103,6 @@ def test_an_unknown_or_broken_importer_is_an_error_that_says_why(installed, toy)
         read_study(toy, importer="nothing")
 
 
-def test_an_imported_study_is_shown_and_scored_from_the_command_line(installed, toy, goldless):
-    installed(["importer"])
-    shown = goldless("study", "show", toy)
-    assert shown.code == 0
-    assert "What is red?" in shown.out
-    scored = goldless("score", toy, "--metric", "rouge-1", "--json")
-    assert scored.code == 0
-    assert '"agent"' in scored.out
-
-
 def test_a_plugin_writes_a_study(installed, toy, tmp_path):
     installed(["importer"], ["exporter"])
     made = export(toy, tmp_path / "out.txt", exporter="exporter")

@@ -29,12 +29,6 @@ def study(folder):
     )
 
 
-def test_a_response_is_found_by_task_and_agent_and_a_missing_one_is_none(study):
-    assert study.response("t2", "b") == Response("t2", "b", "2b é\n")
-    assert study.response("t1", "b") is None
-    assert study.n_responses == 8
-
-
 def test_an_unknown_task_or_agent_is_an_error_that_suggests_the_nearest(study):
     with pytest.raises(UserError, match=r"no task 't00' in the study. Did you mean 't0'\?"):
         study.responses("t00")
@@ -90,14 +84,6 @@ SAID = (
     Response("t2", "ann", "Ann."),
     Response("t2", "bob", "  "),
 )
-
-
-def test_agents_come_in_the_order_of_their_first_response_and_blank_texts_are_kept():
-    made = study_from_records(ASKED, SAID, name="made")
-    assert [agent.agent for agent in made.agents] == ["bob", "ann"]
-    assert made.responses("t2") == (SAID[2], SAID[1])
-    assert made.response("t1", "ann") is None
-    assert (made.name, made.n_responses, made.n_ratings, made.recorded) == ("made", 3, 0, ())
 
 
 def test_a_response_to_no_task_and_anything_given_twice_are_errors():

@@ -65,18 +65,6 @@ def test_an_empty_cell_is_absent_in_every_format(folder):
         assert study.synopses == ()
 
 
-def test_one_file_holds_the_tasks_too(tmp_path):
-    rows = [{**row, "prompt": f"about {row['task']}", "reference": "r"} for row in ROWS]
-    pl.DataFrame(rows).write_parquet(tmp_path / "one.parquet")
-    pl.DataFrame(rows).write_csv(tmp_path / "one.csv")
-    pl.DataFrame(rows).write_ndjson(tmp_path / "one.jsonl")
-    for suffix in ("parquet", "csv", "jsonl"):
-        study = read_study(tmp_path / f"one.{suffix}")
-        assert study.name == "one"
-        assert study.task("t1") == Task("t1", "about t1", "r")
-        assert study.response("t2", "a") == Response("t2", "a", "two a")
-
-
 def test_a_byte_order_mark_is_passed_over(folder):
     bom = b"\xef\xbb\xbf"
     study = read_study(folder(tasks_csv=bom + b"task\nt1\nt2\n", responses=bom + json.dumps(ROWS[0]).encode()))

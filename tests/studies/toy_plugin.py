@@ -56,13 +56,6 @@ class Greedy(ToyImporter):
         return {"responses": ({}[path] for path in paths)}
 
 
-class Columns(ToyImporter):
-    """Gives its tables as other programs do, not as they should be."""
-
-    def read(self, paths: Sequence[Path], problems: Problems, *, rows: bool) -> dict[str, Any]:
-        return {"responses": [("t", "a", "x")] if rows else {"task": ["t"], "agent": ["a"], "text": ["x"]}}
-
-
 class Stumbling(ToyImporter):
     """Cannot even say what its files are."""
 
@@ -84,5 +77,5 @@ class ToyExporter:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-importer, greedy, columns, stumbling, exporter = ToyImporter(), Greedy(), Columns(), Stumbling(), ToyExporter()
+importer, greedy, stumbling, exporter = ToyImporter(), Greedy(), Stumbling(), ToyExporter()
 nothing = object()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-
-sys.path.append(str(Path(__file__).parents[1] / "servers"))  # runs as a script, too
 from server_faults import COMMANDS, MARKER, STUDY, FaultyServer
-from warm import Started, warm
+from warm import Started, start
 
 RESULTS = {"review": ("review.json", "review.md"), "score": ("leaderboard.json", "response_scores.csv")}
 LONGEST_SECONDS = 120.0
@@ -38,7 +35,7 @@ class Trial:
         folder = (*more, "--out", self.folder / out) if out else more
         environment = {"GOLDLESS_HOME": str(self.folder / home), "COLUMNS": "80"}
         arguments += ["--resamples", "100"]
-        return warm().start(self.folder, *arguments, *folder, stdout=stdout, **environment)
+        return start(self.folder, *arguments, *folder, stdout=stdout, **environment)
 
     def results(self, out: str = "out") -> dict[str, str]:
         """What the results say, without when and by whom they were paid."""
@@ -69,7 +66,7 @@ class Trial:
     def busy(self, calls: int, process: Started) -> None:
         """Wait until so many calls of the study were answered, or the process has ended."""
         until = time.monotonic() + LONGEST_SECONDS
-        while self.server.well.total() < calls and not process.ended.is_set() and time.monotonic() < until:
+        while self.server.well.total() < calls and not process.ended and time.monotonic() < until:
             time.sleep(0.002)
 
     def stored(self) -> int:

@@ -9,6 +9,7 @@ import contextlib
 import random
 import signal
 import sqlite3
+import time
 
 from counted_runs import LONGEST_SECONDS, Trial, counted, reference
 from tally import Tally
@@ -40,7 +41,7 @@ def _round(trial: Trial, right: dict[str, str], kills: int, seed: str, tally: Ta
         process = trial.start()
         # a moment of the work, or of what comes before and after it
         trial.busy(trial.server.well.total() + chance.choice((0, 0, 1, 3, 10, 20)), process)
-        process.ended.wait(chance.random() * 0.3)
+        time.sleep(chance.random() * 0.3)
         process.send(signal.SIGKILL)
         process.wait(LONGEST_SECONDS)
         trial.quiet()

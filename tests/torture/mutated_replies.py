@@ -138,7 +138,6 @@ class Subject:
     def __init__(self, kind: str, journal: Journal, dice: random.Random) -> None:
         self.kind = kind
         self._numbers = itertools.count()
-        self._journal = journal
         chat_format, make = CHAT.get(kind, CHAT["openai"])
         speaks = {SCORING[kind]} if kind in SCORING else set()
         self._server = LoopbackServer(Behaviour(speaks=speaks, chat_ids="reply" if kind == "sglang" else "tokenize"))
@@ -153,8 +152,7 @@ class Subject:
         self.wire = Wire(model, (lambda *_: make()) if chats else self._server._reply, dice)
         self.ledger = Ledger(kind, PRICE)
         model.charge_to(self.ledger)
-        self._chat = JournalledModel(model, journal, self.ledger)
-        self._scorer = JournalledModel(model, journal, self.ledger)
+        self._through = JournalledModel(model, journal, self.ledger)
 
     async def ask(self) -> ChatReply | TokenLogprobs | CallFailure:
         """One call that was never made before, its replies damaged."""
@@ -163,11 +161,11 @@ class Subject:
         if self.kind not in SCORING:
             self.wire.damages = True
             choices = ANSWERS if number % 2 else ()
-            return await self._chat.chat(ChatRequest((message,), choices=choices, logprobs=number % 4 < 2))
-        request = await self._scorer.encode((message,), "three four five")
+            return await self._through.chat(ChatRequest((message,), choices=choices, logprobs=number % 4 < 2))
+        request = await self._through.encode((message,), "three four five")
         self.wire.damages = True
         replies: dict[int, TokenLogprobs | CallFailure] = {}
-        await self._scorer.score([request], replies.update)
+        await self._through.score([request], replies.update)
         return replies[0]
 
     async def encode(self) -> None:

@@ -37,7 +37,7 @@ def _pair(trial: Trial, number: int, gap: float, calls: int, tally: Tally) -> fl
     out = f"pair-{number}"
     process = trial.start(out, home=f"home-{number}")
     trial.busy(trial.server.well.total() + calls, process)
-    while trial.state(out) != "running" and not process.ended.is_set():
+    while trial.state(out) != "running" and not process.ended:
         time.sleep(0.002)  # before that, Python itself is starting
     process.send(signal.SIGINT)
     time.sleep(gap)

@@ -1,14 +1,17 @@
-"""Short forms of the trials that ``make torture`` runs; that of mutated replies has a file of its own."""
+"""Short forms of the trials that ``make torture`` runs."""
 
 from __future__ import annotations
 
 import importlib
+import math
 from pathlib import Path
 
 import mutated_files
 import pytest
+from mutated_replies import impossible
 
 from goldless.cli.main import MOVED, VERBS
+from goldless.models.interface import ChatReply, TokenLogprobs
 
 NO_FILES = {"studio"}
 """Verbs that read no file of others: the studio shows what ``view`` does."""
@@ -18,8 +21,8 @@ NO_FILES = {"studio"}
     ("trial", "count"),
     [
         *[("kills", 1), ("signals", 1), ("processes", 1), ("damaged_journals", 5), ("full_disks", 1)],
-        *[("server_faults", 1), ("mutated_files", 5), ("hostile_responses", 5)],
-        ("planted_settings", 20),
+        *[("server_faults", 1), ("mutated_files", 5), ("hostile_responses", 25)],
+        *[("planted_settings", 20), ("mutated_replies", 400)],
     ],
 )
 @pytest.mark.timeout(300)
@@ -33,3 +36,17 @@ def test_mutated_files_are_read_by_every_verb():
     lines = [words for kind in mutated_files.KINDS for words in mutated_files.commands(kind, here, here, here)]
     tried = {MOVED.get(words[0], words[0]).split()[0] for words in lines}
     assert set(VERBS) - tried == NO_FILES
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        TokenLogprobs((0.5,)),
+        TokenLogprobs((math.nan,)),
+        TokenLogprobs(()),
+        ChatReply("one", token_logprobs=(("one", 1e308),)),
+        ChatReply("one", choice_logprobs={"one": -0.1, "two": -0.1}),
+    ],
+)
+def test_the_trial_of_replies_notices_what_cannot_be(reply):
+    assert impossible(reply)

@@ -7,10 +7,11 @@ import shutil
 
 import pytest
 from studio_server import Visit, axe_faults, known_map, visiting
-from viewer_runs import HOSTILE, chat, scored_run, word_scorer
+from viewer_runs import HOSTILE, chat, scored_run
 
 from goldless.apps.studio.bundle import write_bundle
 from goldless.apps.studio.site import Site
+from study_files import word_scorer
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import anyio
 import polars as pl
-from viewer_runs import chat, scored_run, word_scorer
+from viewer_runs import chat, scored_run
 
 import goldless
 from goldless.apps.studio.evidence import Prompt, response_evidence
@@ -17,6 +17,7 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
+from study_files import response_rows, word_scorer
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},
@@ -25,11 +26,10 @@ TEXTS = {
 
 
 def study(prompt: str | None = None):
-    rows = [{"task": t, "agent": a, "text": x} for t, by in TEXTS.items() for a, x in by.items()]
     tasks = pl.DataFrame(
         [{"task": t, "prompt": prompt and f"{prompt} {t}?", "synopsis_gist": f"Gist {t}"} for t in TEXTS]
     )
-    return study_from_frame(pl.DataFrame(rows), tasks=tasks, name="toy")
+    return study_from_frame(pl.DataFrame(response_rows(TEXTS)), tasks=tasks, name="toy")
 
 
 def evidence(folder, journal, number: int = 0, agent: str = "ann") -> dict:

@@ -8,13 +8,14 @@ import re
 import anyio
 import pytest
 from studio_server import asking
-from viewer_runs import HOSTILE, chat, scored_run, word_scorer, written_run
+from viewer_runs import HOSTILE, chat, scored_run, written_run
 from yarl import URL
 
 from goldless.apps.studio.server import listening
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import CallFailure
+from study_files import word_scorer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

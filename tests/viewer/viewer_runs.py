@@ -12,9 +12,9 @@ import goldless
 from goldless.apps.studio.site import RunSummary, Site
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
-from goldless.records import CallFailure
 from goldless.runs.store import save_run
 from goldless.studies import study_from_frame
+from study_files import response_rows, word_scorer
 
 HOSTILE = {
     "script": "<script>document.title='run by a text'</script><img src=x onerror=\"document.title='run'\">",
@@ -30,23 +30,12 @@ HOSTILE = {
 def scored_run(folder: Path, texts: Mapping[str, Mapping[str, str]], journal: Path, **options) -> ScriptedModel:
     """A run scored by words that two texts share; the model that was asked."""
     scorer = options.pop("scorer", None) or word_scorer()
-    rows = [{"task": t, "agent": a, "text": x} for t, by in texts.items() for a, x in by.items()]
     tasks = pl.DataFrame([{"task": t, "prompt": f"What of {t}?", "synopsis_gist": f"About {t}."} for t in texts])
-    study = study_from_frame(pl.DataFrame(rows), tasks=tasks, name="words")
+    study = study_from_frame(pl.DataFrame(response_rows(texts)), tasks=tasks, name="words")
     options.setdefault("metrics", "gem-raw")
     found = goldless.evaluate(study, scorer=scorer, resamples=200, journal=journal, **options)
     save_run(found, folder)
     return scorer
-
-
-def word_scorer(broken=lambda _context, _target: None, name: str = "words") -> ScriptedModel:
-    """One token a word: -1 nat where the context holds it, else -3."""
-
-    def values(context: str, target: str) -> list[float] | CallFailure:
-        known = set(context.split())
-        return broken(context, target) or [-1.0 if word in known else -3.0 for word in target.split()] or [-1.0]
-
-    return ScriptedModel(logprobs=values, name=name)
 
 
 def chat(*replies: str | ChatReply, name: str = "chat") -> ScriptedModel:

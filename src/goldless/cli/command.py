@@ -33,7 +33,7 @@ RUN_FOLDER = "Write results and evidence to this folder."
 EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
 STUDY = Option(
     "A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for standard "
-    "input, or sample.",
+    "input, or sample for the one that comes with goldless.",
     metavar="STUDY",
     form=LINES,
     argument=True,
@@ -172,7 +172,7 @@ class Reading:
 
     importer: str | None = option(
         None,
-        "Format of the files, as goldless study import lists them (default: recognised by content).",
+        "Format of the files, as goldless list importers names it (default: recognised by content).",
         "--from FORMAT",
         group=READING,
     )

@@ -367,6 +367,11 @@ class ReviewStage:
             verdicts = "labels" if verdicts == "auto" else verdicts
         return find_reading(self.model, verdicts, role=self.scale.role)
 
+    @property
+    def calls_each(self) -> int:
+        """Calls for one question, if the first reply has a verdict."""
+        return len(self.scale.labels) if self.reading == "probabilities-scored" else 1
+
     async def review(
         self,
         questions: Sequence[ReviewQuestion],

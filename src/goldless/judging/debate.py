@@ -103,6 +103,10 @@ class DebateStage(ReviewStage):
     def name(self) -> str:
         return self.reviewer or f"debate-{self.debate.name}({self.model.identity.short})"
 
+    @property
+    def calls_each(self) -> int:
+        return len(self.debate.debaters) * self.debate.rounds
+
     async def verdicts_of(
         self, asked: Sequence[VerdictQuestion | CallFailure], at_once: int, answered: Answered
     ) -> list[VerdictReply]:

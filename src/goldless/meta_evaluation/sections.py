@@ -171,7 +171,7 @@ def _crash_figure(metric: str, test: CrashTest) -> Block:
         [(f"{label(metric)} fails {', '.join(failed) or 'no test'}.",)],
         prefix="smd_",
         rows=sorted(table.rows, key=lambda row: list(GROUPS).index(str(row["must"]))),
-        axis="standardised mean difference: lower after the change ← 0 → higher",
+        axis="standardised mean difference: lower ← 0 → higher",
         reference=0.0,
         band=Band(-test.margin, test.margin) if test.margin > 0 else None,
     )

@@ -29,7 +29,7 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
-from goldless.statistics.change_evidence import Values, change_evidence
+from goldless.statistics.change_evidence import Values, change_evidence, check_alpha
 from goldless.studies import Study
 from goldless.studies.checking import Cells, all_at_once
 
@@ -132,6 +132,11 @@ class Watched:
     id: str
     """A random name, which keeps the calls of this watch apart in the journal."""
     goldless: str = __version__
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        if self.seed < 0:
+            raise UserError(f"seed must be at least 0, got {self.seed}")
 
 
 @dataclass(frozen=True, slots=True)

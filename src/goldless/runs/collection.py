@@ -314,25 +314,33 @@ class Collection:
         ]
         complete = [frame([])] * len(batches)
         begun: dict[int, list[JudgementEvidence]] = {}
-        ended = failed = 0
+        made = {_place(one): stage.question(one, texts, prompts) for one in asked}
+        # as the journal counts calls: the same texts are asked about once
+        calls = {place: one.texts for place, one in made.items() if not isinstance(one, CallFailure)}
+        done, failed = set[tuple[str, ...]](), set[tuple[str, ...]]()
+
+        total, each = len(set(calls.values())), stage.calls_each
+
+        def report() -> None:
+            self._report(title, total * each, model, len(done) * each, len(failed) * each)
 
         def so_far() -> pl.DataFrame:
             return pl.concat([frame([]), *complete, *map(frame, begun.values())])
 
         async def some(place: int) -> None:
             def answered(row: JudgementEvidence) -> None:
-                nonlocal ended, failed
                 begun.setdefault(place, []).append(row)
-                ended += 1
-                failed += evidence.is_open(row.failure)
+                if (about := calls.get(_place(row))) is not None:
+                    done.add(about)
+                    failed.update([about] * evidence.is_open(row.failure))
                 self.arrived(table, part, so_far)
-                self._report(title, len(asked), model, ended, failed)
+                report()
 
             how: dict[str, Any] = {"at_once": model.at_once(CALLS_AT_ONCE), "answered": answered}
             complete[place] = frame(await stage.review(batches[place], texts, prompts, **how))
             begun.pop(place, None)
 
-        self._report(title, len(asked), model, 0)
+        report()
         await side_by_side(some, range(len(batches)), model.at_once(1))
         return so_far()
 
@@ -535,6 +543,11 @@ class Collection:
         if need.any("control", "marginals") and wording.synopsis is not None:
             found += dict.fromkeys(Question(q.target, None, q.target_task) for q in found)
         return found
+
+
+def _place(one: ReviewQuestion | JudgementEvidence) -> tuple[str | None, ...]:
+    """The responses that a question or its answer is about."""
+    return one.task, one.first, one.second, one.second_task
 
 
 def _identity_settings(model: OpenModel) -> dict[str, str]:

@@ -112,11 +112,13 @@ class Options:
         shown="general",
     )
     peers: Sequence[str] | None = option(
-        None, "Comma-separated agents to use as peers (default: all).", "AGENTS", form=forms.ONE_LIST
+        None, "Comma-separated agents that responses are compared with (default: all).", "AGENTS", form=forms.ONE_LIST
     )
-    peer_sample: int | None = option(None, "Use N randomly drawn agents as peers.", at_least=1, old="--panel")
+    peer_sample: int | None = option(
+        None, "Compare responses with those of N agents, drawn at random.", at_least=1, old="--panel"
+    )
     control_tasks: int = option(2, "Number of other tasks per response for metrics with +control.", at_least=1)
-    own_samples: bool = option(False, "Use an agent's other samples of a task as its peers too.")
+    own_samples: bool = option(False, "Compare a response with its agent's other samples of the task too.")
     jurors: Sequence[str | Scorer] = option(
         (),
         "Model that predicts responses for peer-prediction (default: the scorer). Repeat it to average.",
@@ -141,7 +143,7 @@ class Options:
         "--metric-timeout SECONDS",
     )
     critic: str | ChatModel = option(
-        "embedded", "Model that distinguishes matched pairs from shuffled ones.", "MODEL", group=CRITIC
+        "embedded", "Model that tells whether two responses answer the same task.", "MODEL", group=CRITIC
     )
     critic_prompt: str = option("same-source", "Prompt for the critic: same-source, three-level.", "NAME", hidden=True)
     shuffles: int | None = option(None, "Shuffled pairs per matched pair: tvd-mi[shuffles=N].", at_least=1, hidden=True)

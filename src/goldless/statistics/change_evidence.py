@@ -51,10 +51,15 @@ class ChangeEvidence:
     """True if the evidence reached 1 / alpha on this or an earlier occasion."""
 
 
-def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: int = 0) -> list[ChangeEvidence]:
-    """The evidence of a change after each occasion. Values of one item are compared with its own earlier values."""
+def check_alpha(alpha: float) -> None:
+    """Refuse an alpha that is not between 0 and 1."""
     if not 0 < alpha < 1:
         raise UserError(f"alpha must be between 0 and 1, got {alpha:g}. Try 0.05")
+
+
+def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: int = 0) -> list[ChangeEvidence]:
+    """The evidence of a change after each occasion. Values of one item are compared with its own earlier values."""
+    check_alpha(alpha)
     earlier: dict[str, list[float]] = {}
     stakes = np.full((3, len(STAKES) + len(POWERS)), -np.inf)
     """Log wealth of the copies that have started."""

@@ -28,11 +28,6 @@ TEXTS = (
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def gguf_file() -> Path:
     """A GGUF file on this machine: the one GOLDLESS_GGUF names, or the embedded model where it was downloaded."""
     named = os.environ.get("GOLDLESS_GGUF")

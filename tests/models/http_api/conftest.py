@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-# The loopback server stands beside the tests, which are no package.
-sys.path.insert(0, str(Path(__file__).parents[2] / "servers"))
-
 from loopback import Behaviour, LoopbackServer
 
 from goldless.models.catalogue import ANY_SERVER

@@ -70,14 +70,6 @@ async def test_log_probabilities_of_written_tokens_come_when_asked_for(serve, co
     assert plain.token_logprobs is None
 
 
-async def test_a_choice_is_asked_for_with_alternatives_and_few_tokens(serve, connect):
-    server = serve()
-    await connect(server).chat(ChatRequest(MESSAGES, choices=("one", "two", "tie")))
-    [body] = server.bodies("/v1/chat/completions")
-    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
-    assert body["max_tokens"] < 20
-
-
 def listed(**probabilities):
     return [{"token": token, "logprob": math.log(p)} for token, p in probabilities.items()]
 
@@ -113,7 +105,9 @@ async def test_fewer_alternatives_are_asked_for_when_the_server_takes_fewer(serv
     model = connect(server)
     for _ in range(2):
         await model.chat(ChatRequest(MESSAGES, choices=("one", "two")))
-    assert [body["top_logprobs"] for body in server.bodies("/v1/chat/completions")] == [20, 5, 5]
+    bodies = server.bodies("/v1/chat/completions")
+    assert [(body["logprobs"], body["top_logprobs"]) for body in bodies] == [(True, 20), (True, 5), (True, 5)]
+    assert bodies[0]["max_tokens"] < 20
 
 
 async def test_a_server_that_rejects_logprobs_is_asked_without_them(serve, connect):
@@ -124,3 +118,19 @@ async def test_a_server_that_rejects_logprobs_is_asked_without_them(serve, conne
 
     reply = await connect(serve(chat=chat)).chat(ChatRequest(MESSAGES, choices=("one", "two")))
     assert (reply.text, reply.choice_logprobs) == ("one", None)
+
+
+VLLM_TOO_LONG = (
+    "This model's maximum context length is 2048 tokens. However, your request has 8 input tokens plus 2045 "
+    "'max_tokens'. Please reduce one or the other. (parameter=input_tokens, max_tokens, value=(8, 2045))"
+)
+
+
+async def test_a_refusal_for_length_that_names_max_tokens_is_no_matter_of_wording(serve, connect):
+    def refuse(body):
+        raise rejection(400, VLLM_TOO_LONG, "input_tokens, max_tokens")
+
+    server = serve(chat=refuse)
+    found = await connect(server).chat(ChatRequest(MESSAGES))
+    assert found.kind == "too_long"
+    assert len(server.bodies("/v1/chat/completions")) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -135,3 +136,32 @@ def test_a_key_is_redacted_before_a_message_is_shortened():
 
 def test_credentials_that_are_not_ours_are_redacted_too():
     assert ApiKey().redact('{"Authorization": "Basic dXNlcjpwYXNz"}') == '{"Authorization": "Basic [redacted]"}'
+
+
+TOO_LONG = [
+    # vLLM since 2026 (vllm-project/vllm pull request 33425), and before (issues 20409, also OpenAI's words, and 12165)
+    (
+        "This model's maximum context length is 2048 tokens. However, your request has 8 input tokens plus 2045 "
+        "'max_tokens'. Please reduce one or the other. (parameter=input_tokens, max_tokens, value=(8, 2045))"
+    ),
+    (
+        "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the "
+        "messages, 10000 in the completion). Please reduce the length of the messages or completion."
+    ),
+    "The prompt (total length 25938) is too long to fit into the model (context length 4096).",
+    # Anthropic (earendil-works/pi issue 102, docker/docker-agent issue 569)
+    "prompt is too long: 219898 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length",
+    # OpenRouter (topoteretes/cognee issue 1061)
+    "This endpoint's maximum context length is 16384 tokens. However, you requested about 94307 tokens",
+    # llama.cpp (ggml-org/llama.cpp issue 19774), the second as 500
+    "request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it",
+    "Context size has been exceeded.",
+]
+
+
+@pytest.mark.parametrize("said", TOO_LONG)
+def test_a_refusal_for_length_is_known_in_the_words_of_many_servers_and_not_tried_again(said):
+    body = json.dumps({"error": {"message": said, "type": "invalid_request_error"}}).encode()
+    failure = status_failure(500 if said == TOO_LONG[-1] else 400, body, {}, url="http://127.0.0.1/v1/x", key=ApiKey())
+    assert (failure.kind, failure.retryable) == ("too_long", False)

@@ -6,7 +6,6 @@ import pytest
 
 from goldless.errors import PrerequisiteError
 from goldless.models.interface import ChatRequest, Message
-from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
 
@@ -25,21 +24,18 @@ async def identity(connect, server, **options):
     return model.identity
 
 
-async def test_a_server_that_moves_is_not_paid_again(serve, connect, tmp_path):
+async def test_a_server_that_moves_is_not_paid_again(serve, connect, journal):
     behaviour = {"speaks": {"vllm"}, "models": listed("/models/a"), "fingerprint": "vllm-0.32-0123"}
     here, there = serve(**behaviour), serve(**behaviour)
-    journal = Journal(tmp_path / "journal.sqlite")
     for server in (here, there):
         model = connect(server)
         await model.prepare()
         asked = len(server.asked)
-        chat, scorer = (kind(model, journal, Ledger("toy", None)) for kind in (JournalledModel, JournalledModel))
-        await chat.chat(ChatRequest(MESSAGES))
-        request = await scorer.encode(MESSAGES, "One two.")
-        await scorer.score([request], lambda _: None)
+        through = JournalledModel(model, journal, Ledger("toy", None))
+        await through.chat(ChatRequest(MESSAGES))
+        await through.score([await through.encode(MESSAGES, "One two.")], lambda _: None)
         paid = [path for path, _ in server.asked[asked:] if path != "/tokenize"]
         assert paid == (["/v1/chat/completions", "/v1/completions"] if server is here else [])
-    journal.close()
 
 
 async def test_two_checkpoints_of_one_served_name_do_not_look_alike(serve, connect):

@@ -51,7 +51,7 @@ async def test_the_limit_doubles_while_throughput_grows_until_the_maximum():
     assert seen == [40, 80, 100, 100]
 
 
-@pytest.mark.parametrize("served_at_once", [1, 4, 30, 100])
+@pytest.mark.parametrize("served_at_once", [1, 30])
 async def test_a_server_that_queues_is_not_flooded_and_one_that_gets_faster_is_used(served_at_once):
     limiter = Limiter(start=8, maximum=1024)
     most = 0

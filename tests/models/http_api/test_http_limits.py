@@ -15,12 +15,13 @@ from loopback import LoopbackServer, chat_reply
 
 from goldless.models.http_api import client
 from goldless.models.http_api.client import Calling
-from goldless.models.interface import ChatRequest, Message
-from goldless.models.journal import Journal
+from goldless.models.interface import ChatRequest, Message, TokenLogprobs
 from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
+from goldless.records import CallFailure
 from goldless.runs.opening import Part, open_models
 from goldless.runs.options import Options
+from paid_twice import counts
 
 pytestmark = pytest.mark.anyio
 
@@ -85,20 +86,17 @@ async def test_a_reply_that_trickles_ends_by_the_time_limit_although_bytes_arriv
 # --- the options of a run ------------------------------------------------------------------------------------------
 
 
-async def opened(spec: str, tmp_path, **given: object):
-    journal = Journal(tmp_path / "journal.sqlite")
+async def opened(spec: str, journal, **given: object):
     async with open_models([Part("reviewer", spec, "chat")], Options(**given), journal) as models:
         model = models["reviewer"].model
-        found = model._client.calling.retries, model._client.calling.timeout_seconds, model._client.limiter.maximum
-    journal.close()
-    return found
+        return model._client.calling.retries, model._client.calling.timeout_seconds, model._client.limiter.maximum
 
 
-async def test_the_options_of_a_run_limit_time_retries_and_calls_at_once(serve, tmp_path):
+async def test_the_options_of_a_run_limit_time_retries_and_calls_at_once(serve, journal):
     url = f"{serve().url}#toy"
-    assert await opened(url, tmp_path) == (5, 600.0, 1024)
-    assert await opened(url, tmp_path, timeout_seconds=7.5, max_retries=2, max_in_flight=3) == (2, 7.5, 3)
-    assert await opened(url, tmp_path, max_retries=0) == (0, 600.0, 1024)
+    assert await opened(url, journal) == (5, 600.0, 1024)
+    assert await opened(url, journal, timeout_seconds=7.5, max_retries=2, max_in_flight=3) == (2, 7.5, 3)
+    assert await opened(url, journal, max_retries=0) == (0, 600.0, 1024)
 
 
 # --- log-probabilities that cannot be ------------------------------------------------------------------------------
@@ -124,23 +122,48 @@ async def test_a_written_tokens_impossible_log_probability_is_a_bad_reply(serve,
     assert failure.kind == "bad_reply"
 
 
-# --- a key in a successful reply -----------------------------------------------------------------------------------
+# --- keys and the journal -----------------------------------------------------------------------------------------
 
 SECRET = "sk-very-secret-0123456789"
 
 
+def everything_in(journal):
+    """The bytes of the journal and of the files beside it."""
+    return b"".join(file.read_bytes() for file in journal.path.parent.glob("journal.sqlite*"))
+
+
 @pytest.mark.parametrize("escaped", [False, True])
-async def test_a_key_that_a_model_writes_is_not_in_the_journal(raw, connect, tmp_path, monkeypatch, escaped):
+async def test_a_key_that_a_model_writes_is_not_in_the_journal(raw, connect, journal, monkeypatch, escaped):
     monkeypatch.setenv("GOLDLESS_HTTP_API_KEY", SECRET)
     tokens = [{"token": part, "logprob": -0.5} for part in ("Key: ", SECRET[:9], SECRET[9:])]
     said = orjson.dumps(chat_reply(f"Key: {SECRET}", logprobs=tokens))
     raw.body = said.replace(SECRET.encode(), SECRET.replace("-", "\\u002d").encode()) if escaped else said
-    journal = Journal(tmp_path / "journal.sqlite")
-    reply = await JournalledModel(connect(raw), journal, Ledger("toy", None)).chat(
-        ChatRequest(ASK.messages, logprobs=True)
-    )
-    journal.close()
+    asked = ChatRequest(ASK.messages, logprobs=True)
+    reply = await JournalledModel(connect(raw), journal, Ledger("toy", None)).chat(asked)
     assert (reply.text, reply.token_logprobs) == ("Key: [redacted]", None)
-    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    kept = everything_in(journal)
     assert b"Key: [redacted]" in kept
     assert SECRET[9:].encode() not in kept
+
+
+async def test_the_key_is_not_in_the_journal_even_where_the_server_repeats_it(serve, connect, journal, monkeypatch):
+    monkeypatch.setenv("GOLDLESS_HTTP_API_KEY", SECRET)
+    server = serve(speaks={"vllm"}, key=SECRET, echo_header_in_errors=True)
+    model = connect(server, use="both")
+    await model.prepare()
+    through = JournalledModel(model, journal, Ledger("toy", None))
+
+    assert (await through.chat(ASK)).text == "A fine reply."
+    server.behaviour.faults = [(400, {}, "boom")] * 5
+    assert isinstance(await through.chat(CHOOSE), CallFailure)
+    server.behaviour.faults = []
+    replies: dict = {}
+    await through.score([await through.encode([Message("user", "one two")], "three")], replies.update)
+    assert isinstance(replies[0], TokenLogprobs)
+
+    assert f"Bearer {SECRET}" in server.authorizations
+    assert counts(journal)["calls"] == 2
+    assert counts(journal)["failures"] >= 1
+    kept = everything_in(journal)
+    assert b"boom" in kept, "the server's words are kept"
+    assert b"very-secret" not in kept

@@ -16,7 +16,7 @@ import pytest
 from toy_language import CORPUS
 
 from goldless.errors import CallError
-from goldless.models.interface import Message, ScoreRequest, TokenLogprobs
+from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
@@ -235,3 +235,32 @@ async def test_a_hundred_requests_are_each_delivered_once_with_their_own_values(
     replies = await scored(model, *requests)
     for target, reply in zip(targets, replies, strict=True):
         assert reply.logprobs == pytest.approx(expected("<assistant>", target), abs=1e-12)
+
+
+# --- lengths -------------------------------------------------------------------------------------------------------
+
+LISTED = [{"id": "toy", "object": "model", "root": "toy", "max_model_len": 64}]
+SHORT = (Message("system", "Read."), Message("user", "one two three"))
+
+
+async def test_vllm_tells_its_context_and_counts_tokens_in_its_own_template(serve, connect):
+    """The toy template: a beginning, a role and an end mark for each message, and the mark of the assistant's turn.
+
+    "Read" and "." are two tokens, three words and the blanks between them five.
+    """
+    server = serve(models=LISTED, speaks={"vllm"})
+    model = connect(server, use="chat")
+    await model.prepare()
+    by_hand = 1 + (2 + 2) + (2 + 5) + 1
+    assert (model.context_length, await model.count_tokens(SHORT)) == (63, by_hand)
+
+
+async def test_a_tokenizer_that_does_not_answer_is_a_failure_and_asked_again_later(serve, connect):
+    server = serve(models=LISTED, speaks={"vllm"})
+    model = connect(server, use="chat")
+    await model.prepare()
+    server.behaviour.faults += [(503, {}, "busy")] * 4
+    with pytest.raises(CallError, match="server_error"):
+        await model.count_tokens(SHORT)
+    assert await model.count_tokens(SHORT) == 13
+    assert isinstance(await model.chat(ChatRequest(SHORT)), ChatReply)

@@ -274,10 +274,3 @@ def test_openai_goes_to_its_own_address_by_default(monkeypatch):
 
 def test_an_address_without_a_path_gets_v1():
     assert "'http://127.0.0.1:8000/v1'" in repr(service_model(ANY_SERVER, "http://127.0.0.1:8000#m"))
-
-
-async def test_another_host_gets_the_key_meant_for_it(serve, connect, monkeypatch):
-    monkeypatch.setenv("GOLDLESS_HTTP_API_KEY", "local-value")
-    server = serve()
-    await connect(server).chat(ASK)
-    assert set(server.authorizations) == {"Bearer local-value"}

@@ -1,14 +1,15 @@
-"""A tokenizer on this machine for a gateway that hides the server's, and the end of the assistant's turn."""
+"""A tokenizer on this machine for a gateway that hides the server's, the end of a turn, and the texts of tokens."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from loopback import Behaviour, LoopbackServer
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from toy_language import CORPUS, tokens_of
 
-from goldless.errors import ModelSpecError, PrerequisiteError
+from goldless.errors import CallError, ModelSpecError, PrerequisiteError
 from goldless.models.interface import Message, TokenLogprobs
 
 pytestmark = pytest.mark.anyio
@@ -43,16 +44,6 @@ async def scored(model, target=TARGET):
     replies = {}
     await model.score([request], replies.update)
     return request, replies[0]
-
-
-@pytest.mark.parametrize("speaks", ["vllm", "sglang"])
-async def test_a_server_scores_the_end_of_the_turn_as_local_models_do(serve, connect, speaks):
-    server = serve(speaks={speaks})
-    model = connect(server, use="scoring")
-    request, reply = await scored(model)
-    assert model.positions == "target+end"
-    assert server._texts[request.target[-1]] == "<end>"
-    assert len(reply.logprobs) == len(tokens_of(TARGET)) + 1
 
 
 async def test_scores_through_a_gateway_equal_those_of_the_server(serve, connect, tmp_path):
@@ -99,3 +90,43 @@ async def test_a_name_that_is_nowhere_says_what_to_give(serve, connect, monkeypa
     model = connect(serve(speaks={"echo"}), "toy?tokenizer=no/such-model", use="scoring")
     with pytest.raises(PrerequisiteError, match="tokenizer=no/such-model"):
         await model.prepare()
+
+
+# --- a server that turns ids into text ------------------------------------------------------------------------------
+
+UNICODE = "The second review is small. Ünïcode, too."
+
+
+class Detokenizing(LoopbackServer):
+    """A server with ``/detokenize``, whose reply names the text as ``field``."""
+
+    field = "prompt"
+
+    def _reply(self, path, body):
+        if path == "/detokenize":
+            return {self.field: "".join(self._texts[one] for one in body["tokens"])}
+        return super()._reply(path, body)
+
+
+@pytest.mark.parametrize(("speaks", "field"), [("vllm", "prompt"), ("sglang", "text")])
+async def test_the_pieces_are_the_servers_tokens(connect, speaks, field):
+    with Detokenizing(Behaviour(speaks={speaks})) as server:
+        server.field = field
+        model = connect(server)
+        request = await model.encode(MESSAGES, UNICODE)
+        assert await model.pieces(request) == (*tokens_of(UNICODE), "")
+
+
+@pytest.mark.parametrize("speaks", ["vllm", "sglang", "echo"])
+async def test_a_server_that_does_not_turn_ids_into_text_cannot_tell(serve, connect, speaks):
+    model = connect(serve(speaks={speaks}))
+    assert await model.pieces(await model.encode(MESSAGES, UNICODE)) is None
+
+
+async def test_a_server_that_is_down_is_a_failed_call(connect):
+    with Detokenizing(Behaviour(speaks={"vllm"})) as server:
+        model = connect(server)
+        request = await model.encode(MESSAGES, UNICODE)
+        server.behaviour.faults = [(503, {}, "busy")] * 8
+        with pytest.raises(CallError, match="busy"):
+            await model.pieces(request)

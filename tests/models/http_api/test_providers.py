@@ -59,24 +59,26 @@ async def test_every_provider_gives_text_and_usage(server, provider):
     assert not model.capabilities.scoring
 
 
-async def test_anthropic_is_asked_with_the_system_text_apart_and_without_a_seed(server):
-    await reply_of(SPECS["anthropic"])
-    assert last_body(server) == {
+ASKED = {
+    "anthropic": {  # the system text apart, and no seed
         "model": "claude-toy-1",
         "max_tokens": 50,
         "messages": [{"role": "user", "content": "Hello?"}],
         "system": "Be brief.",
         "temperature": 0.3,
-    }
-
-
-async def test_gemini_is_asked_with_parts_and_room_for_thinking(server):
-    await reply_of(SPECS["google"])
-    assert last_body(server) == {
+    },
+    "google": {  # parts, and room for thinking
         "contents": [{"role": "user", "parts": [{"text": "Hello?"}]}],
         "generationConfig": {"maxOutputTokens": 50 + ROOM_FOR_THINKING, "temperature": 0.3, "seed": 7},
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
-    }
+    },
+}
+
+
+@pytest.mark.parametrize("provider", ASKED)
+async def test_each_is_asked_in_its_own_format(server, provider):
+    await reply_of(SPECS[provider])
+    assert last_body(server) == ASKED[provider]
 
 
 async def test_azure_with_a_dated_api_is_asked_at_the_deployment(server, monkeypatch):

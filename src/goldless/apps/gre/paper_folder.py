@@ -234,7 +234,10 @@ class ReviewArena:
         return self._papers
 
     def paper(self, name: str, *, reviews: int) -> Paper:  # noqa: ARG002 - all of them are at hand
-        row = self._collected(self._rows.filter(pl.col("forum_id") == name).head(1)).row(0, named=True)
+        rows = self._collected(self._rows.filter(pl.col("forum_id") == name).head(1))
+        if rows.is_empty():  # a damaged file may list a paper and not have it
+            raise UserError(f"{self._folder}/data: paper {name!r} is listed and not there. Download it again")
+        row = rows.row(0, named=True)
         text = {column: str(row[column] or "") for column in COLUMNS}
         for word, reason in OUTCOMES.items():
             if word in text["decision"].lower():

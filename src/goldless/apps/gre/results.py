@@ -277,7 +277,7 @@ class Standing:
         columns: tuple[Column, ...] = (
             Column("metric", "metric"),
             Column("leader", "rank 1", "name"),
-            Column("n", "papers to remove", "count", "no number"),
+            Column("n", "papers to remove", "count", "-"),
             Column("papers", "of", "count"),
             Column("other", "then ahead", "name", "nobody"),
             Column("removed", "papers to remove, by name", absent="-", wide=True),

@@ -163,7 +163,8 @@ def _would_lose(folder: Path, result: EditionResult, evaluation: Evaluation) -> 
 
 def _free_name(folder: Path) -> Path:
     """A free name next to the folder: its name with the study's hash, and a number if that is taken."""
-    name = f"{folder.name}-{(RunFolder(folder).made_by.fingerprint or 'before')[:8]}"
+    before = RunFolder(folder).made_by.fingerprint[:8]
+    name = f"{folder.name}-{before if before.isalnum() else 'before'}"
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
     return next(free for name in names if not (free := folder.with_name(name)).exists())
 

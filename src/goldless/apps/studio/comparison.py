@@ -118,7 +118,7 @@ def _agent_differences(both: pl.DataFrame, agents: Sequence[str]) -> list[dict[s
 TASKS_A_PAGE = 10
 MOST_WORDS = 800
 """Of a text whose differing words are marked: the time to find them grows with the square."""
-LEAST_COMMON = 0.25
+LEAST_COMMON = 0.5
 """Share of the shorter text's words that the other must have, in order: else nearly all would be marked."""
 BETTER = ("one", "other", "equal", "unknown")
 Piece = tuple[bool, str]
@@ -202,7 +202,6 @@ def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> l
             judged.setdefault(row["task"], []).append(row)
     found = []
     for task in tasks:
-        first, second, marked = marked_words(answers.get((task, one)), answers.get((task, other)))
         scores = index.scores_of(task)
         values = {m: [scores.get((m, agent), {}).get("score") for agent in (one, other)] for m in index.metrics}
         found.append(
@@ -210,8 +209,7 @@ def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> l
                 "number": index.numbers[task],
                 "task": task,
                 "prompt": prompts.get(task),
-                "texts": (first, second),
-                "marked": marked,
+                "texts": marked_words(answers.get((task, one)), answers.get((task, other))),
                 "scores": {metric: both for metric, both in values.items() if both != [None, None]},
                 "judges": {pair.reviewer: pair.outcome for pair in judged_pairs(judged.get(task, ()), one)},
             }
@@ -225,21 +223,18 @@ def _both(one: str, other: str) -> pl.Expr:
     return ((first == one) & (second == other)) | ((first == other) & (second == one))
 
 
-def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | None, Sequence[Piece] | None, bool]:
-    """Both texts in pieces, words that only one has being marked; and whether they are.
-
-    They are not in long texts, nor in those that have little in common.
-    """
+def marked_words(one: str | None, other: str | None) -> Sequence[Sequence[Piece] | None]:
+    """Both texts in pieces, those words marked that only one has: not in long texts, nor in those of other words."""
+    plain = [None if text is None else [(False, text)] for text in (one, other)]
     if one is None or other is None:
-        alone = [None if text is None else [(False, text)] for text in (one, other)]
-        return alone[0], alone[1], True
+        return plain
     words = [re.findall(r"\S+\s*|\s+", text) for text in (one, other)]
     if max(map(len, words)) > MOST_WORDS:
-        return [(False, one)], [(False, other)], False
-    plain = [[word.strip().casefold() for word in side] for side in words]
-    matched = difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False)
+        return plain
+    left, right = ([word.strip().casefold() for word in side] for side in words)
+    matched = difflib.SequenceMatcher(None, left, right, autojunk=False)
     if sum(same.size for same in matched.get_matching_blocks()) < LEAST_COMMON * min(map(len, words)):
-        return [(False, one)], [(False, other)], False
+        return plain
     pieces: tuple[list[Piece], list[Piece]] = ([], [])
     for kind, *ends in matched.get_opcodes():
         for side, (begin, end) in enumerate((ends[:2], ends[2:])):
@@ -247,7 +242,7 @@ def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | 
             # the space after the last word is not a word
             bare = text.rstrip()
             pieces[side].extend([(kind != "equal", bare)] * bool(bare) + [(False, text[len(bare) :])])
-    return *pieces, True
+    return pieces
 
 
 # --- two responses, by their judges ----------------------------------------------------------------------------------

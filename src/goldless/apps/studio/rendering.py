@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from goldless._version import __version__
 from goldless.reports.html.charts import AxisScale, element, mini_interval
-from goldless.reports.html.labels import is_number, label, numeral, visible
+from goldless.reports.html.labels import decimals_for, is_number, label, numeral, visible
 from goldless.reports.report_table import MINUS, Column, seconds_text, usd_text
 
 HERE = Path(__file__).parent
@@ -123,6 +123,7 @@ def environment() -> jinja2.Environment:
     )
     found.filters |= {
         "number": numeral,
+        "decimals": decimals_for,
         "count": _formatted("{:,}"),
         "given": _formatted("{:g}"),
         "nats": _formatted("{:+z,.2f}"),

@@ -58,6 +58,8 @@ class RunSummary:
     has_report: bool = False
     leader: Any = None
     """The row of the agent ranked first under the first metric, or in the first ranking."""
+    tied: bool = False
+    """True if the second is not shown to be below that agent."""
     leader_metric: str = ""
     """That metric or ranking."""
     can_stop: bool = False
@@ -85,6 +87,7 @@ class RunSummary:
             progress=run.progress,
             has_report=run.report is not None,
             leader=ranked[0] if ranked else None,
+            tied=len(ranked) > 1 and ranked[1].agent not in (ranked[0].better_than or ()),
             leader_metric=metric,
         )
 

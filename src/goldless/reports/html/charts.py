@@ -90,12 +90,12 @@ def hint(text: str) -> Markup:
     return element("title", excerpt(text, LONGEST_HINT)) if text else Markup("")
 
 
-def mark(shape: Shape, x: float, y: float, class_: str, *, radius: float = 4.5) -> Markup:
-    """A mark around a point; ``radius``: of a dot or ring."""
+def mark(shape: Shape, x: float, y: float, class_: str) -> Markup:
+    """A mark around a point."""
     class_ = f"{shape} {class_}"
     if shape in PATHS:
         return element("path", d=PATHS[shape], transform=f"translate({x:.1f} {y:.1f})", class_=class_)
-    return element("circle", cx=x, cy=y, r=radius, class_=class_)
+    return element("circle", cx=x, cy=y, r=4.5, class_=class_)
 
 
 def legend(keys: Sequence[tuple[Markup, str]], width: float, top: float) -> tuple[Markup, float]:
@@ -341,9 +341,12 @@ def mini_interval(value: float | None, low: float | None, high: float | None, sc
     if low is not None and high is not None:
         parts.append(line(scale(low), y, scale(high), y, "whisker blue"))
     if value is not None:
-        parts.append(mark("dot", scale(value), y, "blue", radius=3.2))
-    size = {"width": scale.end + 5, "height": MINI_HEIGHT}
-    return element("svg", *parts, class_="mini chart", aria_hidden="true", focusable="false", **size)
+        # a line without length: its round ends stay round where a small screen makes the plot narrower
+        parts.append(line(scale(value), y, scale(value), y, "point blue"))
+    width = scale.end + 5
+    size, box = {"width": width, "height": MINI_HEIGHT}, f"0 0 {width:g} {MINI_HEIGHT:g}"
+    about = {"class_": "mini chart", "aria_hidden": "true", "focusable": "false", "preserveAspectRatio": "none"}
+    return element("svg", *parts, viewBox=box, **size, **about)
 
 
 # --- the scatter plot ------------------------------------------------------------------------------------------------
@@ -555,8 +558,9 @@ def heat_map(
                 class_ = "cell-text" if cell.sure else "cell-text faint"
                 inside.append(words(said, x + width / 2, y + 4, class_=class_, anchor="middle"))
             patches.append(element("g", *inside, data_of=cell.behind))
-    below, whole = top + n * height + 18, max(left + n * width + 8 + slant, NARROW - 40)
-    told, tall = legend([(_patch(step, 0, 0, 16, 12), text) for step, text in steps], whole, below)
+    below, whole = top + n * height + 18, max(left + n * width + 8 + slant, NARROW - 50)
+    # on a small screen the cells scroll sideways, and the legend is read without
+    told, tall = legend([(_patch(step, 0, 0, 16, 12), text) for step, text in steps], NARROW - 50, below)
     return picture(*parts, *patches, told, width=whole, height=below + tall + 4, title=title)
 
 

@@ -1,4 +1,4 @@
-"""Apps enter through doors: the core is whole without them."""
+"""Apps enter through doors, the core is whole without them, and no two modules import each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import grimp
 
 import goldless
 
@@ -38,3 +41,12 @@ def test_without_the_folder_of_apps_the_core_is_imported_and_scores(tmp_path):
     assert (tmp_path / "run" / "report.html").is_file()
     unknown = run("-m", "goldless", "gre", "show", "published:70b")
     assert unknown.returncode == 2
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = grimp.build_graph("goldless", cache_dir=None)
+    order = TopologicalSorter({name: graph.find_modules_directly_imported_by(name) for name in graph.modules})
+    try:
+        order.prepare()
+    except CycleError as error:
+        raise AssertionError(f"modules import each other: {' > '.join(error.args[1])}") from None

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import MetricError, UserError, check_known
+from goldless.errors import MetricError, UserError, check_known, some
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import (
     PanelScores,
@@ -380,7 +380,7 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
             if strange:
                 raise UserError(
                     f"{name}: {len(strange)} of {len(one)} scores are for a task or an agent that is not in "
-                    f"{study.name}: {', '.join(strange[:5])}{f' and {len(strange) - 5} more' * (len(strange) > 5)}"
+                    f"{study.name}: {some(strange)}"
                 )
     elif scores is not None:
         columns: dict[str, Cells] = {"metric": "optional_name", "task": "name", "agent": "name"}

@@ -117,6 +117,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return "" if best is None else f". Did you mean {best!r}?"
 
 
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first of these names, and how many more there are."""
+    return ", ".join(names[:most]) + f" and {len(names) - most} more" * (len(names) > most)
+
+
 def check_known(
     names: Iterable[str], known: Collection[str], said: str, listed: str, error: type[UserError] = UserError
 ) -> None:

@@ -16,7 +16,7 @@ from goldless.errors import GoldlessError, UserError, check_known
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import panel_scores, panel_verdicts
-from goldless.metrics.judgement_table import pair_judgements, response_ratings
+from goldless.metrics.judgement_table import ResponseRatings, judgement_arrays
 from goldless.metrics.metric import ENOUGH_PEERS, PAIRS, Metric, OverPeers
 from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.review import ReviewReport
@@ -149,15 +149,14 @@ class ScoredMetric:
         study, weights, convention = self.run.study, self.voters, self.review.convention
         scale = find_judge(self.review.scale)
         found = recorded_review(study, scale=scale, reviewers=list(weights), convention=convention).judgements
-        named = {"reviewers": list(weights), "tasks": study.tasks, "agents": self.run.agents}
+        table = judgement_arrays(found, reviewers=list(weights), tasks=study.tasks, agents=self.run.agents)
         tasks, agents = np.array(study.tasks), np.array(self.run.agents)
-        if not scale.pairwise:
+        if isinstance(table, ResponseRatings):
             # z-scores are relative to one run; two runs share the scale's own points
-            table = response_ratings(found, **named)
             rated = panel_scores(table, weights=weights, normalisation="raw", convention=convention).score
             task, agent = np.nonzero(~np.isnan(rated))
             return pl.DataFrame({"task": tasks[task], "agent": agents[agent], "score": rated[task, agent]})
-        panel = panel_verdicts(pair_judgements(found, **named), weights=weights, convention=convention)
+        panel = panel_verdicts(table, weights=weights, convention=convention)
         sides = ((panel.low, panel.high, panel.verdict), (panel.high, panel.low, 1 - panel.verdict))
         votes = [
             pl.DataFrame({"task": tasks[panel.task], "agent": agents[mine], "peer": agents[other], "score": verdict})

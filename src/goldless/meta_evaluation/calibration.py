@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, UserError, check_known
+from goldless.errors import MetricError, UserError, check_known, some
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.judges import (
     Given,
@@ -373,12 +373,11 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
     if len(partly):
         said = [
             f"{study.tasks[t]} (no label for {', '.join(agents[a] for a in np.flatnonzero(lacking[t])[:3])})"
-            for t in partly[:5]
+            for t in partly
         ]
-        more = f" and {len(partly) - 5} more" if len(partly) > 5 else ""
         raise UserError(
             f"a task must be labelled for all agents or for none, got {len(partly)} partly labelled: "
-            f"{', '.join(said)}{more}. Label the other responses, or leave these tasks' labels out"
+            f"{some(said)}. Label the other responses, or leave these tasks' labels out"
         )
     return table, answered, agents, known[0]
 
@@ -599,8 +598,7 @@ def read_rounds(paths: Sequence[Path | str], study: Study, labelled: BoolArray) 
             rounds.append(Round(numbers.cast(pl.Int64).to_numpy(), rows["chance"].to_numpy()))
     if without := [study.tasks[number] for one in rounds for number in one.task if not labelled[number]]:
         raise UserError(
-            f"{len(without)} of the {len(drawn)} drawn tasks have no labels: {', '.join(without[:5])}"
-            f"{f' and {len(without) - 5} more' * (len(without) > 5)}. Label all of them: leaving some out is a choice "
-            "that biases the estimate"
+            f"{len(without)} of the {len(drawn)} drawn tasks have no labels: {some(without)}. Label all of them: "
+            "leaving some out is a choice that biases the estimate"
         )
     return rounds

@@ -8,7 +8,6 @@ run covers is planned, as if the journal were empty. A price that is not known s
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -355,8 +354,6 @@ class _Costs:
         study, options, scale = self.study, self.options, self.options.chosen_scale
         named = named_reviewers(options.reviewers)
         check_known(prices, named, "--reviewer-price: no reviewer", "Reviewers")
-        if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
-            raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000")
         texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}
         prompts = {task.task: task.prompt for task, _ in study}
         metric = f"review[{options.scale}]"

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import MetricError, UserError, check_known
+from goldless.errors import MetricError, UserError, check_known, some
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import (
     PanelScores,
@@ -33,8 +33,7 @@ from goldless.metrics.judgement_table import (
     Convention,
     PairJudgements,
     ResponseRatings,
-    pair_judgements,
-    response_ratings,
+    judgement_arrays,
 )
 from goldless.metrics.label_agreement import (
     PairCredits,
@@ -266,14 +265,6 @@ def reviewer_judges(
     return [*judges, panel] if weights is not None or len(table.reviewers) > 1 else judges
 
 
-def judgement_arrays(
-    study: Study, rows: pl.DataFrame, reviewers: Sequence[str], *, pairwise: bool
-) -> PairJudgements | ResponseRatings:
-    """Judgements as arrays, numbered by the study's tasks and agents."""
-    arrays = pair_judgements if pairwise else response_ratings
-    return arrays(rows, reviewers=reviewers, tasks=study.tasks, agents=agent_names(study))
-
-
 def judgements_hash(rows: pl.DataFrame) -> str:
     """A hash of these judgements."""
     return table_hash(rows.select("reviewer", "task", "first", "second", "agent", "value"))
@@ -318,7 +309,7 @@ def recorded_judges(
         raise MetricError(
             "the given reviewers judged only agents of their own family. Add --own-family to count these judgements"
         )
-    table = judgement_arrays(study, rows, heard, pairwise=chosen.pairwise)
+    table = judgement_arrays(rows, reviewers=heard, tasks=study.tasks, agents=agent_names(study))
     settings = {
         "scale": chosen.name,
         "own-family": "judged" if own_family else "left-out",
@@ -380,7 +371,7 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
             if strange:
                 raise UserError(
                     f"{name}: {len(strange)} of {len(one)} scores are for a task or an agent that is not in "
-                    f"{study.name}: {', '.join(strange[:5])}{f' and {len(strange) - 5} more' * (len(strange) > 5)}"
+                    f"{study.name}: {some(strange)}"
                 )
     elif scores is not None:
         columns: dict[str, Cells] = {"metric": "optional_name", "task": "name", "agent": "name"}

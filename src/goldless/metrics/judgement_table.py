@@ -154,6 +154,14 @@ def response_ratings(
     return ResponseRatings(*names, *_scattered(tuple(places), values, tuple(map(len, names))))
 
 
+def judgement_arrays(
+    judgements: pl.DataFrame, *, reviewers: Sequence[str], tasks: Sequence[str], agents: Sequence[str]
+) -> PairJudgements | ResponseRatings:
+    """Judgements on one scale as arrays: comparisons, or ratings where none has a second agent."""
+    arrays = pair_judgements if judgements["second"].count() else response_ratings
+    return arrays(judgements, reviewers=reviewers, tasks=tasks, agents=agents)
+
+
 def reviewer_numbers(known: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Indices of the wanted reviewers among the known ones."""
     check_known(wanted, known, "no judgement by reviewer", "Found", MetricError)

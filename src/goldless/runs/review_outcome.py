@@ -23,8 +23,8 @@ from goldless.metrics.judgement_table import (
     Convention,
     PairJudgements,
     ResponseRatings,
+    judgement_arrays,
     pair_judgements,
-    response_ratings,
 )
 from goldless.metrics.panel_worth import panel_worth
 from goldless.metrics.qualification import Candidate, Qualification, Weighting, qualify
@@ -210,8 +210,7 @@ def _heard(evidence: ReviewEvidence, rows: pl.DataFrame) -> list[str]:
 def judged(plan: RunPlan, evidence: ReviewEvidence) -> PairJudgements | ResponseRatings | None:
     """The judgements on the scale of the review; None if there are none."""
     rows, heard = evidence.judgements, _heard(evidence, evidence.judgements)
-    make = pair_judgements if plan.options.chosen_scale.pairwise else response_ratings
-    return make(rows, reviewers=heard, **plan.names) if heard else None
+    return judgement_arrays(rows, reviewers=heard, **plan.names) if heard else None
 
 
 # --- votes -------------------------------------------------------------------------------------------------------

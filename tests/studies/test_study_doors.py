@@ -97,7 +97,7 @@ def test_an_unknown_or_broken_importer_is_an_error_that_says_why(doors, toy):
     doors(["importer", "nothing"])
     with pytest.raises(UserError, match=r"importer must be one of study, .*importer, got 'import'. Did you mean"):
         read_study(toy, importer="import")
-    with pytest.raises(UserError, match="'nothing' from unknown cannot be used: an importer must have"):
+    with pytest.raises(UserError, match="'nothing' from the package unknown cannot be used: an importer must have"):
         read_study(toy, importer="nothing")
 
 

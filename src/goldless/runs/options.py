@@ -255,6 +255,7 @@ class Options:
         "--vote-lead VOTES",
         keyword="vote_lead",
         old="--margin",
+        form=forms.POSITIVE,
     )
     convention: Literal["default", "paper", "pre", "auto-pre"] = option(
         "default",

@@ -22,7 +22,7 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.metric import Pairing
-from goldless.metrics.pair_labels import PairLabels, check_margin, median_ratings, pair_labels, usual_margin
+from goldless.metrics.pair_labels import PairLabels, median_ratings, pair_labels, usual_margin
 from goldless.models.interface import content_hash
 from goldless.models.provider import Use
 from goldless.records import CallFailure
@@ -332,7 +332,6 @@ class People:
 
 def what_people_said(study: Study, options: Options) -> People:
     """The labels of a study, if any. Raises if an exam needs labels that are not there."""
-    check_margin(options.margin)
     examines = "human exam" in options.traits
     if not study.n_ratings and not study.n_preferences:
         if examines:

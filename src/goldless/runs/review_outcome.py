@@ -23,8 +23,8 @@ from goldless.metrics.judgement_table import (
     Convention,
     PairJudgements,
     ResponseRatings,
+    judgement_arrays,
     pair_judgements,
-    response_ratings,
 )
 from goldless.metrics.panel_worth import panel_worth
 from goldless.metrics.qualification import Candidate, Qualification, Weighting, qualify
@@ -211,8 +211,7 @@ def _heard(evidence: ReviewEvidence, rows: pl.DataFrame) -> list[str]:
 def judged(plan: RunPlan, evidence: ReviewEvidence) -> PairJudgements | ResponseRatings | None:
     """The judgements on the scale of the review; None if there are none."""
     rows, heard = evidence.judgements, _heard(evidence, evidence.judgements)
-    make = pair_judgements if plan.options.chosen_scale.pairwise else response_ratings
-    return make(rows, reviewers=heard, **plan.names) if heard else None
+    return judgement_arrays(rows, reviewers=heard, **plan.names) if heard else None
 
 
 # --- votes -------------------------------------------------------------------------------------------------------
@@ -287,9 +286,9 @@ class Votes:
             earned = dict(label_agreement.reviewer_credits(table, people.tested, convention=convention))
         scores = {name: _own_scores(table, name, convention) for name in earned}
         if isinstance(panel, PanelVerdicts):
-            earned[""] = label_agreement.panel_credits(panel, people.tested)
+            earned[""] = label_agreement.panel_credits(panel, people.tested, convention=convention)
             if isinstance(table, PairJudgements) and options.orders == "both":
-                earned[""] = label_agreement.with_each_order(earned[""], table, weights=panel.weights)
+                earned[""] = label_agreement.with_each_order(earned[""], table, weights=self.weights)
         elif panel is not None:
             earned[""] = label_agreement.score_credits(panel, people.tested, convention=convention)
         if panel is not None:
@@ -345,7 +344,7 @@ def shares_by_agent(verdicts: PanelVerdicts | PanelScores) -> PanelScores:
         return verdicts
     score = win_rates(verdicts)
     there = (~np.isnan(score)).astype(np.int64)
-    return PanelScores(verdicts.tasks, verdicts.agents, score, there, there, verdicts.weights, "raw")
+    return PanelScores(verdicts.tasks, verdicts.agents, score, there, there)
 
 
 # --- results -----------------------------------------------------------------------------------------------------

@@ -248,11 +248,11 @@ PEERS = OptionForm(
 FAILING = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}
 """Ratings that end with an exit code of their own."""
 LEGEND = (
-    "↓: must fall; ≤: must not rise. SMD: standardised change, with its {level:g} % interval, which the rating "
+    "↓: must fall; ≤: must not rise. SMD: standardised change, with its {level:g}% interval, which the rating "
     "follows. -v explains all columns."
 )
 OVERVIEW = (
-    "↓: must fall; ≤: must not rise. Numbers: standardised change (SMD); the rating follows its {level:g} % interval, "
+    "↓: must fall; ≤: must not rise. Numbers: standardised change (SMD); the rating follows its {level:g}% interval, "
     "which -v shows."
 )
 

@@ -273,7 +273,7 @@ def of_one(metric: str, board: Leaderboard) -> Said:
     ends = "no interval"
     one = lead.estimate
     if one.low is not None and one.high is not None:
-        ends = f"{board.level * 100:g}\u202f% interval {_numeral(one.low, board)} to {_numeral(one.high, board)}"
+        ends = f"{board.level * 100:g}% interval {_numeral(one.low, board)} to {_numeral(one.high, board)}"
     tasks = f", {one.n:,} task{'s' * (one.n != 1)}" if one.n else ""
     score = _numeral(lead.score, board)
     score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"

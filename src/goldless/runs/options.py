@@ -143,7 +143,7 @@ class Options:
         "--metric-timeout SECONDS",
     )
     critic: str | ChatModel = option(
-        "embedded", "Model that tells whether two responses answer the same task.", "MODEL", group=CRITIC
+        "embedded", "Model that says whether two responses answer the same task.", "MODEL", group=CRITIC
     )
     critic_prompt: str = option("same-source", "Prompt for the critic: same-source, three-level.", "NAME", hidden=True)
     shuffles: int | None = option(None, "Shuffled pairs per matched pair: tvd-mi[shuffles=N].", at_least=1, hidden=True)

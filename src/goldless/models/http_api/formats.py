@@ -9,9 +9,9 @@ tokens that all answers share. Every alternative listed there is assigned to the
 normalised over the answers. There are no probabilities
 
 - if a token that matters could begin several answers (they share their first token);
-- if an answer is not listed and could still have more than 1 % of the answers' mass; an unlisted answer with a
-  smaller bound gets that bound, so each probability is off by at most 1 %;
-- if the answers together have less than 5 % of the mass: the model is not answering there.
+- if an answer is not listed and could still have more than 1% of the answers' mass; an unlisted answer with a
+  smaller bound gets that bound, so each probability is off by at most 1%;
+- if the answers together have less than 5% of the mass: the model is not answering there.
 """
 
 from __future__ import annotations

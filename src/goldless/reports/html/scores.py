@@ -321,7 +321,7 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     yield figure(
         "tasks",
         ("Scores on single tasks: ", Name(metric)),
-        "Boxes show the middle half of the tasks, lines 90\u202f% of them; the vertical stroke is the median.",
+        "Boxes show the middle half of the tasks, lines 90% of them; the vertical stroke is the median.",
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
         [*_influence(links, board, scores), blocks.table(caption, columns, rows)],
         finding=finding,

@@ -293,10 +293,16 @@ def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
     if len(level) == 1:
         whom = named(below) if len(below) <= MOST_NAMED else (f"all {len(below)} others",)
         return Name(lead.agent), f" is {word} than ", *whom, "."
+    others = {row.agent: row.better_than or () for row in level[1:]}
+    for agent, wins in others.items():
+        if among := [one for one in wins if one in others]:
+            first: Said = (f" is {word} than ", *named(below)) if below else (" is highest",)
+            undecided: Said = (f", but not shown to be {word} than ", *named(list(others), MOST_TIED))
+            decided: Said = (", of which ", Name(agent), f" is {word} than ", *named(among), ".")
+            return Name(lead.agent), *first, *undecided, *decided
     tied = *named([row.agent for row in level], MOST_TIED), " are tied"
     if not below:
-        who = "the highest is not" if any(row.better_than for row in scored) else "none is"
-        return *tied, f": {who} shown to be {word} than another."
+        return *tied, f": none is shown to be {word} than another."
     each = all({*below} <= {*(row.better_than or ())} for row in level)
     return *tied, "; ", "each" if each else Name(lead.agent), f" is {word} than ", *named(below), "."
 

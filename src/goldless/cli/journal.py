@@ -33,7 +33,7 @@ class Batches:
 
 @verb("journal")
 def batches(own: Batches, options: Options, output: Output) -> None:
-    """List the batches that are out: sent with --batch, replies not collected yet.
+    """List pending batches: sent with --batch, replies not collected yet.
 
     The command that sent a batch collects its replies when it is run again. This list asks no provider, and forgetting
     a batch cancels nothing there.
@@ -65,7 +65,7 @@ def batches(own: Batches, options: Options, output: Output) -> None:
 
 @verb()
 def files(*, output: Output) -> None:
-    """Show the journal and the downloaded models: where they are, and what they take.
+    """Show where the journal and the downloaded models are, and how much space they take.
 
     GOLDLESS_HOME moves both to one folder; otherwise they follow the conventions of the operating system.
 
@@ -233,7 +233,7 @@ class Merging:
 
 @verb("journal")
 def merge(own: Merging, options: Options) -> None:
-    """Add the replies of other journals to this one. Of a damaged one nothing is added.
+    """Add the replies of other journals to this one; nothing from a damaged one.
 
     Examples:
       goldless journal merge colleague.sqlite
@@ -248,7 +248,7 @@ def merge(own: Merging, options: Options) -> None:
 
 
 app = verbs_app(
-    "Look after the replies of models that are kept on this machine.",
+    "Inspect and clean up the model replies kept on this machine.",
     *(batches, files, clear, check, show, compact, forget, merge),
 )
 

@@ -64,8 +64,8 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "Studies and settings": {
         "study": "Check a study, show what is in it, or import one from another tool's results.",
         "list": "List metrics, models, importers or plugins.",
-        "journal": "Look after the replies of models that are kept on this machine.",
-        "config": "Show or trust the project's settings; completion for your shell.",
+        "journal": "Inspect and clean up the model replies kept on this machine.",
+        "config": "Show or trust the project's settings, or print shell completion.",
     },
     "Apps": {},
 }

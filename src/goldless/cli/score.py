@@ -212,16 +212,16 @@ def _questions(given: Any) -> Any:
 class Selecting:
     tolerance: str | float = option(
         "1sd",
-        "A response that is better by no more than this does not matter: in the metric's unit, or in standard "
+        "Ignore a response that is better by no more than this: in the metric's unit, or in standard "
         "deviations of the responses' scores on the task, such as 0.5sd.",
         form=TEXT,
     )
     sampler: str | ChatModel | None = option(
         None, "Chat model that is asked for more samples while a task is undecided.", "MODEL", group=SAMPLES
     )
-    most: int = option(24, "Most samples per task, with those in the file.")
+    most: int = option(24, "Maximum samples per task, including those in the file.")
     temperature: float = option(1.0, "Temperature of the samples.")
-    max_tokens: int = option(1024, "Longest sample; a longer one is missing.")
+    max_tokens: int = option(1024, "Maximum tokens per sample; a longer one counts as missing.")
     system: str = option("", "System message for the sampler.")
 
 
@@ -232,8 +232,8 @@ class Selecting:
     helps={
         "metrics": "Metric to choose by, such as gem-raw+control, gem-s[prompt]+control or tvd-mi (default: "
         "gem-raw+control; gem-raw where there is one task).",
-        "alpha": "Probability that a choice that is called decided is wrong.",
-        "at_least": "Common peers before a choice is called decided.",
+        "alpha": "Error rate of choices that are called decided.",
+        "at_least": "Minimum number of common peers before a choice is called decided.",
     },
     averages_samples=True,
     opens=_questions,

@@ -124,7 +124,7 @@ class Replay:
 
 
 async def replay(folder: Path) -> Replay:
-    """Recompute the scores and the review of a run folder, and compare them with what it printed.
+    """Recompute the scores and the review of a run folder, and compare them with the recorded ones.
 
     Calls no model, and runs no code that comes with the folder.
     """

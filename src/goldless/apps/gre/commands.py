@@ -61,9 +61,7 @@ def _settings(table: Any, own: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Collecting(as_given(CollectConfig)):  # type: ignore[misc]
-    edition: Path | None = argument(
-        "[EDITION]", "Folder of the edition (default: named after the venue).", default=None
-    )
+    edition: Path | None = argument("EDITION", "Folder of the edition (default: named after the venue).", default=None)
     seconds_between_requests: float = option(
         1.0, "Pause between requests to the venue.", "SECONDS", group="Connection", form=NOT_NEGATIVE
     )

@@ -1,4 +1,4 @@
-"""``goldless journal``: look after the file that keeps all replies, the batches that are out, and downloads."""
+"""``goldless journal``: look after the file that keeps all replies, pending batches, and downloads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def batches(own: Batches, options: Options, output: Output) -> None:
             known = {one: batch for batch in batches_out(journal) for one in (batch.id, batch.label) if one is not None}
             if name not in known:
                 hint = nearest(name, known) or ". goldless journal batches lists them"
-                raise UserError(f"no batch {name!r} is out{hint}")
+                raise UserError(f"no pending batch {name!r}{hint}")
             say(f"forgot {name}: the next run sends its {forget_batch(journal, known[name].label):,} calls again")
         out = [asdict(batch) for batch in batches_out(journal)]
     for_people = [
@@ -58,9 +58,9 @@ def batches(own: Batches, options: Options, output: Output) -> None:
     ]
     headings = {"id": "batch", "model": "model", "calls": "calls", "sent": "sent (UTC)"}
     at_most = ("at most, USD", "usd", "price unknown")
-    output.print_rows("Batches that are out", for_people, {"batches": out}, **headings, reserved_usd=at_most)
+    output.print_rows("Pending batches", for_people, {"batches": out}, **headings, reserved_usd=at_most)
     if not out:
-        say("no batch is out")
+        say("no batch is pending")
 
 
 @verb()

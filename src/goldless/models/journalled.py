@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 IN_BATCH = CallFailure(
     "waiting",
-    "in a batch that is out, so it is not asked again. Collect it by the command with --batch, or see "
+    "in a pending batch, so it is not asked again. Collect it by the command with --batch, or see "
     "goldless journal batches",
     attempts=0,
 )
@@ -394,7 +394,7 @@ def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None 
         cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
         raise WaitingError(
             f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "
-            "Run the same command again to collect the replies and go on; goldless journal batches shows what is out"
+            "Run the same command again to collect the replies and resume; goldless journal batches lists them"
         ) from cause
 
 

@@ -42,7 +42,7 @@ def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None)
     more = f"; and {len(undecided) - LISTED} more" * (len(undecided) > LISTED)
     yield (
         f"Undecided: {len(undecided)} of {len(comparisons)} differences: {listed}{more} (ranges hold in "
-        f"{IN_RANGE:.0%})."
+        f"{IN_RANGE:.0%} of cases)."
     )
 
 

@@ -233,7 +233,7 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
         yield f"Worst case, if missing scores were {ends}: intervals of {listed}."
     if found.peers is not None and found.peers < FEWEST_PEERS:
         too_few = f"{found.peers} {'is' if found.peers == 1 else 'are'} too few"
-        yield f"Intervals are for these peers: for peers like these, {too_few}."
+        yield f"Intervals treat the peers as fixed: {too_few} to allow for other peers."
     wider = [
         (row.new_peers.high or 0.0) - (row.new_peers.low or 0.0) for row in found.rows if row.new_peers is not None
     ]

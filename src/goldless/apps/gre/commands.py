@@ -215,7 +215,7 @@ class Demonstrating:
 async def demo(own: Demonstrating, options: Options) -> Scored:
     """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
 
-    This is a demonstration, not a result. It takes some minutes, most of them for the embedded model's own reviews.
+    This is a demonstration, not a result. It takes a few minutes, most of them for the embedded model's own reviews.
 
     Example:
       goldless gre demo --out gre-demo

@@ -101,7 +101,7 @@ class ServerParameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class WireFormat:
     """The way chat calls are written and read."""
 
     route: str  # of a call, ``{model}`` to be filled in
@@ -305,17 +305,17 @@ def _read_gemini(data: Any) -> Written:
 # a table, laid out by hand
 # fmt: off
 FORMATS = {
-    "openai": Format(
+    "openai": WireFormat(
         route="/v1/chat/completions", listing="/v1/models", body=_openai_body, read=_read_openai,
         charged=("usage", ("prompt_tokens",), ("completion_tokens",))),
-    "anthropic": Format(
+    "anthropic": WireFormat(
         route="/v1/messages", listing="/v1/models?limit=1000", body=_anthropic_body, read=_read_anthropic,
         charged=("usage", ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
                  ("output_tokens",)),
         wording=ServerParameters(limits=("max_tokens",), seed=False, alternatives=0),
         # the last with a temperature; models that do not take one say so, and are asked without
         headers={"anthropic-version": "2023-06-01"}),
-    "gemini": Format(
+    "gemini": WireFormat(
         route="/v1/models/{model}:generateContent", listing="/v1/models?pageSize=1000", body=_gemini_body,
         read=_read_gemini, wording=ServerParameters(limits=("maxOutputTokens",)),
         charged=("usageMetadata", ("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount"))),

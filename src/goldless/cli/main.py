@@ -130,7 +130,6 @@ def find_verb(name: str) -> Any:
 
 @functools.cache
 def _made(name: str) -> Any:
-    """The command of a verb."""
     if isinstance(found := find_verb(name), Verb):
         single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
         single.command(name=name, cls=Command)(found.signed())

@@ -387,7 +387,6 @@ def find_peers(
 
 
 def _by_response(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The peers of each response."""
     return pairs.group_by(RESPONSE, maintain_order=True).agg(pl.col("peer").drop_nulls())
 
 

@@ -227,7 +227,6 @@ def _both(name: str) -> Metric:
 
 
 def _made(entry: Any, name: str, option: str | None) -> Metric | None:
-    """The metric that an entry of the catalogue makes."""
     if isinstance(entry, MetricFamily):
         return entry.make(name, option)
     if isinstance(entry, Metric) and not isinstance(entry, type):

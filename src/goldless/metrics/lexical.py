@@ -93,7 +93,6 @@ class Bleu:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """For the signature."""
         return {
             "order": str(self.max_order),
             "tokens": tokenisation_signature(self.tokens),
@@ -139,7 +138,6 @@ class Rouge:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """For the signature."""
         return {"tokens": tokenisation_signature(self.tokens), "measure": "F"}
 
     def scores(self, pairs: TextPairs) -> list[float | None]:
@@ -177,7 +175,6 @@ class Length:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """For the signature."""
         return {"tokens": "white space"}
 
     def scores(self, pairs: TextPairs) -> list[float | None]:
@@ -220,7 +217,6 @@ def common_subsequence(tokens: Sequence[str], places: Mapping[str, int], length:
 
 
 def _tokens(pairs: TextPairs, tokenisation: Tokenisation) -> dict[str, Sequence[str]]:
-    """The tokens of each distinct text of the pairs."""
     cut = word_tokenizer(tokenisation)
     return {text: cut(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
 

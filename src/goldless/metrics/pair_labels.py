@@ -78,7 +78,6 @@ class PairLabels(ResponsePairs):
         return self.kept(~self._within(agents))
 
     def kept(self, kept: BoolArray) -> PairLabels:
-        """The labels where ``kept`` is true."""
         columns = (one.name for one in fields(self) if isinstance(getattr(self, one.name), np.ndarray))
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 

@@ -197,7 +197,6 @@ class Ledger:
         return Charge(usage, cost_usd, estimated)
 
     def _commit(self, usd: float) -> None:
-        """End the reservation of one call."""
         if self._budget is not None:
             self._budget.committed_usd += usd
             self._budget.under_way -= 1

@@ -305,7 +305,6 @@ class ReviewReport:
         )
 
     def _sweep_table(self) -> ReportTable:
-        """One row per limit and kind of weights."""
         columns = (
             Column("limit", "> limit", "figure"),
             Column("weights", "weights"),

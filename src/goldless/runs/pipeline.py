@@ -189,12 +189,10 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
 
 
 def _votes(collection: Collection, judgements: pl.DataFrame) -> Votes:
-    """The judgements of a review, counted."""
     return Votes(collection.plan, replace(collection.examined, judgements=judgements), collection.qualification)
 
 
 def _given(collection: Collection, evidence: Evidence) -> Given:
-    """The input of the metrics."""
     plan, models = collection.plan, collection.models
     study, options = plan.study, plan.options
     families = dict(options.juror_families)

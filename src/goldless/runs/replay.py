@@ -252,7 +252,6 @@ def published_run(given: str) -> Iterator[Path]:
 
 
 def _fetched(address: str, room: Path) -> Path:
-    """The archive at an address."""
     name = address.partition("?")[0].rstrip("/").rpartition("/")[2]
     file = room / (name or "run")
     try:

@@ -102,7 +102,7 @@ def panel_frontier(
         if len(members) == 1:
             return single[members[0]]
         verdicts = panel_verdicts(judgements, weights=dict.fromkeys(members, 1.0), convention=convention)
-        return panel_credits(verdicts, common, name=" + ".join(members))
+        return panel_credits(verdicts, common, name=" + ".join(members), convention=convention)
 
     earned = [credits_of(members) for members in panels]
     cost = np.array([sum(usd[name] for name in members) for members in panels])

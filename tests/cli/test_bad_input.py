@@ -245,7 +245,7 @@ REFUSED = {
     "agree {judged} --scores absent.csv": "no such file",
     f"{HELD} --scale 4-level": "unknown scale '4-level'",
     f"{HELD} --scale 5-level --criterion tone": "no label has the criterion 'tone'",
-    f"{HELD} --scale 5-level --vote-lead 0": "must be above 0, got 0",
+    f"{HELD} --scale 5-level --vote-lead 0": "--vote-lead must be a finite number above 0, got 0",
     f"{BIASED} --reviewers reve": "Did you mean 'rev'",
     f"{BIASED} --favours ann": "FIRST:SECOND",
     f"{BIASED} --family ann": "--family must be NAME=FAMILY, got 'ann'",

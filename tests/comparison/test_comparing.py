@@ -214,7 +214,7 @@ def test_what_cannot_be_compared_is_refused_in_one_clear_message(tmp_path):
         ([run], (), "two agents of run must be named, run has 3"),
         ([run], ("ann",), "must be named, got 1"),
         ([run], ("ann", "ann"), "cannot be compared with itself"),
-        ([run], ("ann", "bot"), "unknown agent 'bot' in run. Did you mean 'bob'? Agents: ann, bob, cy"),
+        ([run], ("ann", "bot"), "run has no agent 'bot'. Did you mean 'bob'? Agents: ann, bob, cy"),
         ([run, run], ("ann",), "must differ, got"),
         ([run, other], ("ann",), "run and other have no common task: compare runs of the same tasks"),
         ([run, third], ("ann",), "no common task with the same prompt"),
@@ -223,7 +223,7 @@ def test_what_cannot_be_compared_is_refused_in_one_clear_message(tmp_path):
     ):
         with pytest.raises(UserError, match=re.escape(said)):
             compare_runs(folders, agents=agents)
-    with pytest.raises(UserError, match=re.escape("no metric 'rouge-1' in run. Did you mean 'rouge-l'?")):
+    with pytest.raises(UserError, match=re.escape("run has no metric 'rouge-1'. Did you mean 'rouge-l'?")):
         compare_runs([run], agents=("ann", "bob"), metrics=["rouge-1"])
     bleu = written_run(tmp_path / "bleu", {"ann": [1, 2]}, metric="bleu", signature="bleu|seed:0")
     with pytest.raises(UserError, match="no metric in common: run has rouge-l; bleu has bleu"):

@@ -71,7 +71,6 @@ class WriterOnly(ScriptedModel):
     [
         (lambda: ReviewStage(BOTH, HUNDRED_LEVEL, verdicts="probabilities"), "100-level has too many verdicts"),
         (lambda: ReviewStage(SCORES, HUNDRED_LEVEL), "writes no text, so it cannot be a reviewer"),
-        (lambda: ReviewStage(CHATS, PAIRWISE, verdicts="votes"), "auto, probabilities or labels, got 'votes'"),
         (
             lambda: ReviewStage(WriterOnly(answers={}), PAIRWISE, verdicts="probabilities"),
             r"does not return probabilities of its verdicts\. Reviewers that do: embedded, gguf:PATH",

@@ -86,8 +86,6 @@ def test_accuracy_by_task_counts_every_task_alike():
         np.array([[4.0, 3, 2, 1], [2, 1, np.nan, np.nan]]),
         np.ones((2, 4), dtype=np.int64),
         np.ones((2, 4), dtype=np.int64),
-        {},
-        "raw",
     )
     found = accuracy_of(score_credits(scores, labels))
     assert (found.share.value, found.by_task) == (5 / 6, (1 + 0) / 2)
@@ -157,7 +155,7 @@ def scores(table):
     table = np.array(table, dtype=float)
     tasks, agents = (tuple(f"{letter}{i}" for i in range(n)) for letter, n in zip("ta", table.shape, strict=True))
     ones = np.ones(table.shape, dtype=np.int64)
-    return PanelScores(tasks, agents, table, ones, ones, {"r": 1.0}, "raw")
+    return PanelScores(tasks, agents, table, ones, ones)
 
 
 def human(table):

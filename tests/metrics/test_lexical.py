@@ -142,7 +142,7 @@ def agreement(xsum, name):
     tasks, agents, pairs, labels = xsum
     scores = np.array(baseline(name).scores(pairs), dtype=float).reshape(len(tasks), len(agents))
     once = np.ones(scores.shape, dtype=np.int64)
-    found = PanelScores(tasks, agents, scores, asked=once, used=once, weights={}, normalisation="raw")
+    found = PanelScores(tasks, agents, scores, asked=once, used=once)
     return accuracies([score_credits(found, labels, name=name)], resamples=100)[0]
 
 

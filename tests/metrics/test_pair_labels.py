@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evidence_frames import label_columns, pair_labels_of
 from goldless.errors import MetricError
-from goldless.metrics.pair_labels import check_margin, median_ratings, usual_margin
+from goldless.metrics.pair_labels import median_ratings, usual_margin
 from goldless.records import Preference, Rating
 
 
@@ -111,9 +111,3 @@ def test_labels_of_several_criteria_are_refused():
     labels = [Rating("t", "ann", "r", 1.0, criterion) for criterion in ("depth", "style")]
     with pytest.raises(MetricError, match=r"2 criteria \(depth, style\)"):
         pair_labels_of(labels)
-
-
-@pytest.mark.parametrize("margin", [0, -1, float("nan"), float("inf")])
-def test_a_margin_that_decides_everything_or_nothing_is_refused(margin):
-    with pytest.raises(MetricError, match="above 0"):
-        check_margin(margin)

@@ -16,9 +16,11 @@ from goldless.errors import UserError
 from goldless.runs.option_forms import (
     FILE,
     FILES,
+    LEVEL,
     LINES,
     METRIC_NAMES,
     ONE_LIST,
+    POSITIVE,
     REQUIRED,
     TEXT,
     OptionForm,
@@ -287,7 +289,7 @@ class Costing:
         (), "Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", "NAME=USD", group=REVIEWERS, form=LINES
     )
     tokens_per_judgement: float | None = option(
-        None, "Tokens per judgement (default: a quarter of the question's characters)."
+        None, "Tokens per judgement (default: a quarter of the question's characters).", form=POSITIVE
     )
     runs: Sequence[Path | str] = option(
         (),
@@ -355,7 +357,7 @@ class Watching:
         group=None,
         form=FILE,
     )
-    alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch")
+    alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch", form=LEVEL)
     guard: int = option(
         2, "Blame the judge for an alarm of --stream if the anchors raise one within N occasions.", at_least=0
     )

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.errors import GoldlessError, UserError, nearest
+from goldless.errors import GoldlessError, UserError, check_known
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import panel_scores, panel_verdicts
-from goldless.metrics.judgement_table import pair_judgements, response_ratings
+from goldless.metrics.judgement_table import ResponseRatings, judgement_arrays
 from goldless.metrics.metric import ENOUGH_PEERS, PAIRS, Metric, OverPeers
 from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.review import ReviewReport
@@ -102,11 +102,7 @@ class Run(RunFolder):
         return "\n\n".join(one.text for one in found if one is not None) or None
 
     def check_agent(self, agent: str) -> None:
-        if agent not in self.agents:
-            raise UserError(
-                f"unknown agent {agent!r} in {self.name}{nearest(agent, self.agents) or '.'} "
-                f"Agents: {', '.join(self.agents)}"
-            )
+        check_known([agent], self.agents, f"{self.name} has no agent", "Agents")
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,15 +149,14 @@ class ScoredMetric:
         study, weights, convention = self.run.study, self.voters, self.review.convention
         scale = find_judge(self.review.scale)
         found = recorded_review(study, scale=scale, reviewers=list(weights), convention=convention).judgements
-        named = {"reviewers": list(weights), "tasks": study.tasks, "agents": self.run.agents}
+        table = judgement_arrays(found, reviewers=list(weights), tasks=study.tasks, agents=self.run.agents)
         tasks, agents = np.array(study.tasks), np.array(self.run.agents)
-        if not scale.pairwise:
+        if isinstance(table, ResponseRatings):
             # z-scores are relative to one run; two runs share the scale's own points
-            table = response_ratings(found, **named)
             rated = panel_scores(table, weights=weights, normalisation="raw", convention=convention).score
             task, agent = np.nonzero(~np.isnan(rated))
             return pl.DataFrame({"task": tasks[task], "agent": agents[agent], "score": rated[task, agent]})
-        panel = panel_verdicts(pair_judgements(found, **named), weights=weights, convention=convention)
+        panel = panel_verdicts(table, weights=weights, convention=convention)
         sides = ((panel.low, panel.high, panel.verdict), (panel.high, panel.low, 1 - panel.verdict))
         votes = [
             pl.DataFrame({"task": tasks[panel.task], "agent": agents[mine], "peer": agents[other], "score": verdict})
@@ -214,11 +209,8 @@ class Sides(NamedTuple):
             has = "; ".join(f"{run.name} has {', '.join(run.metrics) or 'none'}" for run in self.runs)
             raise UserError(f"the runs have no metric in common: {has}. Score both with the same metric")
         for name in names:
-            if name not in known:
-                lacking = " and ".join(run.name for run in self.runs if name not in run.metrics)
-                raise UserError(
-                    f"no metric {name!r} in {lacking}{nearest(name, known) or '.'} Metrics: {', '.join(known)}"
-                )
+            lacking = " and ".join(run.name for run in self.runs if name not in run.metrics)
+            check_known([name], known, f"{lacking} has no metric", "Metrics")
         return list(names or known)
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from scipy.special import stdtr
 
 from goldless.arrays import FloatArray
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known
 from goldless.meta_evaluation.ceiling import Ceiling, Measured, RaterAgreement, human_ceiling
 from goldless.meta_evaluation.judges import (
     Given,
@@ -28,9 +28,9 @@ from goldless.meta_evaluation.judges import (
     recorded_judges,
     refuse_rater_metrics,
 )
-from goldless.metrics.judgement_table import Convention, check_convention
+from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy, JudgeComparison, PairCredits, accuracies, compare_all_credits
-from goldless.metrics.pair_labels import PairLabels, check_margin
+from goldless.metrics.pair_labels import PairLabels
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -366,14 +366,12 @@ async def agree(
     auto: ordinal up to 20 different values, else interval. Everything that can be checked for free is checked before
     any model is called.
     """
-    check_convention(options.convention)
     draws_of(options)
     if not options.metrics and not options.reviewers and scores is None:
         raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
     refuse_rater_metrics(options, "compared with people")
     if scale is not None and not options.reviewers:
         raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
-    check_margin(options.margin)
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
             f"{study.name} has no labels. Put responses.csv and labels.csv into one folder and give the folder; labels "
@@ -396,12 +394,7 @@ def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
     found = study.label_table["criterion"].unique(maintain_order=True).to_list()
     if criterion is None:
         return found
-    known = [name for name in found if name is not None]
-    if criterion not in known:
-        raise UserError(
-            f"no label has the criterion {criterion!r}{nearest(criterion, known) or '.'} "
-            f"Criteria: {', '.join(known) or 'none'}"
-        )
+    check_known([criterion], [name for name in found if name is not None], "no label has the criterion", "Criteria")
     return [criterion]
 
 

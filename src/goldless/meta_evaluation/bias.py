@@ -33,7 +33,6 @@ from goldless.meta_evaluation.judges import (
     Orders,
     agent_names,
     draws_of,
-    judgement_arrays,
     judgements_hash,
     metric_judges,
     people_votes,
@@ -44,7 +43,7 @@ from goldless.meta_evaluation.judges import (
     votes,
 )
 from goldless.metrics.chair import voting_weights
-from goldless.metrics.judgement_table import NEITHER, PairJudgements, check_convention
+from goldless.metrics.judgement_table import NEITHER, PairJudgements, judgement_arrays
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
@@ -278,7 +277,6 @@ async def find_bias(
     only these reviewers vote. ``orders``: of the favour rate. Biases that the study has no data for are listed with
     the reason.
     """
-    check_convention(options.convention)
     find_judge(options.scale)
     if weights is not None and not (weights and all(weight >= 0 for weight in weights.values())):
         named = ", ".join(f"{name}={weight:g}" for name, weight in weights.items()) or "none"
@@ -407,8 +405,7 @@ class _Search:
         self.table, judges = None, metric_judges(evaluation, study)
         self.panel: dict[str, float] = {}
         if len(rows):
-            pairwise = find_judge(options.scale).pairwise
-            self.table = judgement_arrays(study, rows, reviewers, pairwise=pairwise)
+            self.table = judgement_arrays(rows, reviewers=reviewers, tasks=study.tasks, agents=self.agents)
             judges = [*reviewer_judges(self.table, weights=weights, convention=options.convention), *judges]
             if weights is not None or len(reviewers) > 1:
                 self.panel = voting_weights(self.table.reviewers, weights)

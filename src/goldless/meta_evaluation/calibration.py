@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.judges import (
     Given,
@@ -355,8 +355,8 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
         )
     known = label_criteria(study, criterion)
     if len(known) > 1:
-        listed = ", ".join("none" if name is None else name for name in known)
-        raise UserError(f"labels must be of one criterion, got {listed}. Choose one with --criterion")
+        several = ", ".join("none" if name is None else name for name in known)
+        raise UserError(f"labels must be of one criterion, got {several}. Choose one with --criterion")
     ratings = study.label_table.filter(pl.col("second").is_null(), pl.col("criterion").eq_missing(pl.lit(known[0])))
     by_rater = rater_voices(ratings, tasks=study.tasks, agents=agent_names(study))
     means = by_rater.group_by("task", "low", maintain_order=True).agg(pl.col("value").mean())
@@ -373,12 +373,11 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
     if len(partly):
         said = [
             f"{study.tasks[t]} (no label for {', '.join(agents[a] for a in np.flatnonzero(lacking[t])[:3])})"
-            for t in partly[:5]
+            for t in partly
         ]
-        more = f" and {len(partly) - 5} more" if len(partly) > 5 else ""
         raise UserError(
             f"a task must be labelled for all agents or for none, got {len(partly)} partly labelled: "
-            f"{', '.join(said)}{more}. Label the other responses, or leave these tasks' labels out"
+            f"{listed(said)}. Label the other responses, or leave these tasks' labels out"
         )
     return table, answered, agents, known[0]
 
@@ -399,9 +398,7 @@ def proxy_judges(study: Study, options: Options, scale: str | None, scores: Give
         return judges, False
     scored = run_scores(RunFolder(run))
     known = [one.metric for one in scored]
-    for name in options.metrics:
-        if name not in known:
-            raise UserError(f"{run} has no metric {name!r}{nearest(str(name), known) or '.'} It has {', '.join(known)}")
+    check_known(map(str, options.metrics), known, f"{run} has no metric", "It has")
     names = {"tasks": study.tasks, "agents": agent_names(study)}
     of_run = [
         scoring_judge(one.metric, "metric", one.scores, signature=one.signature, **names)
@@ -476,11 +473,9 @@ class LabelledData:
 
     def comparisons(self, baseline: str | None) -> list[Compared]:
         """Every pair of agents, or each with the baseline."""
-        if baseline is not None and baseline not in self.agents:
-            hint = nearest(baseline, self.agents) or "."
-            raise UserError(f"unknown agent {baseline!r}{hint} Agents with labels: {', '.join(self.agents)}")
         pairs = list(itertools.combinations(range(len(self.agents)), 2))
         if baseline is not None:
+            check_known([baseline], self.agents, "unknown agent", "Agents with labels")
             own = self.agents.index(baseline)
             pairs = [(own, other) for other in range(len(self.agents)) if other != own]
         width = self.limits[1] - self.limits[0]
@@ -603,8 +598,7 @@ def read_rounds(paths: Sequence[Path | str], study: Study, labelled: BoolArray) 
             rounds.append(Round(numbers.cast(pl.Int64).to_numpy(), rows["chance"].to_numpy()))
     if without := [study.tasks[number] for one in rounds for number in one.task if not labelled[number]]:
         raise UserError(
-            f"{len(without)} of the {len(drawn)} drawn tasks have no labels: {', '.join(without[:5])}"
-            f"{f' and {len(without) - 5} more' * (len(without) > 5)}. Label all of them: leaving some out is a choice "
-            "that biases the estimate"
+            f"{len(without)} of the {len(drawn)} drawn tasks have no labels: {listed(without)}. Label all of them: "
+            "leaving some out is a choice that biases the estimate"
         )
     return rounds

@@ -8,7 +8,6 @@ run covers is planned, as if the journal were empty. A price that is not known s
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -18,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from goldless.errors import CapabilityError, UserError, nearest
+from goldless.errors import CapabilityError, UserError, check_known
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import draws_of
 from goldless.models.cache import default_journal
@@ -353,13 +352,7 @@ class _Costs:
         """The cost of asking each reviewer about everything."""
         study, options, scale = self.study, self.options, self.options.chosen_scale
         named = named_reviewers(options.reviewers)
-        if strange := [name for name in prices if name not in named]:
-            raise UserError(
-                f"a price is given for {', '.join(map(repr, strange))}, which is not a reviewer"
-                f"{nearest(strange[0], named) or '.'} Reviewers: {', '.join(named)}"
-            )
-        if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
-            raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000")
+        check_known(prices, named, "--reviewer-price: no reviewer", "Reviewers")
         texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}
         prompts = {task.task: task.prompt for task, _ in study}
         metric = f"review[{options.scale}]"

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import polars as pl
 from scipy.special import stdtr, stdtrit
 
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.evidence import OPEN_KINDS
 from goldless.files import write_text, write_whole
 from goldless.meta_evaluation.judges import draws_of
@@ -362,9 +362,8 @@ def find_peers(
     that an agent has the same peers on every task that they answered.
     """
     known = [agent.agent for agent in study.agents]
-    for name in (*(agents or ()), *(() if isinstance(references, int) else references)):
-        if name not in known:
-            raise UserError(f"unknown agent {name!r}{nearest(name, known)}")
+    wanted = [*(agents or ()), *(() if isinstance(references, int) else references)]
+    check_known(wanted, known, "unknown agent", "Agents")
     if isinstance(references, int) and references < 1:
         raise UserError(f"references must be at least 1, got {references}")
     circle = sorted(known, key=lambda name: content_hash("references", seed, name))

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import (
     PanelScores,
@@ -33,8 +33,7 @@ from goldless.metrics.judgement_table import (
     Convention,
     PairJudgements,
     ResponseRatings,
-    pair_judgements,
-    response_ratings,
+    judgement_arrays,
 )
 from goldless.metrics.label_agreement import (
     PairCredits,
@@ -172,8 +171,7 @@ def verdicts(judge: Judge, orders: Orders) -> pl.DataFrame:
         return _scored(judge)
     found = []
     for first in (True, False) if orders == "each" else (None,):
-        asked = table.asked if first is None else table.asked & np.array([first, not first])
-        one = replace(table, asked=asked, value=np.where(asked, table.value, np.nan))
+        one = table if first is None else table.in_order(0 if first else 1)
         voted = panel_verdicts(one, weights=judge.weights, convention=judge.convention)
         rows = _voted(judge.name, judge.kind, voted, vote=voted.verdict, heard=voted.used == voted.asked)
         found.append(rows.with_columns(first=pl.lit(first, pl.Boolean)).filter(voted.asked > 0))
@@ -212,7 +210,7 @@ def scoring_judge(
     """A judge by its scores of responses."""
     value, asked = score_arrays(scores, tasks=tasks, agents=agents)
     used = (~np.isnan(value)).astype(np.int64)
-    table = PanelScores(tuple(tasks), tuple(agents), value, asked.astype(np.int64), used, {name: 1.0}, "raw")
+    table = PanelScores(tuple(tasks), tuple(agents), value, asked.astype(np.int64), used)
     return Judge(name, kind, table, signature=signature)
 
 
@@ -267,14 +265,6 @@ def reviewer_judges(
     return [*judges, panel] if weights is not None or len(table.reviewers) > 1 else judges
 
 
-def judgement_arrays(
-    study: Study, rows: pl.DataFrame, reviewers: Sequence[str], *, pairwise: bool
-) -> PairJudgements | ResponseRatings:
-    """Judgements as arrays, numbered by the study's tasks and agents."""
-    arrays = pair_judgements if pairwise else response_ratings
-    return arrays(rows, reviewers=reviewers, tasks=study.tasks, agents=agent_names(study))
-
-
 def judgements_hash(rows: pl.DataFrame) -> str:
     """A hash of these judgements."""
     return table_hash(rows.select("reviewer", "task", "first", "second", "agent", "value"))
@@ -319,7 +309,7 @@ def recorded_judges(
         raise MetricError(
             "the given reviewers judged only agents of their own family. Add --own-family to count these judgements"
         )
-    table = judgement_arrays(study, rows, heard, pairwise=chosen.pairwise)
+    table = judgement_arrays(rows, reviewers=heard, tasks=study.tasks, agents=agent_names(study))
     settings = {
         "scale": chosen.name,
         "own-family": "judged" if own_family else "left-out",
@@ -381,7 +371,7 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
             if strange:
                 raise UserError(
                     f"{name}: {len(strange)} of {len(one)} scores are for a task or an agent that is not in "
-                    f"{study.name}: {', '.join(strange[:5])}{f' and {len(strange) - 5} more' * (len(strange) > 5)}"
+                    f"{study.name}: {listed(strange)}"
                 )
     elif scores is not None:
         columns: dict[str, Cells] = {"metric": "optional_name", "task": "name", "agent": "name"}
@@ -446,15 +436,11 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
     for run in runs:
         run.required("leaderboard")
     if len({run.fingerprint for run in runs}) > 1:
-        listed = ", ".join(f"{run.path} ({run.fingerprint[:8]})" for run in runs)
+        several = ", ".join(f"{run.path} ({run.fingerprint[:8]})" for run in runs)
         raise UserError(
-            f"the runs are of different studies, or of a study that was changed: {listed}. Compare runs of one study"
+            f"the runs are of different studies, or of a study that was changed: {several}. Compare runs of one study"
         )
     found = [scored for run in runs for scored in run_scores(run)]
     known = list(dict.fromkeys(scored.metric for scored in found))
-    if strange := [metric for metric in metrics if metric not in known]:
-        raise UserError(
-            f"no run has {', '.join(map(repr, strange))}{nearest(strange[0], known) or '.'} "
-            f"Metrics in the runs: {', '.join(known)}"
-        )
+    check_known(metrics, known, "no run has", "Metrics in the runs")
     return [scored for scored in found if not metrics or scored.metric in metrics]

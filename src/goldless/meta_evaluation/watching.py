@@ -29,8 +29,7 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
-from goldless.statistics.change_evidence import Values, change_evidence
-from goldless.statistics.deciding import check_alpha
+from goldless.statistics.change_evidence import Values, change_evidence, check_alpha
 from goldless.studies import Study
 from goldless.studies.checking import Cells, all_at_once
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -105,15 +105,8 @@ Make = Callable[[str, str | None], Metric | None]
 """Makes a metric from its full name and the option in brackets; None: it does not take this option."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetricFamily:
-    """The metrics under one name: ``NAME`` and ``NAME[OPTION]``."""
-
-    make: Make
-
-
-def _plain(make: Callable[[str], Metric]) -> MetricFamily:
-    return MetricFamily(lambda name, option: None if option is not None else make(name))
+def _plain(make: Callable[[str], Metric]) -> Make:
+    return lambda name, option: None if option is not None else make(name)
 
 
 def _gem_s(name: str, option: str | None) -> Metric | None:
@@ -137,14 +130,11 @@ def _tvd_mi(name: str, option: str | None) -> Metric | None:
     return CriticMetric(name) if option is None else None
 
 
-def _wins(*, both_orders: bool) -> MetricFamily:
-    def make(name: str, option: str | None) -> Metric | None:
-        return None if option is None else WinMetric(name, f"judge_{option.removeprefix('judge_')}", both_orders)
-
-    return MetricFamily(make)
+def _wins(name: str, option: str | None, *, both_orders: bool = True) -> Metric | None:
+    return None if option is None else WinMetric(name, f"judge_{option.removeprefix('judge_')}", both_orders)
 
 
-def _baseline(base: str) -> MetricFamily:
+def _baseline(base: str) -> Make:
     def make(name: str, option: str | None) -> Metric | None:
         if option is None:
             return BaselineMetric(name, baseline(base), "nothing" if base == "length" else "peers")
@@ -152,21 +142,21 @@ def _baseline(base: str) -> MetricFamily:
             return BaselineMetric(name, baseline(base), "reference")
         return BaselineMetric(name, baseline(f"{base}[{option}]")) if base in EMBEDDED else None
 
-    return MetricFamily(make)
+    return make
 
 
-OURS: Mapping[str, MetricFamily] = {
-    "shared-info": MetricFamily(_shared_info),
+OURS: Mapping[str, Make] = {
+    "shared-info": _shared_info,
     "gem-raw": _plain(lambda name: LikelihoodMetric(name, GEM)),
     "gem": _plain(lambda name: LikelihoodMetric(name, GEM, "rewrites")),
-    "peer-prediction": MetricFamily(PeerPrediction),
-    "gem-s": MetricFamily(_gem_s),
-    "tvd-mi": MetricFamily(_tvd_mi),
+    "peer-prediction": PeerPrediction,
+    "gem-s": _gem_s,
+    "tvd-mi": _tvd_mi,
     **{base: _plain(partial(LikelihoodMetric, likelihood=one)) for base, one in RELATIVES.items()},
     **{base: _baseline(base) for base in BASELINES},
-    "review": MetricFamily(lambda name, option: ReviewMetric(name, option) if option is not None else None),
-    "judge": _wins(both_orders=True),
-    "judge-first": _wins(both_orders=False),
+    "review": lambda name, option: ReviewMetric(name, option) if option is not None else None,
+    "judge": _wins,
+    "judge-first": partial(_wins, both_orders=False),
 }
 
 
@@ -177,13 +167,13 @@ def _wrong_shape(value: Any) -> str | None:
     called = getattr(value, "name", None)
     if isinstance(value, Metric) and isinstance(called, str) and called.partition("[")[0] in OURS:
         return f"a plugin's metric must not have the name of a built-in metric, got {called!r}"
-    if isinstance(value, MetricFamily | Metric) or callable(value):
+    if isinstance(value, Metric) or callable(value):
         return None
     return f"a metric must have name, unit, needs and scores, or be a function that makes one, got {value!r}"
 
 
 CATALOGUE: Catalogue[Any] = Catalogue("goldless.metrics", OURS, _wrong_shape)
-"""A plugin provides a metric, a function that makes one from the option in brackets, or a whole family."""
+"""A plugin provides a metric, or a function that makes one from the option in brackets."""
 
 
 def find_metric(name: str) -> Metric:
@@ -194,7 +184,7 @@ def find_metric(name: str) -> Metric:
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", name.strip())
     base, option = (match[1].strip(), match[2]) if match else (name, None)
     option = option.strip() if option else None
-    found = _made(CATALOGUE.get(base), name, option)
+    found = OURS[base](name, option) if base in OURS else _made(CATALOGUE.get(base), name, option)
     if found is not None:
         return found
     CATALOGUE.refuse_broken(base)
@@ -227,8 +217,7 @@ def _both(name: str) -> Metric:
 
 
 def _made(entry: Any, name: str, option: str | None) -> Metric | None:
-    if isinstance(entry, MetricFamily):
-        return entry.make(name, option)
+    """The metric that a plugin's entry makes."""
     if isinstance(entry, Metric) and not isinstance(entry, type):
         return entry if option is None else None
     if entry is None:

@@ -45,8 +45,6 @@ class PanelVerdicts(ResponsePairs):
     """[pairs]: number of judgements requested."""
     used: IntArray
     """[pairs]: number of judgements that voted."""
-    weights: Mapping[str, float]
-    convention: Convention
 
     @property
     def verdict(self) -> FloatArray:
@@ -66,8 +64,7 @@ class PanelScores:
     """[tasks, agents]: number of ratings requested."""
     used: IntArray
     """[tasks, agents]: number of ratings used."""
-    weights: Mapping[str, float]
-    normalisation: Normalisation
+    normalisation: Normalisation = "raw"
 
 
 def panel_verdicts(
@@ -100,8 +97,6 @@ def panel_verdicts(
         margin=margin,
         asked=judgements.asked.sum(axis=(0, 2)),
         used=(judgements.asked & voting[:, :, None] & ~np.isnan(judgements.value)).sum(axis=(0, 2)),
-        weights=chosen,
-        convention=convention,
     )
 
 
@@ -137,7 +132,6 @@ def panel_scores(
         score=_levelled(score, TIED * float(np.abs(size).max(initial=0.0))),
         asked=ratings.asked.sum(axis=0),
         used=(~np.isnan(ratings.value)).sum(axis=0),
-        weights=chosen,
         normalisation=normalisation,
     )
 
@@ -151,7 +145,7 @@ def reviewer_scores(ratings: ResponseRatings, reviewer: str, *, convention: Conv
     """One reviewer's raw ratings, as the scores of a panel of one."""
     own = ratings.of([reviewer])
     asked, used = own.asked[0].astype(np.int64), (~np.isnan(own.value[0])).astype(np.int64)
-    return PanelScores(own.tasks, own.agents, own.filled(convention)[0], asked, used, {reviewer: 1.0}, "raw")
+    return PanelScores(own.tasks, own.agents, own.filled(convention)[0], asked, used)
 
 
 def voting_weights(reviewers: tuple[str, ...], weights: Mapping[str, float] | None) -> dict[str, float]:

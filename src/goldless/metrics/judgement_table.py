@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known
 
 Convention = Literal["default", "paper", "pre", "auto-pre"]
 """Rules for counting judgements. ``default``: a missing one is left out and reported as missing. ``pre``, ``auto-pre``:
@@ -50,7 +50,6 @@ class JudgementTable:
 
     def filled(self, convention: Convention) -> FloatArray:
         """The values, with missing ones filled by the convention."""
-        check_convention(convention)
         if convention == "default":
             return self.value
         result: FloatArray = np.where(self.asked & np.isnan(self.value), self.missing, self.value)
@@ -155,18 +154,18 @@ def response_ratings(
     return ResponseRatings(*names, *_scattered(tuple(places), values, tuple(map(len, names))))
 
 
+def judgement_arrays(
+    judgements: pl.DataFrame, *, reviewers: Sequence[str], tasks: Sequence[str], agents: Sequence[str]
+) -> PairJudgements | ResponseRatings:
+    """Judgements on one scale as arrays: comparisons, or ratings where none has a second agent."""
+    arrays = pair_judgements if judgements["second"].count() else response_ratings
+    return arrays(judgements, reviewers=reviewers, tasks=tasks, agents=agents)
+
+
 def reviewer_numbers(known: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Indices of the wanted reviewers among the known ones."""
-    for name in wanted:
-        if name not in known:
-            raise MetricError(f"no judgement by reviewer {name!r}{nearest(name, known)}. Found: {', '.join(known)}")
+    check_known(wanted, known, "no judgement by reviewer", "Found", MetricError)
     return [known.index(name) for name in wanted]
-
-
-def check_convention(convention: str) -> None:
-    """Refuse an unknown convention."""
-    if convention not in get_args(Convention):
-        raise MetricError(f"convention must be one of {', '.join(get_args(Convention))}, got {convention!r}")
 
 
 def _scattered(

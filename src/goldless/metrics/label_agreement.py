@@ -121,12 +121,12 @@ def reviewer_credits(
 
 
 def panel_credits(
-    verdicts: PanelVerdicts, labels: PairLabels, *, name: str = "panel", convention: Convention | None = None
+    verdicts: PanelVerdicts, labels: PairLabels, *, name: str = "panel", convention: Convention = "default"
 ) -> PairCredits:
-    """The credits of a panel's vote; the default convention is that of its verdicts."""
+    """The credits of a panel's vote."""
     labels = labels.decided()
-    how = verdicts.convention if convention is None else convention
-    return _credits(name, labels, verdicts.places(labels), np.sign(verdicts.margin), verdicts.asked > 0, convention=how)
+    votes, asked = np.sign(verdicts.margin), verdicts.asked > 0
+    return _credits(name, labels, verdicts.places(labels), votes, asked, convention=convention)
 
 
 def with_each_order(
@@ -136,7 +136,7 @@ def with_each_order(
     orders = []
     for order in (0, 1):
         verdicts = panel_verdicts(judgements.in_order(order), weights=weights, convention=earned.convention)
-        orders.append(panel_credits(verdicts, earned.labels).credit)
+        orders.append(panel_credits(verdicts, earned.labels, convention=earned.convention).credit)
     known = ~np.isnan(orders)
     total, count = np.where(known, orders, 0.0).sum(axis=0), known.sum(axis=0)
     return replace(earned, each_order=np.where(count > 0, total / np.maximum(count, 1), np.nan))

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known
 from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
 from goldless.signature import table_hash
 from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
@@ -101,9 +101,6 @@ class LabelInformation:
     permutations: int = 0
     groups: tuple[GroupInformation, ...] = field(default=(), metadata={"json": "if any"})
     """All raters, then each group; empty if no groups are given."""
-    categories: tuple[float, ...] = field(default=(), metadata={"json": False})
-    items: Items = field(default="pairwise", metadata={"json": False})
-    seed: int = field(default=0, metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +187,7 @@ def label_information(
     name; raters without one count among all raters only.
     """
     raters, categories, table, task = _table(labels, items)
-    for name in groups or {}:
-        if name not in raters:
-            raise MetricError(f"no label by rater {name!r}{nearest(name, raters) or '.'} Raters: {', '.join(raters)}")
+    check_known(groups or (), raters, "no label by rater", "Raters", MetricError)
     pairs = list(itertools.combinations(range(len(raters)), 2))
     common = [int(((table[a] >= 0) & (table[b] >= 0)).sum()) for a, b in pairs]
     if not any(common):
@@ -219,10 +214,7 @@ def label_information(
             PairInformation(raters[a], raters[b], n, by_pair.get((a, b)))
             for (a, b), n in zip(pairs, common, strict=True)
         ),
-        categories=categories,
-        items=items,
         permutations=permutations,
-        seed=seed,
         groups=_groups(groups, raters, used, observed, null, intervals=intervals) if groups else (),
     )
 

@@ -9,7 +9,6 @@ once, with the mean of these labels.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -17,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known
 from goldless.metrics.judgement_table import Convention, ResponsePairs
 
 LEAST_PREFERENCE = 0.5
@@ -78,13 +77,12 @@ class PairLabels(ResponsePairs):
         return self.kept(~self._within(agents))
 
     def kept(self, kept: BoolArray) -> PairLabels:
+        """The labels where ``kept`` is true."""
         columns = (one.name for one in fields(self) if isinstance(getattr(self, one.name), np.ndarray))
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
     def _within(self, agents: Collection[str]) -> BoolArray:
-        for agent in agents:
-            if agent not in self.agents:
-                raise MetricError(f"no pair with agent {agent!r} is labelled{nearest(agent, self.agents)}")
+        check_known(agents, self.agents, "no pair is labelled with the agent", "Agents", MetricError)
         inside = np.array([agent in set(agents) for agent in self.agents], dtype=np.bool_)
         result: BoolArray = inside[self.low] & inside[self.high]
         return result
@@ -126,12 +124,6 @@ def median_ratings(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequen
     value = np.full((len(tasks), len(agents)), np.nan)
     value[medians["task"].to_numpy(), medians["agent"].to_numpy()] = medians["value"].to_numpy()
     return value
-
-
-def check_margin(margin: float | None) -> None:
-    """Refuse a margin that decides everything or nothing."""
-    if margin is not None and not (math.isfinite(margin) and margin > 0):
-        raise MetricError(f"margin must be above 0, got {margin:g}. Try 2, as in the papers")
 
 
 def usual_margin(labels: pl.DataFrame, *, convention: Convention = "default") -> float:

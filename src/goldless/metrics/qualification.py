@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, check_known
 from goldless.metrics.exam_traits import Trait
 
 Threshold = float | Literal["mean"] | None
@@ -160,9 +160,8 @@ def _check(
     if not traits:
         raise MetricError("no candidates. Name at least one reviewer")
     measured = {name for own in traits.values() for name in own}
-    for name in (*thresholds, *([weight_from] if weight_from else [])):
-        if name not in measured:
-            raise MetricError(f"{name} was not measured for any candidate{nearest(name, measured)}")
+    wanted = (*thresholds, *([weight_from] if weight_from else []))
+    check_known(wanted, measured, "no candidate was measured for", "Measured", MetricError)
     weighing = len(set(thresholds) - ONLY_AN_EXAM)
     if weighting == "mean of traits" and not weighing:
         raise MetricError(

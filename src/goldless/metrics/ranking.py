@@ -17,7 +17,7 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.metrics.chair import TIED, PanelScores, PanelVerdicts
-from goldless.statistics.bootstrap import Draws, Estimate, check_level, draw_counts, score_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, draw_counts, score_intervals
 from goldless.statistics.standings import LeaderboardRow, score_table
 
 NEWTON_STEPS = 60
@@ -157,7 +157,6 @@ def rank_by_bradley_terry(
     Strengths are not finite where an agent, or a group of agents, always wins or always loses against the rest; the
     notes then say which.
     """
-    check_level(level)
     by_task, agents = _wins_by_task(verdicts), len(verdicts.agents)
     wins = by_task.sum(axis=0).reshape(agents, agents)
     met = ((wins + wins.T) > 0).astype(np.float64)

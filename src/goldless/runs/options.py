@@ -141,6 +141,7 @@ class Options:
         None,
         "Timeout for custom metrics (default: 600 for command:, 3600 for python:, none for others).",
         "--metric-timeout SECONDS",
+        form=forms.POSITIVE,
     )
     critic: str | ChatModel = option(
         "embedded", "Model that says whether two responses answer the same task.", "MODEL", group=CRITIC
@@ -217,7 +218,7 @@ class Options:
     exam_items: int | None = option(
         100,
         "Maximum pairs or tasks of an automatic exam; 0 means all.",
-        form=forms.whole(parse=lambda items: items or None, or_none=True),
+        form=forms.whole(1, parse=lambda items: items or None, or_none=True),
     )
     relevant: str | None = option(
         None, "Agent whose responses are the pertinence exam's relevant answers (default: the one with most).", "AGENT"
@@ -254,6 +255,7 @@ class Options:
         "--vote-lead VOTES",
         keyword="vote_lead",
         old="--margin",
+        form=forms.POSITIVE,
     )
     convention: Literal["default", "paper", "pre", "auto-pre"] = option(
         "default",

@@ -29,8 +29,7 @@ from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.interface import content_hash
 from goldless.records import CallFailure
 from goldless.reports.decisions import Reason, Stopped
-from goldless.reports.run_record import Spending
-from goldless.runs.evaluation import group_members
+from goldless.reports.run_record import Spending, usd_per_task
 from goldless.runs.opening import Part
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.recorded import check_wins, read_recorded, recorded_rewrites
@@ -483,6 +482,14 @@ def samples_apart(study: Study, options: Options) -> Options:
     return replace(options, pairing=pairing, peers=None, peer_sample=None, told={**options.told, **told})
 
 
+def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
+    """Indices of the agents in each of two groups. Raises if a group is empty."""
+    known = sorted({agent.group for agent in study.agents if agent.group is not None})
+    check_known(groups, known, f"no agent of {study.name} is in the group", "Groups in the agents table")
+    first, second = ([j for j, agent in enumerate(study.agents) if agent.group == group] for group in groups)
+    return first, second
+
+
 def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
     """Of these agents the named peers, or as many as asked for; None: all."""
     if options.peers is not None:
@@ -671,9 +678,3 @@ class Rounds:
             comparisons=tuple(self.until.matter(self.agents, self.comparisons)),
             usd_per_task=usd_per_task(spending, self.tasks),
         )
-
-
-def usd_per_task(spending: Sequence[Spending], tasks: int) -> float | None:
-    """Cost of one task by the calls made now, those from the journal at the same price; None: unknown or free."""
-    known = [(s.cost_usd / s.calls) * (s.calls + s.reused) for s in spending if s.cost_usd and s.calls]
-    return sum(known) / tasks if known and tasks else None

@@ -22,7 +22,7 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.metric import Pairing
-from goldless.metrics.pair_labels import PairLabels, check_margin, median_ratings, pair_labels, usual_margin
+from goldless.metrics.pair_labels import PairLabels, median_ratings, pair_labels, usual_margin
 from goldless.models.interface import content_hash
 from goldless.models.provider import Use
 from goldless.records import CallFailure
@@ -116,7 +116,10 @@ def review_questions(study: Study, options: Options, name: str, model: str | Non
         rated = [(task, agent) for task, agents in every.items() for agent in agents]
         return [ReviewQuestion(*one) for one in rated if pairing is None or one in pairing]
     pairs = exam_items.all_pairs({task: agents for task, agents in every.items() if agents})
-    asked = exam_items.pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+    if options.orders == "both":
+        asked = exam_items.both_orders(pairs)
+    else:
+        asked = exam_items.one_order(pairs, seed=options.seed, reviewer=name)
     if pairing is None:
         return asked
     sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
@@ -329,7 +332,6 @@ class People:
 
 def what_people_said(study: Study, options: Options) -> People:
     """The labels of a study, if any. Raises if an exam needs labels that are not there."""
-    check_margin(options.margin)
     examines = "human exam" in options.traits
     if not study.n_ratings and not study.n_preferences:
         if examines:

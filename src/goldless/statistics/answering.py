@@ -14,14 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, listed, nearest
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, Pairs, fewest_tasks
-from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, check_alpha, p_values, tasks_missing
+from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, p_values, tasks_missing
 from goldless.statistics.skewness import believed, skewness
 
 FORMS = "'A>B', best, top=N or baseline=AGENT"
-SHOWN = 5
-"""Agents named in an answer; the rest is a count."""
 ELEMENTS_AT_ONCE = 1 << 25
 """Larger tables are read some columns at a time."""
 
@@ -134,17 +132,12 @@ class Top:
         sure = [name for name, yes in zip(names, inside, strict=True) if yes]
         maybe = [names[agent] for agent in self.open(beats)]
         if self.m == 1:
-            return f"{sure[0]} is the best" if sure else f"the best is one of {_some(maybe)}"
-        found = f"in the top {self.m}: {_some(sure)}" if sure else f"nothing is decided about the top {self.m}"
-        return f"{found}; open: {_some(maybe)}" if maybe and sure else found
+            return f"{sure[0]} is the best" if sure else f"the best is one of {listed(maybe)}"
+        found = f"in the top {self.m}: {listed(sure)}" if sure else f"nothing is decided about the top {self.m}"
+        return f"{found}; open: {listed(maybe)}" if maybe and sure else found
 
 
 Question = Versus | Top
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def parse_question(text: str, agents: Sequence[str], *, option: str = "--until") -> Question:
@@ -152,7 +145,7 @@ def parse_question(text: str, agents: Sequence[str], *, option: str = "--until")
 
     def number(agent: str) -> int:
         if agent not in agents:
-            advice = nearest(agent, agents) or f". Agents: {_some(agents)}"
+            advice = nearest(agent, agents) or f". Agents: {listed(agents)}"
             raise UserError(f"{option} must name agents of the study, got {agent!r}{advice}")
         return list(agents).index(agent)
 
@@ -202,9 +195,6 @@ class Until:
     alpha: float = SIGNIFICANT
     at_least: int = AT_LEAST
     """Tasks before anything is decided."""
-
-    def __post_init__(self) -> None:
-        check_alpha(self.alpha)
 
     def compare(self, agents: Sequence[str], pairs: Pairs) -> list[Comparison]:
         """The comparisons of the question by a confidence sequence, corrected: valid whenever one stops."""

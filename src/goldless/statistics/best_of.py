@@ -18,7 +18,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Estimate, check_level, draw_counts, task_intervals
+from goldless.statistics.bootstrap import Estimate, draw_counts, task_intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,6 @@ def best_of(
     ``n``: submissions in all, where some have no column.
     """
     values = np.asarray(values, dtype=np.float64)
-    check_level(level)
     if np.isnan(values).any():
         raise UserError("values must be a table [tasks, submissions] without missing scores")
     n = values.shape[1] if n is None else n

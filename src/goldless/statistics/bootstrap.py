@@ -58,26 +58,6 @@ MOST_TASKS = 20_000
 GROUPS = 10_000
 
 
-def check_level(level: float) -> None:
-    """Refuse a confidence level that is not between 0 and 1."""
-    if not 0 < level < 1:
-        raise UserError(f"level must be between 0 and 1, got {level}. Try 0.95")
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a negative seed."""
-    if seed < 0:
-        raise UserError(f"seed must be a whole number of at least 0, got {seed}")
-
-
-def check_score_table(scores: FloatArray) -> None:
-    """Refuse anything but a table [tasks, agents] of finite numbers, and NaN where one is missing."""
-    if scores.ndim != 2:
-        raise UserError(f"scores must be a table [tasks, agents], got shape {scores.shape}")
-    if np.isinf(scores).any():
-        raise UserError("scores must be finite numbers, or NaN where one is missing, got an infinite score")
-
-
 def task_groups(tasks: int, *, seed: int) -> IntArray | None:
     """The group of each task; None: there are few enough tasks to draw each on its own."""
     if tasks <= MOST_TASKS:
@@ -104,7 +84,8 @@ def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray
     """
     if resamples < 1:
         raise UserError(f"resamples must be at least 1, got {resamples}. Try 10000")
-    check_seed(seed)
+    if seed < 0:
+        raise UserError(f"seed must be a whole number of at least 0, got {seed}")
     random = np.random.default_rng(seed)
     step = max(1, ELEMENTS_AT_ONCE // max(1, tasks))
     for begin in range(0, resamples, step):
@@ -204,8 +185,12 @@ def task_intervals(
     say little about the others. ``tails``: whether scores without limits may have a tail, for which few tasks allow.
     """
     values = np.asarray(values, dtype=np.float64)
-    check_score_table(values)
-    check_level(level)
+    if values.ndim != 2:
+        raise UserError(f"scores must be a table [tasks, agents], got shape {values.shape}")
+    if np.isinf(values).any():
+        raise UserError("scores must be finite numbers, or NaN where one is missing, got an infinite score")
+    if not 0 < level < 1:
+        raise UserError(f"level must be between 0 and 1, got {level}. Try 0.95")
     present = ~np.isnan(values)
     values, counts = values[present.any(axis=1)], present.sum(axis=0)
     method: Method = "bootstrap-t" if len(values) >= FEW_TASKS else "t"

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from goldless.arrays import FloatArray
-from goldless.statistics.deciding import check_alpha
+from goldless.errors import UserError
 
 Direction = Literal["higher", "lower", "other values"]
 STAKES = np.array([0.3, 0.6, 0.9])
@@ -49,6 +49,12 @@ class ChangeEvidence:
     """Values that had earlier ones to be ranked among."""
     alarm: bool
     """True if the evidence reached 1 / alpha on this or an earlier occasion."""
+
+
+def check_alpha(alpha: float) -> None:
+    """Refuse an alpha that is not between 0 and 1."""
+    if not 0 < alpha < 1:
+        raise UserError(f"alpha must be between 0 and 1, got {alpha:g}. Try 0.05")
 
 
 def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: int = 0) -> list[ChangeEvidence]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.errors import UserError, nearest
+from goldless.errors import check_known
 from goldless.statistics.additive import PairDifferences
 from goldless.statistics.bootstrap import GROUPS, group_sums, task_groups
 from goldless.statistics.skewness import beside_others, nearer, pair_skewness
@@ -168,8 +168,7 @@ def compare_with(
     ``leads``: it was chosen because it leads. An agent is then tested beside all pairs of those not yet decided, since
     any of them might have led.
     """
-    if one not in agents:
-        raise UserError(f"unknown agent {one!r}{nearest(one, agents) or '.'} Agents: {', '.join(agents)}")
+    check_known([one], agents, "unknown agent", "Agents")
     number, every = list(agents).index(one), PairDifferences(values)
     pairs = pairs_with(values, number)
     if np.isnan(values).any():

@@ -142,12 +142,6 @@ def outlook(
     return f"{some} more task{'s' * ((low, high) != (1, 1))}{price}"
 
 
-def check_alpha(alpha: float) -> None:
-    """Refuse an alpha that is not between 0 and 1."""
-    if not 0 < alpha < 1:
-        raise UserError(f"alpha must be between 0 and 1, got {alpha:g}. Try 0.05")
-
-
 def least_tasks(alpha: float, at_least: int = AT_LEAST) -> int:
     """The fewest tasks that can decide at ``alpha``: n differences of one sign have p = 2 / 2^n by chance."""
     return max(at_least, 2, math.floor(1 - math.log2(alpha)) + 1)
@@ -155,7 +149,6 @@ def least_tasks(alpha: float, at_least: int = AT_LEAST) -> int:
 
 def radius(n: float | FloatArray, sd: float | FloatArray, *, alpha: float, bound: Bound = ANYTIME) -> FloatArray:
     """Half the width of the interval of a mean of n differences with this standard deviation (n - 1)."""
-    check_alpha(alpha)
     wide = bound.width(np.asarray(n, np.float64), alpha)
     # an infinite width stays one where all differences are equal
     return np.asarray(wide * np.maximum(sd, np.finfo(np.float64).tiny))
@@ -198,11 +191,6 @@ def tasks_to_detect(
     at_least: int = AT_LEAST,
 ) -> int | None:
     """Tasks that decide a true difference of ``effect`` standard deviations with this power; None: over ten million."""
-    check_alpha(alpha)
-    if not 0 < power < 1:
-        raise UserError(f"power must be between 0 and 1, got {power:g}. Try 0.8")
-    if not (effect > 0 and math.isfinite(effect)):
-        raise UserError(f"the difference to detect must be above 0 standard deviations, got {effect:g}. Try 0.3")
 
     def enough(n: int) -> bool:
         """True if t of n normal differences is as often beyond the interval, on the side of the true difference."""
@@ -240,7 +228,6 @@ def tasks_missing(
     They are those of the ends of the mean's interval. In ``IN_RANGE`` of cases the number at which the odds of deciding
     are even is between the two.
     """
-    check_alpha(alpha)
     some = np.maximum(n, 2.0)
     unsure = stdtrit(some - 1, (1 + RANGE_LEVEL) / 2) * sd / np.sqrt(some)
     least = least_tasks(alpha, at_least)

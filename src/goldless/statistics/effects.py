@@ -11,12 +11,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
-from goldless.statistics.bootstrap import (
-    Draws,
-    Estimate,
-    check_level,
-    task_intervals,
-)
+from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 
 NO_SPREAD = 1e-12
 """A variance below this share of the mean square is rounding."""
@@ -163,7 +158,6 @@ def _with_interval(
 
     ``statistic``: of rows with the number of samples and the sums of the columns; ``codes``: the task of each sample.
     """
-    check_level(level)
     sums = np.stack([np.bincount(codes, weights=one) for one in (np.ones_like(columns[0]), *columns)], axis=1)
     n = len(sums)
     if n == 1:

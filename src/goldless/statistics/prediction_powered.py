@@ -31,7 +31,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Estimate, Limits, check_level, exact_ends
+from goldless.statistics.bootstrap import Estimate, Limits, exact_ends
 
 FEWEST = 2
 """Least tasks with labels, and without."""
@@ -120,7 +120,6 @@ def powered_mean(
     unequal chances, in the order they were drawn; the other labelled tasks are a random draw. ``limits``: those of the
     labels, for the interval where all are equal.
     """
-    check_level(level)
     labels, proxies = np.asarray(labels, np.float64), np.asarray(proxies, np.float64)
     known = ~np.isnan(labels)
     first = known.copy()
@@ -302,7 +301,6 @@ def corrected_share(
     ``good_passed`` of the ``good`` labelled ones passed, ``bad_failed`` of the ``bad`` ones failed. Not defined where
     the judge is no better than chance.
     """
-    check_level(level)
     if min(n, good, bad) < 1:
         note = f"needs unlabelled, labelled good and labelled bad responses, got {n}, {good} and {bad}"
         return Estimate(None, None, None, n, level, f"none: a corrected share {note}")

@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio
 
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, check_known, nearest
 from goldless.meta_evaluation.perturbations import changes
 from goldless.meta_evaluation.perturbations.perturbation import (
     MOST_TOKENS,
@@ -321,11 +321,7 @@ STRATEGIES: Mapping[str, Perturbation] = {
 
 def find_strategy(name: str) -> Perturbation:
     """The strategy with this name."""
-    if name not in STRATEGIES:
-        raise UserError(
-            f"unknown strategy {name!r}{nearest(name, STRATEGIES) or '.'} Known: {', '.join(DESCRIPTIONS)}, "
-            "each also as NAME[peer-review]"
-        )
+    check_known([name], STRATEGIES, "unknown strategy", "Known")
     return STRATEGIES[name]
 
 

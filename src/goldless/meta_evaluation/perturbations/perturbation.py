@@ -26,7 +26,6 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options
-from goldless.statistics.bootstrap import check_seed
 from goldless.studies import Study, study_from_records, write_study
 
 Kind = Literal["degradation", "manipulation", "good faith", "problematic"]
@@ -180,7 +179,6 @@ async def perturb(
     and agent, if known. ``tell`` is called with the number done and the total. Errors in a perturbation's code are
     reported with its name.
     """
-    check_seed(seed)
     name = perturbation.name
     change = perturbation.apply(Setting(study, responses, name, seed, writer, peers or {}))
     found: dict[int, tuple[Any, ...]] = {}

@@ -390,7 +390,7 @@ class Watching:
 async def watch(own: Watching, options: Options) -> WatchReport:
     """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
 
-    Run the same command on a schedule, such as cron. Each run is an occasion: it asks anew, past the journal; an
+    Run the same command on a schedule, such as cron. Each run is an occasion: it asks again, bypassing the journal; an
     interrupted one is resumed and pays once. Exit code 8: a change was found.
 
     Examples:

@@ -243,7 +243,7 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
 # --- in words --------------------------------------------------------------------------------------------------------
 
 
-def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
+def run_findings(boards: Mapping[str, Leaderboard]) -> list[Said]:
     """Sentences on what is decided, by which metrics; and whether the leader writes most."""
     scored = {name: rows for name, board in boards.items() if (rows := _scored(board))}
     measures = {name: rows for name, rows in scored.items() if comparative(name) == "better"} or scored
@@ -262,7 +262,7 @@ def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
     return found
 
 
-def of_one(metric: str, board: Leaderboard) -> Said:
+def metric_finding(metric: str, board: Leaderboard) -> Said:
     """The leader under one metric, with its interval, and whether that is decided."""
     scored = _scored(board)
     if not scored:

@@ -32,7 +32,7 @@ import goldless as goldless_package
 IMAGES = Path(__file__).parent / "images"
 CATALOGUE = "pictures.json"
 SCHEMES = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LARGEST_BYTES = 150_000
 QUALITIES = (90, 80, 70, 60, 50, 40)
 DROPPED = Path(goldless_package.__file__).parent / "cli" / "quickstart_answers.csv"
@@ -97,7 +97,7 @@ PICTURES = {
     "report": Picture(_report, (".verdict", "text=Before you trust this ranking", "table"), height=860),
     "map": Picture(_map, ("[data-map]", "text=Candidate:", "text=Peer:", "text=would be lost"), needs_model=True),
     "viewer": Picture(_viewer, ("h1", "text=Log-probabilities"), height=760, needs_model=True),
-    "studio": Picture(_studio, ("text=ready", "text=Metrics", "text=Plan"), (".plan table",), height=900),
+    "studio": Picture(_studio, ("text=ready", "text=Metrics", "text=Plan"), (".plan table",), height=960),
     "label": Picture(_label, ("button:has-text('A is better')", "button:has-text('Tie')", "text=labelled by")),
 }
 
@@ -141,8 +141,8 @@ def goldless(*words: str, cwd: Path) -> None:
 
 @contextlib.contextmanager
 def studio(folder: Path) -> Iterator[str]:
-    """The address of a studio over the runs of a folder."""
-    command = [sys.executable, "-m", "goldless", "studio", "runs", "--no-browser"]
+    """The address of a studio over the runs of a folder; its journal is new, so that its plans have calls to make."""
+    command = [sys.executable, "-m", "goldless", "studio", "runs", "--no-browser", "--journal", "new.sqlite"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None

@@ -12,6 +12,7 @@ from goldless.metrics.judgement_table import pair_judgements, response_ratings
 from goldless.metrics.metric import PAIRS, RESPONSES
 from goldless.metrics.pair_labels import PairLabels, pair_labels
 from goldless.records import CallFailure, Preference, Rating
+from goldless.runs.evaluation import Evaluation
 from goldless.studies.frames import NO_LABELS
 
 
@@ -115,3 +116,8 @@ def pair_labels_of(labels: Sequence[Rating | Preference], **how) -> PairLabels:
     rated = [one.agent for one in labels if isinstance(one, Rating)]
     sides = [side for one in labels if isinstance(one, Preference) for side in (one.first, one.second)]
     return pair_labels(label_columns(*labels), tasks=tasks, agents=list(dict.fromkeys([*rated, *sides])), **how)
+
+
+def scores(result: Evaluation, metric: str | None = None) -> dict[str, float | None]:
+    """Agents' scores on a leaderboard."""
+    return {row.agent: row.score for row in result.leaderboard(metric).rows}

@@ -37,31 +37,24 @@ RULES = ("\\toprule", "\\midrule", "\\bottomrule")
 class Read:
     """One table."""
 
-    comments: list[str] = field(default_factory=list)
-    caption: str = ""
     columns: str = ""
     rows: list[list[str]] = field(default_factory=list)
     """The header first."""
-    rules: list[int] = field(default_factory=list)
-    """Rows that were read when a rule came."""
     small: bool = False
 
 
 def read_latex(text: str) -> list[Read]:
     """The tables of a document's part; ``AssertionError`` where it would not compile."""
     found: list[Read] = []
-    comments: list[str] = []
     environments: list[str] = []
     for line in map(str.strip, text.split("\n")):
         if line.startswith("%"):
-            comments.append(line[1:].strip())
             continue
         check_line(line)
         if begin := re.fullmatch(r"\\begin\{(\w+)\}(?:\{(.*)\})?", line):
             environments.append(begin[1])
             if begin[1] == "table":
-                found.append(Read(comments))
-                comments = []
+                found.append(Read())
             else:
                 found[-1].columns = begin[2]
         elif end := re.fullmatch(r"\\end\{(\w+)\}", line):
@@ -78,12 +71,10 @@ def read_latex(text: str) -> list[Read]:
 
 def read_line(line: str, table: Read, *, inside: str) -> None:
     """Note what a line says of its table."""
-    if inside == "tabular" and line in RULES:
-        table.rules.append(len(table.rows))
-    elif inside == "tabular":
-        table.rows.append(read_row(line))
+    if inside == "tabular":
+        table.rows += [] if line in RULES else [read_row(line)]
     elif line.startswith("\\caption"):
-        table.caption = plain_text(line.partition("]{")[2][:-1])
+        assert plain_text(line.partition("]{")[2][:-1])
     else:
         assert line in {"\\centering", "\\footnotesize"}, line
         table.small |= line == "\\footnotesize"

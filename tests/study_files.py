@@ -1,4 +1,4 @@
-"""Studies as a user has them: tables of JSON lines, scripts for ``scripted:FILE``, and a scorer of shared words."""
+"""Studies as a user has them: tables of JSON lines, scripts for ``scripted:FILE``, and scorers of shared words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 
@@ -48,3 +49,25 @@ def word_scorer(
         return broken(context, target) or [-1.0 if word in known else -3.0 for word in target.split()] or [-1.0]
 
     return ScriptedModel(logprobs=values, tokens=lambda text: re.findall(r"\S+\s*", text), name=name)
+
+
+class ByteScorer(ScriptedModel):
+    """A scorer asked by token ids, one a byte: the first value says how many words of the target the context has."""
+
+    def __init__(self) -> None:
+        super().__init__(logprobs={}, name="bytes")
+        self.batches: list[list[ScoreRequest]] = []
+
+    async def encode(self, messages, target):
+        return ScoreRequest(tuple("\n\n".join(m.content for m in messages).encode()), tuple(target.encode()))
+
+    async def score(self, requests, deliver):
+        self.batches.append(list(requests))
+        self.calls += requests
+        deliver({i: TokenLogprobs(self.values(request)) for i, request in enumerate(requests)})
+
+    @staticmethod
+    def values(request: ScoreRequest) -> list[float]:
+        known = set(bytes(request.context).decode().split())
+        shared = sum(word in known for word in bytes(request.target).decode().split())
+        return [-90.0 + shared, *[-1.0] * (len(request.target) - 1)]

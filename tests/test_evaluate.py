@@ -6,8 +6,6 @@ The toy scorer gives ln 4 nats for every word of a peer's response that the agen
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import json
 import math
 import re
 
@@ -15,19 +13,17 @@ import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.errors import CapabilityError, MetricError, TextTooLongError, UserError
 from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.templates import TEMPLATES
+from study_files import response_rows, study_folder
 
 LN4 = math.log(4)
 # words shared, mean over two peers, for ann, bob and cy: t1 1.5 1.5 0, t2 1 1 0, t3 .5 1 .5
 EXPECTED = {"bob": 3.5 / 3 * LN4, "ann": 1.0 * LN4, "cy": 0.5 / 3 * LN4}
-
-
-def rows(texts) -> list[dict]:
-    return [{"task": t, "agent": a, "text": text} for t, by in texts.items() for a, text in by.items()]
 
 
 def worked_out(texts) -> dict[str, float]:
@@ -41,10 +37,6 @@ def worked_out(texts) -> dict[str, float]:
             if shared:
                 means.setdefault(agent, []).append(LN4 * sum(shared) / len(shared))
     return {agent: sum(found) / len(found) for agent, found in means.items()}
-
-
-def scores(result: goldless.Evaluation, metric: str | None = None) -> dict[str, float | None]:
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 # --- the whole way -----------------------------------------------------------------------------------------------
@@ -113,22 +105,11 @@ def test_a_lost_rewrite_is_missing_everywhere_and_the_rest_is_scored(toy_scorer,
     assert result.complete, "an empty rewrite would come back empty: asking again does not help"
 
 
-def with_rewrites(tmp_path, recorded, columns=("rewriter", "task", "agent", "text")):
-    folder = tmp_path / "study"
-    folder.mkdir()
-    (folder / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(FILLED)))
-    lines = [dict(zip(("rewriter", "task", "agent", "text"), row, strict=True)) for row in recorded]
-    (folder / "rewrites.jsonl").write_text(
-        "".join(json.dumps({key: line[key] for key in columns}) + "\n" for line in lines)
-    )
-    return folder
-
-
-ALL_RECORDED = [("gpt-4o", task, agent, text) for task, by in PLAIN.items() for agent, text in by.items()]
+ALL_RECORDED = [{"rewriter": "gpt-4o", **row} for row in response_rows(PLAIN)]
 
 
 def test_recorded_rewrites_are_used_and_no_rewriter_is_needed_where_all_are_there(tmp_path, toy_scorer):
-    study = with_rewrites(tmp_path, ALL_RECORDED)
+    study = study_folder(tmp_path / "study", responses=response_rows(FILLED), rewrites=ALL_RECORDED)
     result = goldless.evaluate(study, metrics="gem", scorer=toy_scorer(), resamples=200)
     assert scores(result) == pytest.approx(worked_out(PLAIN))
     assert set(result.rewrites["rewriter"]) == {"gpt-4o"}
@@ -136,7 +117,7 @@ def test_recorded_rewrites_are_used_and_no_rewriter_is_needed_where_all_are_ther
 
 
 def test_a_rewriter_is_asked_only_for_rewrites_that_are_not_recorded(tmp_path, toy_scorer):
-    study = with_rewrites(tmp_path, ALL_RECORDED[1:])
+    study = study_folder(tmp_path / "study", responses=response_rows(FILLED), rewrites=ALL_RECORDED[1:])
     model = rewriter()
     result = goldless.evaluate(study, metrics="gem", scorer=toy_scorer(), rewriter=model, resamples=200)
     assert [call.messages[-1].content for call in model.calls] == ["well zarn bluk"]
@@ -214,7 +195,7 @@ def paid(toy_scorer):
 def checked(paid, three_agents):
     """Like ``paid``, once its canaries are in the journal, from a study of one other task."""
     other = {"t0": {agent: f"{text} other" for agent, text in three_agents["t1"].items()}}
-    goldless.evaluate(pl.DataFrame(rows(other)), metrics="gem-raw", scorer=paid(), resamples=200)
+    goldless.evaluate(response_rows(other), metrics="gem-raw", scorer=paid(), resamples=200)
     return paid
 
 
@@ -319,11 +300,8 @@ def test_a_task_answered_by_one_agent_is_left_out_and_named(study_file, three_ag
 
 
 def test_a_study_without_responses_is_an_error(tmp_path, toy_scorer):
-    folder = tmp_path / "labelled"
-    folder.mkdir()
-    (folder / "tasks.jsonl").write_text('{"task": "t", "prompt": "why?"}\n')
-    label = {"task": "t", "agent": "a", "rater": "r", "score": 1}
-    (folder / "labels.jsonl").write_text(json.dumps(label) + "\n" + json.dumps({**label, "agent": "b"}) + "\n")
+    labels = [{"task": "t", "agent": agent, "rater": "r", "score": 1} for agent in "ab"]
+    folder = study_folder(tmp_path / "labelled", tasks=[{"task": "t", "prompt": "why?"}], labels=labels)
     with pytest.raises(UserError):
         goldless.evaluate(folder, metrics="gem-raw", scorer=toy_scorer())
 
@@ -343,19 +321,6 @@ def test_an_error_of_ours_inside_a_stage_comes_out_as_itself_and_not_in_a_group(
 
 
 # --- the result --------------------------------------------------------------------------------------------------
-
-
-def test_results_cannot_be_changed(study_file, toy_scorer):
-    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
-    board = result.leaderboard()
-    outcome = result.outcomes["gem-raw"]
-    frozen = (result, "source"), (board, "rows"), (board.rows[0], "estimate"), (result.evidence, "logprobs")
-    for thing, name in (*frozen, (outcome, "pairs"), (outcome, "responses")):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(thing, name, None)
-    assert isinstance(board.rows, tuple)
-    result.logprobs[0, "task"] = "another"
-    assert "another" not in result.logprobs["task"]
 
 
 def test_a_metric_that_was_not_computed_is_an_error_that_says_which_were(study_file, toy_scorer):

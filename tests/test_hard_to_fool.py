@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from support_studies import COLLUSION, SUPPORT, support_rows
 
 DEFAULTS = ["shared-info", "length"]
@@ -21,10 +22,6 @@ def evaluate(agents, scorer, **options):
 
 def order(result, metric=None):
     return [row.agent for row in result.leaderboard(metric).rows]
-
-
-def scores(result, metric):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 def test_two_colluding_boilerplates_do_not_win(toy_scorer):

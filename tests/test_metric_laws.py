@@ -21,6 +21,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.evaluation import Evaluation
 from goldless.statistics.additive import scores_over_tasks
+from study_files import response_rows, study_folder
 
 NAMES_OF = {
     "gem-raw": ("gem-raw", "gem-raw+control"),
@@ -104,7 +105,6 @@ def _embedder(monkeypatch):
 
 def write(folder: Path, texts: Texts) -> Path:
     """A study with references, synopses and recorded comparisons, in the order of the texts."""
-    folder.mkdir(parents=True)
     common = [
         {
             "task": t,
@@ -115,7 +115,6 @@ def write(folder: Path, texts: Texts) -> Path:
         }
         for t in texts
     ]
-    given = [(t, agent, text) for t, by in texts.items() for agent, text in by.items()]
     wins = [
         # the longer response wins by its share of the letters, and the first place counts a little more
         {"task": t, "first": a, "second": b, "first_wins": min(1.0, len(x) / (len(x) + len(y)) + 0.05)}
@@ -124,14 +123,7 @@ def write(folder: Path, texts: Texts) -> Path:
         for b, y in by.items()
         if a != b
     ]
-    tables = {
-        "tasks": common,
-        "responses": [dict(zip(("task", "agent", "text"), row, strict=True)) for row in given],
-        "judge_words": wins,
-    }
-    for name, rows in tables.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder
+    return study_folder(folder, tasks=common, responses=response_rows(texts), judge_words=wins)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import email
+import importlib.metadata
 import importlib.util
 import os
 import sqlite3
@@ -18,6 +20,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 import goldless
 from goldless.models.cache import default_journal
@@ -170,3 +174,20 @@ def test_the_citation_names_the_present_version_and_address():
 def test_the_newest_entry_of_the_changelog_is_the_present_version():
     headings = [line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line[:3] == "## "]
     assert headings[0].split()[1] in {goldless.__version__, "Unreleased"}
+
+
+CONSTRAINTS = ROOT / "constraints.txt"
+OLDEST = "3.11.0"
+
+
+@pytest.mark.skipif(not CONSTRAINTS.exists(), reason="installed without the repository")
+def test_every_pinned_version_runs_on_the_oldest_python():
+    pinned = [Requirement(line) for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")]
+    allowed = {}
+    for pin in pinned:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # of an extra that is not installed
+            found = importlib.metadata.metadata(pin.name)
+            if pin.specifier.contains(found["Version"]):
+                allowed[pin.name] = SpecifierSet(found.get("Requires-Python") or "")
+    assert len(allowed) > 50
+    assert [name for name, versions in allowed.items() if OLDEST not in versions] == []

@@ -6,22 +6,12 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from goldless import plugins as module
 from goldless.errors import UserError
-from goldless.plugins import Catalogue, plugins
+from goldless.plugins import Catalogue
 
 
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch):
-    """Makes entry points look installed."""
-
-    def make(**values: str) -> None:
-        found = [EntryPoint(name, value, "goldless.metrics") for name, value in values.items()]
-        monkeypatch.setattr(module, "entry_points", lambda group: [e for e in found if e.group == group])
-        plugins.cache_clear()
-
-    yield make
-    plugins.cache_clear()
+def metrics(**values: str) -> list[EntryPoint]:
+    return [EntryPoint(name, value, "goldless.metrics") for name, value in values.items()]
 
 
 def words_only(value: object) -> str | None:
@@ -29,7 +19,8 @@ def words_only(value: object) -> str | None:
 
 
 def test_a_broken_plugin_says_why_and_the_others_work(installed):
-    installed(absent="no_such_module:x", lacking="string:nothing", wrong="math:pi", good="string:digits")
+    broken = {"absent": "no_such_module:x", "lacking": "string:nothing", "wrong": "math:pi"}
+    installed(*metrics(**broken, good="string:digits"))
     catalogue = Catalogue("goldless.metrics", {}, words_only)
     failures = {plugin.name: plugin.failure for plugin in catalogue.plugins()}
     assert "no_such_module" in failures["absent"]
@@ -40,7 +31,7 @@ def test_a_broken_plugin_says_why_and_the_others_work(installed):
 
 
 def test_using_a_broken_plugin_says_why_it_cannot_be_used(installed):
-    installed(absent="no_such_module:x", good="string:digits")
+    installed(*metrics(absent="no_such_module:x", good="string:digits"))
     catalogue = Catalogue("goldless.metrics", {"ours": "x"}, words_only)
     with pytest.raises(UserError, match="'absent' from the package unknown cannot be used: ModuleNotFoundError"):
         catalogue.refuse_broken("absent")
@@ -48,10 +39,8 @@ def test_using_a_broken_plugin_says_why_it_cannot_be_used(installed):
         catalogue.refuse_broken(name)
 
 
-def test_of_two_plugins_with_one_name_the_second_is_refused(installed, monkeypatch: pytest.MonkeyPatch):
-    found = [EntryPoint("same", value, "goldless.metrics") for value in ("string:digits", "string:hexdigits")]
-    monkeypatch.setattr(module, "entry_points", lambda group: found)
-    plugins.cache_clear()
+def test_of_two_plugins_with_one_name_the_second_is_refused(installed):
+    installed(*metrics(same="string:digits"), *metrics(same="string:hexdigits"))
     catalogue = Catalogue("goldless.metrics", {}, words_only)
     assert [plugin.failure is None for plugin in catalogue.plugins()] == [True, False]
     assert catalogue.all() == {"same": "0123456789"}

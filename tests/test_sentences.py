@@ -6,15 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.sentences import Sentence, split_sentences
+from goldless.sentences import split_sentences
 
 
 def texts_of(text: str, **options) -> list[str]:
     return [sentence.text for sentence in split_sentences(text, **options)]
-
-
-def test_plain_sentences_are_cut_with_exact_places():
-    assert split_sentences("One two.  Three!") == (Sentence("One two.", 0, 8), Sentence("Three!", 10, 16))
 
 
 @pytest.mark.parametrize(

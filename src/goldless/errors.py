@@ -117,18 +117,19 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return "" if best is None else f". Did you mean {best!r}?"
 
 
-def some(names: Sequence[str], most: int = 5) -> str:
-    """The first of these names, and how many more there are."""
-    return ", ".join(names[:most]) + f" and {len(names) - most} more" * (len(names) > most)
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """The first names, and the number of the others: a, b and 3 more."""
+    every = list(names)
+    return ", ".join(every[:most]) + f" and {len(every) - most:,} more" * (len(every) > most)
 
 
 def check_known(
-    names: Iterable[str], known: Collection[str], said: str, listed: str, error: type[UserError] = UserError
+    names: Iterable[str], known: Collection[str], said: str, title: str, error: type[UserError] = UserError
 ) -> None:
-    """Raise at the first name that is not known; the message is ``SAID 'NAME'. LISTED: …``, with the nearest one."""
+    """Raise at the first name that is not known; the message is ``SAID 'NAME'. TITLE: …``, with the nearest one."""
     for name in names:
         if name not in known:
-            raise error(f"{said} {name!r}{nearest(name, known) or '.'} {listed}: {', '.join(known) or 'none'}")
+            raise error(f"{said} {name!r}{nearest(name, known) or '.'} {title}: {', '.join(known) or 'none'}")
 
 
 def _alike(word: str, other: str) -> bool:

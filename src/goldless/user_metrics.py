@@ -70,8 +70,6 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> Item
     prefix, colon, rest = name.partition(":")
     for pattern, _, seconds, make in _FORMS:
         if colon and prefix == pattern.partition(":")[0]:
-            if timeout_seconds is not None and not 0 < timeout_seconds < math.inf:
-                raise MetricError(f"the timeout must be a number of seconds above 0, got {timeout_seconds}")
             if not rest.strip():
                 raise MetricError(f"{name!r} is incomplete. Write {pattern}")
             return _limited(make(rest.strip(), name), timeout_seconds or seconds)

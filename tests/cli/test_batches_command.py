@@ -66,13 +66,6 @@ def test_a_batch_can_be_forgotten(goldless, study_file, server):
     assert "no batch is out" in goldless("batches").err
 
 
-def test_a_local_model_has_no_batch_api(goldless, study_file, script_file):
-    script = script_file([{"prompt": "a", "answer": "b"}])
-    ended = goldless("review", study_file(TEXTS), "--reviewers", f"x=scripted:{script}", "--exam", "none", "--batch")
-    assert ended.code == 2
-    assert "has no batch API. --batch works with openai:" in ended.err
-
-
 def test_a_plan_with_batches_costs_half(goldless, study_file):
     plan = ("plan", study_file(TEXTS), "--metric", "tvd-mi", "--critic", "anthropic:claude-sonnet-4-5", "--json")
     usual, batched = (json.loads(goldless(*plan, *more).out)["together"] for more in ((), ("--batch",)))

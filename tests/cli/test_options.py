@@ -178,7 +178,7 @@ def test_python_reads_any_columns_as_the_command_line_does(tmp_path):
         ("scorer", 3, "scorer must be a model specification or a model object, got 3"),
         ("compare_groups", ("a", "a"), "compare_groups must be two different groups, got ('a', 'a')"),
         ("thresholds", {"consistency": float("nan")}, "thresholds must be limits that are finite numbers"),
-        ("exam_items", 2.5, "exam_items must be a whole number, got 2.5"),
+        ("exam_items", 2.5, "exam_items must be a whole number of at least 1, got 2.5"),
     ],
 )
 def test_a_value_that_is_not_allowed_is_refused_with_what_it_must_be(field, value, message):

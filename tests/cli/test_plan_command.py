@@ -42,7 +42,10 @@ def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldle
 
 
 def test_recorded_evidence_says_what_a_standard_deviation_is(goldless, rated):
-    """Of the 0.1 two thirds, with four agents, since a quarter of a score is what the others score with its agent."""
+    """ann's scores alternate by 0.1 up and down on four tasks.
+
+    Of that two thirds with four agents, since a quarter of a score is what the others score with its agent.
+    """
     ended = goldless("plan", rated, "--metric", "tvd-mi[given]", "--recorded", "--detect", 0.5, "--json")
     (found,) = json.loads(ended.out)["power"]["spread"]
     assert (found["metric"], found["pairs"], found["tasks"]) == ("tvd-mi[given]", 3, 4)

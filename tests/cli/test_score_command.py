@@ -169,6 +169,14 @@ def board(**beaten: str) -> Leaderboard:
     [
         ("gem-raw", {"ann": "bob cy", "bob": "", "cy": ""}, "ann is better than bob and cy."),
         ("gem-raw", {"ann": "cy", "bob": "cy", "cy": ""}, "ann and bob are tied; each is better than cy."),
+        (
+            *("gem-raw", {"ann": "dan", "bob": "cy", "cy": "", "dan": ""}),
+            "ann is better than dan, but not shown to be better than bob and cy, of which bob is better than cy.",
+        ),
+        (
+            *("gem-raw", {"ann": "", "bob": "cy", "cy": ""}),
+            "ann is highest, but not shown to be better than bob and cy, of which bob is better than cy.",
+        ),
         ("gem-raw", {"ann": "", "bob": ""}, "tied: none is shown to be better than another."),
         ("gem-raw", {"ann": ""}, "ann is the only agent that was scored."),
         ("length", {"ann": "bob", "bob": ""}, "ann is highest under length"),

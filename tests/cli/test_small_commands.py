@@ -8,13 +8,11 @@ from importlib.metadata import EntryPoint
 
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
-from typer.testing import CliRunner
 
-from goldless.cli.main import app
 from goldless.models.cache import default_journal, models_folder
 from goldless.plugins import GROUPS
-from study_files import write_rows
-from tickets import EMPTY, TICKETS
+from goldless.studies import write_study
+from tickets import EMPTY, study
 
 
 def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(goldless, study_file, monkeypatch):
@@ -110,12 +108,9 @@ def test_only_what_is_named_is_deleted(goldless, kept):
 @pytest.fixture
 def suspicious(tmp_path):
     """Honest answers beside two agents of one empty text and one that copies the prompt."""
-    rows = [
-        {"task": f"t{i}", "agent": agent, "text": text, "prompt": ticket}
-        for i, (ticket, good, _) in enumerate(TICKETS)
-        for agent, text in {"good": good, "boiler1": EMPTY, "boiler2": f"{EMPTY} today", "copycat": ticket}.items()
-    ]
-    return write_rows(tmp_path / "tickets.jsonl", rows)
+    tickets = study(good="good", boiler1="empty", boiler2=f"{EMPTY} today", copycat="copy")
+    write_study(tickets, tmp_path / "tickets")
+    return tmp_path / "tickets"
 
 
 EXPECTED = (
@@ -155,11 +150,8 @@ def test_a_folder_whose_scores_cannot_be_read_is_an_error(goldless, suspicious, 
     assert "leaderboard.json" in ended.err
 
 
-def test_a_review_without_a_single_verdict_does_not_end_with_0(tmp_path):
-    study = tmp_path / "answers.csv"
-    study.write_text("task,agent,text,prompt\nt1,ann,One.,Count\nt1,bob,Two.,Count\n")
+def test_a_review_without_a_single_verdict_does_not_end_with_0(goldless, study_file):
     with LoopbackServer(Behaviour(chat=lambda _: chat_reply("Hm."))) as server:
-        options = ["--reviewers", f"{server.url}#toy", "--exam", "none", "--journal", str(tmp_path / "j.sqlite")]
-        shown = CliRunner().invoke(app, ["review", str(study), *options])
-    assert shown.exit_code == 1
-    assert "no verdict could be read" in shown.output
+        ended = goldless("review", study_file(), "--reviewers", f"{server.url}#toy", "--exam", "none")
+    assert ended.code == 1
+    assert "no verdict could be read" in ended.err

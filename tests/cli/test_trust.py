@@ -143,7 +143,3 @@ def test_a_damaged_list_of_trusted_files_is_told(goldless, folder, monkeypatch, 
     (folder / "goldless.toml").write_text(RUNS)
     (tmp_path / "trusted_settings.json").write_text("{")
     assert refused(goldless("score", "sample"), "trusted_settings.json cannot be read", "Delete it")
-
-
-def test_without_a_file_there_is_nothing_to_trust(goldless, folder):
-    assert refused(goldless("config", "trust"), "no settings here")

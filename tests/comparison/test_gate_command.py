@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from comparison_runs import judge, noisy, reviewed, worths, written_run
 
-import goldless as package
+import goldless as goldless_package
 
 
 @pytest.fixture
@@ -59,6 +59,6 @@ def test_a_file_that_cannot_be_written_is_refused_before_a_judge_is_asked(goldle
 def test_runs_of_the_first_version_are_still_compared():
     runs = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
     for folder in runs.iterdir():
-        agents = sorted(a.agent for a in package.read_study(folder).agents)[:2]
-        found = package.compare(folder, agents=agents, resamples=200)
+        agents = sorted(a.agent for a in goldless_package.read_study(folder).agents)[:2]
+        found = goldless_package.compare(folder, agents=agents, resamples=200)
         assert all(one.difference.n > 0 for one in found.metrics), folder

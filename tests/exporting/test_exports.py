@@ -15,6 +15,7 @@ import yaml
 import goldless as library
 from goldless.errors import UserError
 from goldless.exporting.catalogue import export
+from study_files import response_rows
 from support_studies import support_rows
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
@@ -108,6 +109,14 @@ def test_eee_of_a_review_names_the_reviewers_with_their_weights(tmp_path):
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
+def test_markdown_is_a_table_with_the_numbers_of_the_board(goldless):
+    ended = goldless("export", "markdown", SCORED, "--metric", "gem-raw")
+    assert ended.code == 0
+    assert "| 1 | careful | 23.78 | 5.59 … 41.96 | 4 | 0/8 | - |" in ended.out
+    assert f"`{BOARD['signature']}`" in ended.out
+    assert "### mi" not in ended.out
+
+
 def test_csv_has_a_row_per_response_with_text_score_and_signature(goldless):
     ended = goldless("export", "csv", SCORED)
     rows = list(csv.DictReader(io.StringIO(ended.out)))
@@ -144,12 +153,10 @@ def test_otel_events_have_the_names_of_the_convention(tmp_path):
 
 
 @pytest.fixture
-def three(study_file, toy_scorer, tmp_path):
+def three(three_agents, toy_scorer, tmp_path):
     """A scored study whose GEM is known: agents share words of ln 4 nats each."""
-    path = study_file()
-    rows = [json.loads(line) | {"prompt": "What?"} for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return library.evaluate(path, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
+    rows = [row | {"prompt": "What?"} for row in response_rows(three_agents)]
+    return library.evaluate(rows, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
 
 
 def test_pairs_are_those_at_least_a_margin_apart_better_first(three, tmp_path):
@@ -193,46 +200,3 @@ def test_pairs_of_a_review_are_those_its_judges_agree_on_in_both_orders(tmp_path
     order = ["careful", "vague", "brief"]
     assert len(rows) == 11
     assert all(order.index(row["chosen_agent"]) < order.index(row["rejected_agent"]) for row in rows)
-
-
-# --- bad input --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("ee", "{run}"), r"exporter must be one of jsonl, .*, got 'ee'. Did you mean 'eee'?"),
-        (("eee", "{run}"), "eee writes a folder. Name it with --out"),
-        (("eee", "{answers}", "--out", "{free}"), "eee needs a run with scores"),
-        (("eee", "{run}", "--out", "{full}"), "is not empty"),
-        (("eee", "{run}", "--out", "{free}", "--relationship", "friend"), "--relationship must be one of first_party"),
-        (("markdown", "{run}", "--out", "{taken}"), "already exists"),
-        (("markdown", "{run}", "--metric", "gem-rwa"), "Did you mean 'gem-raw'?"),
-        (("markdown", "{crashed}"), "has no scores of agents (found: crash_test.json)"),
-        (("markdown", "{run}", "--margin", "1"), "--margin does not apply to markdown. It applies to: dpo-pairs"),
-        (("csv", "{review}"), "no scores of single responses"),
-        (("dpo-pairs", "{run}"), "needs --decided, or --margin, the smallest difference in nats"),
-        (("dpo-pairs", "{run}", "--margin", "0"), "greater than 0, got 0"),
-        (("dpo-pairs", "{run}", "--margin", "1e9"), "--margin 1e+09 leaves no pair"),
-        (("hf-eval-results", "{run}", "--out", "{free}"), "needs --dataset OWNER/NAME"),
-        (("hf-eval-results", "{run}", "--out", "{free}", "--dataset", "a/b"), "needs --task-id"),
-        (("markdown", "{nothing}"), "no such file or folder"),
-    ],
-)
-def test_bad_input_ends_in_one_message_and_writes_nothing(goldless, tmp_path, words, said):
-    places = {name: tmp_path / name for name in ("free", "full", "taken", "crashed", "nothing")}
-    places |= {"run": SCORED, "review": REVIEWED, "answers": tmp_path / "answers.jsonl"}
-    places["full"].mkdir()
-    (places["full"] / "mine").touch()
-    places["taken"].touch()
-    places["crashed"].mkdir()
-    crashed = {"study": "s", "margin": 0.2, "level": 0.95, "responses": 0, "responses_there_are": 0, "problems": {}}
-    (places["crashed"] / "crash_test.json").write_text(json.dumps(crashed | {"metrics": {}}))
-    places["answers"].write_text('{"task": "t", "agent": "a", "text": "x"}\n')
-    for name, data in (("tasks", {"task": "t"}), ("responses", {"task": "t", "agent": "a", "text": "x"})):
-        (places["crashed"] / f"{name}.jsonl").write_text(json.dumps(data) + "\n")
-    ended = goldless("export", *(word.format(**places) for word in words))
-    assert ended.code == 2
-    assert ended.out == ""
-    assert said.replace(".*", "") in ended.err or all(part in ended.err for part in said.split(".*"))
-    assert not places["free"].exists()

@@ -194,8 +194,6 @@ def test_it_trains_on_recorded_rewrites_and_says_whose(tmp_path: Path, base: Pat
     ("changed", "error", "message"),
     [
         ({"raw": False}, UserError, r"has no recorded rewrites.*--raw"),
-        ({"synopsis": "assw"}, UserError, r"no task has a synopsis 'assw'.*abstract"),
-        ({"agents": ("ann", "bob", "zoe")}, UserError, "'zoe'"),
         ({"template": "nope"}, UserError, "unknown template"),
         ({"base": "hf:./no/such/folder"}, PrerequisiteError, "must be a folder with"),
         ({"base": "hf:x?weights=8bit"}, UserError, "8bit weights cannot be trained on"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from goldless.apps.gre.edition import open_or_begin
 from goldless.apps.gre.reviewing import review_edition
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
+from study_files import write_rows
 
 TAGS = "<summary>{0}</summary>\n<strengths>good</strengths>\n<weaknesses>bad</weaknesses>\n<questions>why</questions>"
 QUICK = {"metrics": ["gem-raw"], "resamples": 200}
@@ -19,11 +19,6 @@ QUICK = {"metrics": ["gem-raw"], "resamples": 200}
 REVIEWS = {"p1": ("zarn bluk", "zarn mipo", "quex bluk"), "p2": ("vors", "vors tilm", "vors tilm hask")}
 """Three reviews of each paper; words in common are what a toy scorer counts."""
 DATES = {"p1": "2024-03-01", "p2": "2024-09-01"}
-
-
-def write_rows(path: Path, rows) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def papers_folder(folder: Path, reviews=REVIEWS) -> Path:

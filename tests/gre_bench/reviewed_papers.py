@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import goldless
@@ -12,6 +10,7 @@ from goldless.apps.gre.review_form import REVIEW_PROMPT
 from goldless.apps.gre.reviewing import ReviewRequest, generate_reviews
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
+from study_files import study_folder
 
 PAPERS = {"p1": "alpha beta gamma", "p2": "delta epsilon zeta eta"}
 PEOPLE = {"human": "human", "reference1": "reference", "reference2": "reference"}
@@ -43,11 +42,7 @@ def folder(tmp_path):
             "left_out": [{"paper": "p3", "reason": "few_reviews", "detail": "2 of 3"}],
             **tables,
         }  # fmt: skip
-        path = tmp_path / "study"
-        path.mkdir()
-        for table, rows in tables.items():
-            (path / f"{table}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return path
+        return study_folder(tmp_path / "study", **tables)
 
     return make
 

@@ -256,22 +256,6 @@ def scores_of(function, papers=PAPERS, agents=("human", "ann")):
     return {(paper, agent): function(float(random.normal())) for paper in papers for agent in agents}
 
 
-def test_a_scale_that_was_only_stretched_and_moved_is_met_again_without_any_error():
-    scores = scores_of(lambda x: x)
-    second = {pair: 3 * score + 7 for pair, score in scores.items()} | {("new1", "new"): 7.0, ("new2", "new"): 13.0}
-    ((found,), _) = link_sides(linked_edition("2024", scores), linked_edition("2025", second, anchors=PAPERS))
-    assert (found.slope.value, found.intercept.value) == (pytest.approx(1 / 3), pytest.approx(-7 / 3))
-    assert (found.slope.low, found.slope.high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
-    rows = {row.agent: row for row in found.scores}
-    for name in ("human", "ann"):
-        linked, change = rows[name].linked, rows[name].change
-        assert linked.value == pytest.approx(rows[name].first)
-        assert (change.value, change.low, change.high) == pytest.approx((0, 0, 0), abs=1e-9)
-        assert linked.low < linked.value < linked.high
-    assert rows["new"].linked.value == pytest.approx(1.0)
-    assert (rows["new"].first, rows["new"].change) == (None, None)
-
-
 def test_score_and_interval_are_those_of_an_independent_computation():
     random = np.random.default_rng(1)
     ours = scores_of(lambda x: x + float(random.normal(scale=0.3)))

@@ -47,14 +47,6 @@ async def test_a_model_that_cannot_be_asked_is_refused_and_not_stored_and_no_pas
     assert config_text(edition) == before
 
 
-async def test_a_template_that_there_is_not_is_refused_and_not_stored(edition, asking, toy_scorer):
-    edition = await reviewed(edition, asking, m={})
-    before, settings = config_text(edition), {**QUICK, "template": ["nosuch"]}
-    with pytest.raises(UserError, match="nosuch"):
-        await score_edition(edition, settings, stand_ins={"scorer": toy_scorer()}, options=asking)
-    assert config_text(edition) == before
-
-
 async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_of_the_config(
     edition, toy_scorer, asking
 ):

@@ -16,6 +16,7 @@ from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin, table_rows
 from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
 from goldless.errors import StudyError, UserError
+from study_files import write_rows
 
 PAPERS = [
     {"paper": "a", "title": "On A", "abstract": "A is studied.", "public_date": "2023-09-30", "area": "theory"},
@@ -30,7 +31,7 @@ REVIEWS = [
 
 def table(path: Path, rows: list[dict[str, Any]]) -> None:
     if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        write_rows(path, rows)
     elif path.suffix == ".csv":
         with path.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.DictWriter(stream, list(dict.fromkeys(c for row in rows for c in row)))

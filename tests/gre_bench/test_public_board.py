@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from edition_folders import QUICK, papers_folder, reviewed, write_rows
+from edition_folders import QUICK, papers_folder, reviewed
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin
@@ -15,6 +15,7 @@ from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
 from goldless.statistics.best_of import best_of
+from study_files import write_rows
 
 pytestmark = pytest.mark.anyio
 
@@ -97,8 +98,7 @@ def file(tmp_path):
     """Writes a submission."""
 
     def write(rows, name="mine.jsonl"):
-        write_rows(tmp_path / name, rows)
-        return tmp_path / name
+        return write_rows(tmp_path / name, rows)
 
     return write
 

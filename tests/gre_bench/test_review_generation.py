@@ -17,6 +17,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
 from goldless.reports.document import write
+from study_files import write_rows
 
 pytestmark = pytest.mark.anyio
 
@@ -249,7 +250,7 @@ async def test_reviews_of_the_same_agent_are_replaced_and_those_of_others_stay(f
 async def test_a_review_that_labels_or_evidence_are_about_is_not_replaced(folder, generate, table, row):
     path = folder()
     add_reviews(path, await generate(path, {"a": scripted("a")}))
-    (path / f"{table}.jsonl").write_text(json.dumps(row) + "\n")
+    write_rows(path / f"{table}.jsonl", [row])
     add_reviews(path, await generate(path, {"a": scripted("a")}))
     before = contents(path)
     new = await generate(path, {"a": scripted("b", answers=lambda _: TAGGED.format("New"))})
@@ -272,6 +273,6 @@ async def test_a_table_of_reviews_that_was_changed_by_hand_is_told_in_words(fold
     add_reviews(path, await generate(path, {"a": scripted("a")}))
     file = path / "generations.jsonl"
     rows = [json.loads(line) | {"failure": ["x"]} for line in file.read_text().splitlines()]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(file, rows)
     with pytest.raises(UserError, match=r"generations was changed by hand: failure.*Restore it"):
         await generate(path, {"a": scripted("a")})

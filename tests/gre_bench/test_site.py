@@ -28,6 +28,7 @@ from goldless.apps.gre.submissions import submit
 from goldless.concurrency import in_own_thread
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
+from study_files import write_rows
 
 REVIEW = "<summary>It is about a method.</summary><weaknesses>Few experiments were run.</weaknesses>"
 SUBMITTED = ("<summary>The experiments are few.</summary>", "<summary>The baselines are weak.</summary>")
@@ -55,8 +56,7 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
         if number == 1:
             texts |= dict.fromkeys(marked_papers(whole, INJECTED), OBEYED)
         rows = [{"paper": paper, "text": said} for paper, said in texts.items()]
-        file = folder.parent / f"try-{number}.jsonl"
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        file = write_rows(folder.parent / f"try-{number}.jsonl", rows)
         submit(edition, file, name=f"try-{number}", team=TEAM)
     for run, one in {None: scorer, **scorers}.items():
         _score(edition, one, run)
@@ -72,7 +72,7 @@ def later_edition(folder: Path, earlier: Path, scorer) -> Path:
     tasks = folder / "study" / "tasks.jsonl"
     rows = [json.loads(line) | {"anchor": earlier.name} for line in tasks.read_text().splitlines()]
     rows[0]["title"] = HOSTILE
-    tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tasks, rows)
     _score(open_edition(folder), scorer)
     return folder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from edition_folders import QUICK, TAGS, papers_folder, reviewer, write_rows
+from edition_folders import QUICK, TAGS, papers_folder, reviewer
 from loopback import Behaviour, LoopbackServer, chat_reply
 
 from goldless.apps.gre.collecting import collect_edition
@@ -15,6 +15,7 @@ from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.run_folder import RunFolder
+from study_files import write_rows
 
 pytestmark = pytest.mark.anyio
 
@@ -105,14 +106,3 @@ async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edi
     assert "beta has no score because it has no review." in (edition.run_folder() / "report.html").read_text()
     (side_by_side, *_) = [block for block in edition_section(found).blocks if "<table" in block]
     assert "beta" in side_by_side.rpartition("<tr>")[2]
-
-
-async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    edition, _ = await review_edition(edition, {}, models={"m": {"model": "openai:toy"}}, options=asking)
-    monkeypatch.delenv("OPENAI_API_KEY")
-    before = len(server.asked)
-    _, generated = await review_edition(edition, {}, options=asking)
-    assert [review.failure for review in generated.reviews] == [None, None]
-    assert len(server.asked) == before

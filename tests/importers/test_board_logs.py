@@ -1,18 +1,21 @@
-"""Importers of MT-Bench, Arena-Hard, votes of Arena, HELM and lighteval.
+"""Importers of MT-Bench, Arena-Hard, votes of Arena, HELM, lighteval, AlpacaEval and Every Eval Ever.
 
-None of these tools can run here: files are made after their published schemas (FastChat 0e6d3e4, Arena-Hard 196f6b8,
-the card of arena-human-preference-140k, HELM 63754d0, lighteval 3fd1526). Every expected value is read off the file.
+None of these tools can run here: but for the recorded outputs of AlpacaEval, files are made after their published
+schemas (FastChat 0e6d3e4, Arena-Hard 196f6b8, the card of arena-human-preference-140k, HELM 63754d0, lighteval 3fd1526,
+Every Eval Ever 0.3.0). Every expected value is read off the file.
 """
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import goldless
 from goldless.errors import StudyError
+from goldless.studies import import_study, read_study
 from study_files import write_rows
 
 
@@ -191,3 +194,59 @@ def test_lighteval_details_by_model(tmp_path):
     }
     task = study.task("custom|ask|0/0")
     assert (task.prompt, task.reference) == ("Is it?", "false")
+
+
+# --- AlpacaEval ----------------------------------------------------------------------------------------------------
+
+ROW = {"instruction": "Name a colour.", "output_1": "Red.", "generator_1": "base", "output_2": "Blue.", "dataset": "d"}
+ROW |= {"generator_2": "mine", "annotator": "judge/v1", "preference": 1.25}
+
+
+def test_recorded_outputs_and_annotations_of_alpaca_eval_are_one_study(recorded):
+    folder = recorded / "formats" / "alpaca_eval"
+    paths = [folder / name for name in ("vicuna-7b_annotations.json", "gpt4_model_outputs.json")]
+    rows = json.loads(paths[0].read_text())
+    study = import_study([*paths, folder / "vicuna-7b_model_outputs.json"])
+    assert (len(study.tasks), study.n_responses) == (120, 360)
+    assert {agent.agent for agent in study.agents} == {"gpt4_1106_preview", "vicuna-7b", "gpt4"}
+    votes = study.table("judge_weighted_alpaca_eval_gpt4_turbo")
+    assert votes["first_wins"].sum() == pytest.approx(sum(2 - float(row["preference"]) for row in rows))
+    assert study.task(votes["task"][0]).prompt == rows[0]["instruction"]
+
+
+def test_a_preference_between_1_and_2_is_the_probability_of_the_second(tmp_path, goldless):
+    path = tmp_path / "annotations.json"
+    missing = {**ROW, "instruction": "Name a way.", "preference": None}
+    path.write_text(json.dumps([ROW, missing]))
+    study = read_study(path)
+    assert study.table("judge_judge_v1").drop("task").rows() == [("base", "mine", 0.75)]
+    assert study.origin.notes == ("1 comparisons without a preference are missing",)
+    assert dict(study.task(study.tasks[0]).extra) == {"dataset": "d"}
+    done = goldless("score", path, "--metric", "judge[judge_v1]", "--recorded")
+    assert "read as alpaca_eval: 2 tasks, 2 agents, 4 responses" in done.err
+
+
+# --- Every Eval Ever -----------------------------------------------------------------------------------------------
+
+FILE = Path(__file__).parent / "files" / "every_eval_ever" / "colours_samples.jsonl"
+
+
+def test_single_turns_conversations_and_errors_of_every_eval_ever():
+    study = read_study(FILE)
+    assert study.origin.importer == "every_eval_ever"
+    assert study.tasks == ("colours/0", "colours/1", "colours/2")
+    assert study.task("colours/1").prompt == "Which colour has fresh grass?"
+    assert study.task("colours/2").reference == "red"
+    assert study.response("colours/0", "lab/hasty").text == "blue"
+    assert study.response("colours/2", "lab/careful").text == "Red."  # the last turn, without its reasoning
+    assert study.response("colours/2", "lab/hasty") is None
+    assert study.table("imported")["message"].drop_nulls().to_list() == ["timeout"]
+    assert study.table("scores").filter(agent="lab/hasty")["score"].to_list() == [1.0, 1.0]
+    assert study.origin.notes == ("2 samples have several references; the first is used",)
+
+
+def test_aggregates_of_every_eval_ever_have_no_responses(tmp_path):
+    path = tmp_path / "uuid.json"
+    path.write_text(json.dumps({"evaluation_id": "x", "source_metadata": {}, "evaluation_results": []}))
+    with pytest.raises(StudyError, match=r"aggregate results without responses. Give the .jsonl"):
+        read_study(path)

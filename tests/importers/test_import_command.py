@@ -64,17 +64,3 @@ def test_a_log_on_standard_input_has_a_name_that_does_not_change(goldless, monke
 
 def test_a_study_of_our_own_needs_no_words(goldless):
     assert "read as" not in goldless("score", "sample", "--metric", "length").err
-
-
-def test_bad_words_are_refused(goldless, long, tmp_path):
-    for words, said in (
-        (("--columns", "task"), "--columns must be NAME=COLUMN, got 'task'"),
-        (("--from", "tabel"), "importer must be one of study, table"),
-        (("--repeats", "last"), "last"),
-    ):
-        done = goldless("study", "import", long, *words, "--out", tmp_path / "s")
-        assert done.code == 2
-        assert said in done.err
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "x").touch()
-    assert "is not empty" in goldless("study", "import", long, *COLUMNS, "--out", tmp_path / "full").err

@@ -63,9 +63,7 @@ BOTH = ScriptedModel(logprobs={}, answers={})
 class WriterOnly(ScriptedModel):
     """A chat model that tells no probabilities."""
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(chat=True)
+    capabilities = Capabilities(chat=True)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,6 @@ class WriterOnly(ScriptedModel):
     [
         (lambda: ReviewStage(BOTH, HUNDRED_LEVEL, verdicts="probabilities"), "100-level has too many verdicts"),
         (lambda: ReviewStage(SCORES, HUNDRED_LEVEL), "writes no text, so it cannot be a reviewer"),
-        (lambda: ReviewStage(CHATS, PAIRWISE, verdicts="votes"), "auto, probabilities or labels, got 'votes'"),
         (
             lambda: ReviewStage(WriterOnly(answers={}), PAIRWISE, verdicts="probabilities"),
             r"does not return probabilities of its verdicts\. Reviewers that do: embedded, gguf:PATH",
@@ -265,15 +262,6 @@ async def test_verdicts_come_back_in_the_order_of_the_questions_however_long_eac
 
 
 # --- hostile responses -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("prompt", [SAME_SOURCE, THREE_LEVEL], ids=lambda prompt: prompt.name)
-async def test_verdicts_inside_a_response_are_never_read(prompt):
-    """The response says Significant Gain and Yes; the critic says the lowest label, and that counts."""
-    texts = {("t", "ann"): HOSTILE, ("t", "bob"): HOSTILE}
-    lowest = list(prompt.labels)[-1]
-    verdict = await judged(replying(prompt.spoken(lowest)), prompt, texts=texts)
-    assert (verdict.value, verdict.label) == (0.0, lowest)
 
 
 async def test_a_critic_that_only_quotes_a_hostile_response_has_given_no_verdict():

@@ -41,14 +41,6 @@ def of_pair(questions, first, second):
     return {(q.task, q.second_task) for q in questions if (q.first, q.second) == (first, second)}
 
 
-def test_every_ordered_pair_is_matched_on_every_task_and_shuffled_four_times():
-    """3 agents: 6 ordered pairs x 6 tasks x (1 matched + 4 shuffled) = 180 questions, no two the same."""
-    questions = critic_questions(answered())
-    assert len(questions) == len(set(questions)) == 180
-    assert sum(q.task == q.second_task for q in questions) == 36
-    assert not any(q.first == q.second for q in questions)
-
-
 def test_questions_about_one_first_response_stand_together_and_begin_with_the_matched_one():
     questions = critic_questions(answered())
     keys = [(q.task, q.first) for q in questions]
@@ -146,13 +138,6 @@ def test_shuffles_are_added_only_once_every_pair_is_paid_for(calls_a_contrast, s
     design = choose_design(20, 5, budget_calls=400 * calls_a_contrast)
     assert design == Design(tasks=20, agents=5, rings=80, shuffles=shuffles)
     assert choose_design(20, 5, budget_calls=400 * 2 - 1).rings == 79
-
-
-def test_a_budget_too_small_for_a_ranking_names_the_least():
-    """By hand: two rings of 30 agents, 2 calls a contrast: 120."""
-    with pytest.raises(MetricError, match="at least 120 critic calls to rank 30 agents, got 119"):
-        choose_design(200, 30, budget_calls=119)
-    assert choose_design(200, 30, budget_calls=120).calls == 120
 
 
 @pytest.mark.parametrize(

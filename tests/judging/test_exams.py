@@ -42,13 +42,6 @@ THREE = {f"t{i}": ["ann", "bob", "cy"] for i in range(10)}
 # --- pairs ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_pair_of_agents_on_every_task_is_there_once():
-    """3 agents make 3 pairs, on 10 tasks 30."""
-    pairs = all_pairs(THREE)
-    assert len(pairs) == len(set(pairs)) == 30
-    assert [(p.first, p.second) for p in pairs[:3]] == [("ann", "bob"), ("ann", "cy"), ("bob", "cy")]
-
-
 def test_a_response_in_several_pairs_is_rated_once():
     asked = single_ratings(all_pairs({"t": ["ann", "bob", "cy"]}))
     assert asked == [ReviewQuestion("t", a) for a in ("ann", "bob", "cy")]
@@ -241,16 +234,16 @@ async def sit(model, texts=TEXTS, **options):
     return answers.rows(named=True)
 
 
-def writer(answer, **options):
-    """A chat model that tells no probabilities and answers by a function of the question, or always the same."""
+class Writer(ScriptedModel):
+    """A chat model that tells no probabilities."""
 
-    class Writer(ScriptedModel):
-        @property
-        def capabilities(self):
-            return Capabilities(chat=True)
+    capabilities = Capabilities(chat=True)
 
+
+def writer(answer):
+    """One that answers by a function of the question, or always the same."""
     said = answer if callable(answer) else lambda _: answer
-    return Writer(answers=lambda request: said(request.messages[-1].content), name="judge", **options)
+    return Writer(answers=lambda request: said(request.messages[-1].content), name="judge")
 
 
 def chooser(nats):
@@ -364,10 +357,8 @@ def sets(**options):
             lambda: nearest(texts={("christian", "strong"): "a", ("elsewhere", "weak"): "b"}),
             "'weak' has no response to any of the 4 tasks with a prompt",
         ),
-        (lambda: sets(easy=("gpt", "gpt")), "the easy set must be two different agents, got 'gpt', 'gpt'"),
         (lambda: sets(hard=("rwkv", "gpt")), "must differ, got 'gpt' and 'rwkv' for both"),
         (lambda: sets(hard=("gpt", "cloude")), "'cloude' in the study. Did you mean 'claude'"),
-        (lambda: sets(items=0), "at least 1 item, got 0"),
         (lambda: ranked_sets(ANSWERED, {"gpt": 1, "rwkv": 0}), "at least 3"),
         (
             lambda: ranked_sets(ANSWERED, {"gpt": 1, "rwkv": 0, "claude": 0}),

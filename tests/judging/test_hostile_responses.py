@@ -72,10 +72,6 @@ async def reviewed(stage, scale: Scale, ann: str, bob: str):
     return (await stage.review([question], texts, {"t": "What is marmalade made of?"}))[0]
 
 
-def test_there_are_at_least_thirty_of_them_and_no_two_are_equal():
-    assert len(set(HOSTILE.values())) == len(HOSTILE) >= 30
-
-
 # --- honest reviewers ------------------------------------------------------------------------------------------------
 
 

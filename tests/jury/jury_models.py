@@ -39,23 +39,14 @@ def juror(model, name: str = "ann", weight: float = 1.0, scale: str = "pairwise"
     return Juror(name, model, find_scale(scale), weight)
 
 
-class Held:
+class Held(ScriptedModel):
     """A model that answers only once it is let go."""
 
-    def __init__(self, model: ScriptedModel) -> None:
-        self._model = model
-        self.asked = anyio.Event()
-        self.let_go = anyio.Event()
-
-    @property
-    def identity(self):
-        return self._model.identity
-
-    @property
-    def capabilities(self):
-        return self._model.capabilities
+    def __init__(self) -> None:
+        super().__init__(answers=lambda _: "one", name="held")
+        self.asked, self.let_go = anyio.Event(), anyio.Event()
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         self.asked.set()
         await self.let_go.wait()
-        return await self._model.chat(request)
+        return await super().chat(request)

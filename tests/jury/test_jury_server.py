@@ -157,7 +157,7 @@ async def test_half_sent_requests_take_no_place_and_are_given_up():
 
 async def test_cases_over_the_limit_wait_and_those_beyond_are_told_to_come_again():
     """1 under way, 1 waiting: of the next two whoever comes later is refused, the others are answered."""
-    model, answered, refused = Held(ZARN), [], []
+    model, answered, refused = Held(), [], []
     async with serving(juror(model), at_once=1, waiting=1) as (client, _):
 
         async def call() -> None:
@@ -211,7 +211,7 @@ async def test_a_request_of_another_kind_gets_a_json_error(method, path, headers
 
 
 async def test_while_it_stops_the_jury_finishes_what_runs_and_refuses_what_waits_and_what_is_new():
-    model, found = Held(ZARN), {}
+    model, found = Held(), {}
     async with (
         until_told(juror(model), limits=Limits(at_once=1)) as url,
         aiohttp.ClientSession() as session,

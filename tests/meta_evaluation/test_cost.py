@@ -9,7 +9,7 @@ import pytest
 import goldless
 from goldless.errors import UserError
 from goldless.judging.scales import SCALES
-from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices
+from goldless.meta_evaluation.cost import find_costs
 from goldless.models.interface import Usage
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
@@ -164,18 +164,3 @@ async def test_planned_judgements_are_both_orders_of_every_pair_at_four_characte
     assert (row.calls, row.tokens) == (18, sum(asked) + 18)
     assert row.usd == pytest.approx((sum(asked) * 1.0 + 18 * 10.0) / 1e6)
     assert report.notes[0].endswith("tokens per judgement, 1 USD/M in, 10 out")
-
-
-async def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(study):
-    names = ("openai:gpt-4o-mini", f"far={SERVER}", "near=openai:gpt-4o-mini")
-    report = await find_costs(study, Options(metrics=(), reviewers=names), prices={"near": Price(3.0, 3.0)})
-    # OpenAI's list price of gpt-4o-mini: 0.15 and 0.60 dollars a million tokens
-    said = [note.partition("per judgement, ")[2] for note in report.notes[:3]]
-    assert said == ["0.15 USD/M in, 0.6 out", "price unknown", "3 USD/M in, 3 out"]
-    assert [row.usd is None for row in report.rows] == [False, True, False]
-
-
-@pytest.mark.parametrize("given", ["gpt4", "=3", "gpt4=much", "gpt4=-1", "gpt4=1,2,3", "gpt4=nan"])
-def test_a_price_that_is_none_is_refused_with_what_is_allowed(given):
-    with pytest.raises(UserError, match="NAME=USD or NAME=IN,OUT"):
-        parse_reviewer_prices([given])

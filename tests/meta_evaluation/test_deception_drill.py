@@ -9,10 +9,8 @@ from statistics import fmean
 
 import pytest
 from scipy.stats import mannwhitneyu
-from typer.testing import CliRunner
 
-import goldless
-from goldless.cli.main import app
+import goldless as library
 from goldless.errors import UserError
 from goldless.meta_evaluation.crash_test import deception_drill
 from goldless.models.scripted import ScriptedModel
@@ -97,16 +95,16 @@ async def test_what_cannot_be_drilled_is_refused(tmp_path):
 
 
 @pytest.mark.nightly
-def test_recorded_groups_have_the_auc_of_scipy_within_tasks(recorded):
+def test_recorded_groups_have_the_auc_of_scipy_within_tasks(goldless, recorded):
     path = recorded / "samsum_peer_prediction"
     groups = ["--honest", "good faith", "--deceptive", "problematic"]
     metrics = ["--metric", "tvd-mi,judge[with_context]", "--recorded", "--resamples", "200", "--json"]
-    done = CliRunner().invoke(app, ["crashtest", "--drill", str(path), *groups, *metrics])
-    assert done.exit_code == 0, done.stderr
-    rows = {row["metric"]: row for row in json.loads(done.stdout)["rows"]}
-    source = goldless.read_study(path)
+    ended = goldless("crashtest", "--drill", path, *groups, *metrics)
+    assert ended.code == 0, ended.err
+    rows = {row["metric"]: row for row in json.loads(ended.out)["rows"]}
+    source = library.read_study(path)
     group = {agent.agent: agent.group for agent in source.agents}
-    scored = goldless.evaluate(source, metrics="tvd-mi", recorded=True, resamples=100).to_polars()
+    scored = library.evaluate(source, metrics="tvd-mi", recorded=True, resamples=100).to_polars()
     by_task: dict[str, dict[str, list[float]]] = {}
     for row in scored.iter_rows(named=True):
         by_task.setdefault(row["task"], {}).setdefault(str(group[row["agent"]]), []).append(row["score"])

@@ -84,22 +84,6 @@ def test_nothing_is_written_over(goldless, study, tmp_path):
     assert (tmp_path / "new" / "tasks.jsonl").read_text() == "{}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--perturbation", "rephrase,deletion"], "rephrase: needs a chat model. Name one with --writer"),
-        (["--strategy", "breif"], "Did you mean 'brief'?"),
-        (["--agents", "anne"], "no agent 'anne' in the study. Did you mean 'ann'?"),
-        (["--perturbation", "synopsis-only", "--writer", "scripted:absent.jsonl"], "absent.jsonl"),
-    ],
-)
-def test_bad_input_ends_with_2_and_writes_nothing(goldless, study, tmp_path, arguments, said):
-    ended = goldless("crashtest", study, "--write", tmp_path / "new", *arguments)
-    assert ended.code == 2
-    assert said in ended.err
-    assert not (tmp_path / "new").exists()
-
-
 def test_strategies_become_agents_and_originals_keep_their_place(goldless, study_file, script_file, tmp_path):
     path = tmp_path / "prompted.jsonl"
     path.write_text('{"task": "t1", "agent": "ann", "text": "One.", "prompt": "Why?"}\n')

@@ -1,4 +1,4 @@
-"""A metric of somebody's own, installed as a package: it may ask for log-probabilities and verdicts like ours."""
+"""Metrics by their names, and a metric of somebody's own, installed as a package."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import goldless as package
-from goldless import plugins as loader
+from evidence_frames import scores
 from goldless.errors import MetricError, UserError
+from goldless.metrics.catalogue import METRICS, find_metric
 from goldless.metrics.metric import LogprobNeed, Needs, Scores
 from goldless.models.scripted import ScriptedModel
 
@@ -39,27 +40,20 @@ class Toy:
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch):
+def install(monkeypatch: pytest.MonkeyPatch, installed):
     """Makes values look like what an installed package adds under the names given."""
 
     def make(**values: object) -> None:
         module = ModuleType("toy_package")
         vars(module).update(values)
         monkeypatch.setitem(sys.modules, "toy_package", module)
-        found = [EntryPoint(name, f"toy_package:{name}", "goldless.metrics") for name in values]
-        monkeypatch.setattr(loader, "entry_points", lambda group: [e for e in found if e.group == group])
-        loader.plugins.cache_clear()
+        installed(*(EntryPoint(name, f"toy_package:{name}", "goldless.metrics") for name in values))
 
-    yield make
-    loader.plugins.cache_clear()
+    return make
 
 
 def critic(reply: str = "Yes") -> ScriptedModel:
     return ScriptedModel(answers=lambda _: reply, name="critic")
-
-
-def scores(result, metric):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 @pytest.mark.parametrize(("reply", "seen"), [("Yes", 1.0), ("No", 0.0)])
@@ -160,3 +154,31 @@ def test_a_metric_that_calls_itself_like_one_of_ours_cannot_be_used(install, stu
     install(harmless=disguised)
     with pytest.raises(UserError, match=r"'harmless' from the package unknown cannot be used: .* got 'gem-raw'"):
         package.evaluate(study_file(), metrics="harmless")
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", METRICS)
+def test_every_form_that_is_listed_is_known(form):
+    name = form.replace("COLUMN", "abstract").replace("TABLE", "with_context")
+    metric = find_metric(name)
+    assert metric.name == name
+    assert metric.unit
+
+
+def test_gem_s_names_its_synopsis_with_or_without_the_columns_prefix():
+    assert find_metric("gem-s[abstract]").synopsis == "abstract"
+    assert find_metric("gem-s[synopsis_abstract]").synopsis == "abstract"
+
+
+@pytest.mark.parametrize("name", ["gem-s[]", "gem[abstract]", "tvd-mi[both]", "judge", "mi[x]", "", "gem-s[a"])
+def test_what_is_not_a_metric_is_refused_with_what_is_meant_or_all_that_are(name):
+    with pytest.raises(MetricError, match=r"unknown metric.*goldless list metrics describes all") as caught:
+        find_metric(name)
+    assert "Did you mean" in str(caught.value) or all(form in str(caught.value) for form in METRICS)
+
+
+def test_gem_s_without_a_synopsis_asks_for_one():
+    with pytest.raises(MetricError, match=r"needs the name of a synopsis. Try gem-s\[abstract\]"):
+        find_metric("gem-s")

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.runs.store import save_run
 
 WORD = math.log(4)
@@ -43,13 +44,9 @@ def evaluate(frame, toy_scorer, **options):
     return goldless.evaluate(frame, scorer=toy_scorer(), **options)
 
 
-def scores(result, metric="shared-info"):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
-
-
 def test_two_agents_cannot_lift_each_other(toy_scorer):
     result = evaluate(study(), toy_scorer, metrics=["shared-info", "gem-raw+control+both"])
-    found = scores(result)
+    found = scores(result, "shared-info")
     # an honest one: of five honest peers one is left out, so four of six and half a word from each colluding one
     assert found["h0"] == pytest.approx((4 + 2 * 0.5) / 6 * WORD)
     assert found["a"] == pytest.approx(6 * 0.5 / 6 * WORD)

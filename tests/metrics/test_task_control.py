@@ -16,10 +16,9 @@ from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows
 from goldless.errors import MetricError
 from goldless.evidence import CONTROL
 from goldless.metrics.likelihood import GEM, GEM_BOTH, RELATIVES, pair_scores
-from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import build_tree, computed_tokens
-from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
+from study_files import ByteScorer, response_rows
 
 WORD = math.log(4)
 WORDS = ("zarn", "bluk", "vond", "rask")
@@ -38,8 +37,7 @@ EXPECTED = {
 
 
 def frame(texts, prompts=None):
-    rows = [{"task": task, "agent": agent, "text": text} for task, by in texts.items() for agent, text in by.items()]
-    return pl.DataFrame([{**row, "prompt": prompts[row["task"]]} if prompts else row for row in rows])
+    return pl.DataFrame([row | ({"prompt": prompts[row["task"]]} if prompts else {}) for row in response_rows(texts)])
 
 
 def in_words(result, metric="gem-raw+control"):
@@ -66,13 +64,6 @@ def test_the_controlled_score_is_shared_words_less_those_shared_on_other_tasks(t
     result = evaluate(TOY, toy_scorer())
     assert in_words(result) == close(EXPECTED)
     assert "|control:other-tasks-2|" in result.leaderboard().signature
-
-
-def test_the_plain_metric_of_the_same_run_is_the_papers(toy_scorer):
-    """Shared words: ann 2, 3 and 1 with bob and none with cy, so half of that."""
-    result = evaluate(TOY, toy_scorer(), ["gem-raw+control", "gem-raw"])
-    assert in_words(result, "gem-raw")["ann"] == pytest.approx({"t1": 1.0, "t2": 1.5, "t3": 0.5})
-    assert "control" not in result.leaderboard("gem-raw").signature
 
 
 def test_one_text_on_every_task_scores_zero_and_so_does_every_peer_against_it(toy_scorer):
@@ -244,28 +235,6 @@ def test_both_directions_ask_nothing_more_and_say_how_they_are_written(toy_score
             evaluate(TOY, toy_scorer(), wrong)
 
 
-class Bytes(ScriptedModel):
-    """A scorer asked by token ids, one a byte; keeps what each call asked."""
-
-    def __init__(self) -> None:
-        super().__init__(logprobs={}, name="bytes")
-        self.batches: list[list[ScoreRequest]] = []
-
-    async def encode(self, messages, target):
-        return ScoreRequest(tuple("\n\n".join(m.content for m in messages).encode()), tuple(target.encode()))
-
-    async def score(self, requests, deliver):
-        self.batches.append(list(requests))
-        deliver({i: TokenLogprobs(values(request)) for i, request in enumerate(requests)})
-
-
-def values(request: ScoreRequest) -> list[float]:
-    """One value a byte; the first says how many words of the target the context has."""
-    known = set(bytes(request.context).decode().split())
-    shared = sum(word in known for word in bytes(request.target).decode().split())
-    return [-90.0 + shared, *[-1.0] * (len(request.target) - 1)]
-
-
 LONG = {
     f"t{i}": {a: f"{a} says of {i} " + " ".join(f"{a}{i}word{j}" for j in range(20)) for a in ("ann", "bob")}
     for i in range(4)
@@ -275,9 +244,10 @@ LONG = {
 def test_a_plan_prices_control_and_its_targets_stand_under_the_same_beginning():
     """Beside gem-raw: for each of 2 pairs on 4 tasks two targets more, and not one context more."""
     plans = {
-        m: goldless.plan(frame(LONG), metrics=m, scorer=Bytes()).together[0] for m in ("gem-raw", "gem-raw+control")
+        m: goldless.plan(frame(LONG), metrics=m, scorer=ByteScorer()).together[0]
+        for m in ("gem-raw", "gem-raw+control")
     }
-    scorer = Bytes()
+    scorer = ByteScorer()
     evaluate(LONG, scorer)
     batches = [[r for r in batch if b"word1" in bytes(r.target)] for batch in scorer.batches]
     asked = [request for batch in batches for request in batch]

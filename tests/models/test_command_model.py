@@ -11,7 +11,6 @@ import pytest
 from goldless.errors import CapabilityError, ModelSpecError
 from goldless.models.catalogue import check_scorer, open_model, unopened_identity
 from goldless.models.interface import ChatReply, ChatRequest, Message
-from goldless.records import CallFailure
 from goldless.runs.option_forms import split
 
 ASKED = ChatRequest((Message("system", "Review."), Message("user", "The paper, with \N{SNOWMAN}.")), max_tokens=7)
@@ -55,7 +54,6 @@ def test_a_program_reads_the_request_as_json_and_its_output_is_the_reply(program
 )
 def test_a_program_that_does_not_end_well_gives_no_reply_but_a_reason(program, text, kind, said):
     found = reply(program(text, 0.5 if kind == "timeout" else None))
-    assert isinstance(found, CallFailure)
     assert (found.kind, said in found.message) == (kind, True), found.message
 
 

@@ -14,8 +14,6 @@ from goldless.errors import BudgetError
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.usage import Budget, Ledger, Price, parse_budget, price_of
 
-FOUR_O = ModelIdentity("openai", "gpt-4o")
-
 
 @pytest.mark.parametrize("name", ["gpt-4o", "gpt-4o-mini", "gpt-4o-2024-05-13", "gpt-4.1", "gpt-5.4"])
 @pytest.mark.parametrize("usage", [Usage(3000, 500), Usage(1, 1), Usage(90_000, 0)])

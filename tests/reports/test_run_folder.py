@@ -19,16 +19,6 @@ def folder(tmp_path):
     return Path(shutil.copytree(SOUND, tmp_path / "run"))
 
 
-def test_a_sound_folder_has_documents_scores_and_texts_and_no_problems(folder):
-    run = RunFolder(folder)
-    assert (run.name, run.problems) == ("run", ())
-    assert list(run.results) == ["leaderboard"]
-    assert run.study_name == run.leaderboard.study
-    assert run.fingerprint == run.study.fingerprint
-    assert set(run.scores["metric"]) == set(run.boards)
-    assert run.scan("responses").collect().height == len(run.study.tasks) * len(run.study.agents)
-
-
 def test_a_folder_that_is_not_there_has_nothing_and_no_problems(tmp_path):
     run = RunFolder(tmp_path / "none")
     assert (run.results, run.scores, run.failed, run.problems, run.has_results) == ({}, None, [], (), False)

@@ -103,24 +103,11 @@ def test_figures_have_true_minus_signs_and_powers_of_ten(text, latex):
     assert latex_number(text) == latex
 
 
-def test_numbers_stand_on_the_right_words_on_the_left_and_rules_are_those_of_booktabs():
-    (read,) = read_latex(table().to_latex())
-    assert read.columns == "lrr"
-    assert read.rules == [0, 1, 3]
-    assert read.rows == [["name", "score", "95%"], ["ann", "-0.5000", "[-1.0000, 0.2500]"], ["bob", "--", "--"]]
-
-
-def test_the_signature_is_a_comment_and_stands_in_the_caption():
-    (read,) = read_latex(table(signature="gem-raw|template:a_b|peers:x,y").to_latex())
-    assert read.comments == ["gem-raw|template:a_b|peers:x,y"]
-    assert read.caption == "Scores. Signature: gem-raw|template:a_b|peers:x,y."
-
-
 def test_notes_stand_in_the_caption_and_rows_that_sum_up_below_a_rule():
     made = ReportTable("Cost.", (Column("n", "n", "count"),), ({"n": 1}, {"n": 2}), notes=("Half of it.",), apart=1)
-    (read,) = read_latex(made.to_latex())
-    assert read.caption == "Cost. Half of it."
-    assert read.rules == [0, 1, 2, 3]
+    text = made.to_latex()
+    assert "Cost. Half of it." in text
+    assert re.findall(r"^ *(\\midrule|[12n] )", text, re.MULTILINE) == ["n ", r"\midrule", "1 ", r"\midrule", "2 "]
 
 
 def test_a_column_of_long_texts_breaks_lines_and_a_wide_table_is_set_smaller():

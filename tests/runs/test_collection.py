@@ -17,6 +17,8 @@ from goldless.models.interface import ModelIdentity, ScoreRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.runs import collection
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+
 TASKS = 5
 WORDS = ("zarn", "bluk", "mipo")
 
@@ -57,7 +59,6 @@ def evaluated(scorer, journal):
     ]
 
 
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_a_scorer_that_is_faster_with_many_tasks_gets_them_in_one_call_and_gives_the_same(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -98,7 +99,6 @@ class Overtaking(Recording):
         self.in_flight -= 1
 
 
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_batches_overlap_and_what_two_of_them_ask_is_always_computed_in_the_first(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -138,7 +138,6 @@ class Local(Recording):
         return ModelIdentity("hf", "owner/model", "0123456789abcdef", settings=self._settings)
 
 
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 @pytest.mark.parametrize(
     ("other", "taken"),
     [
@@ -170,7 +169,6 @@ def test_recorded_log_probabilities_of_another_precision_are_not_taken(tmp_path,
     assert (again.sizes[-TASKS:] == [9] * TASKS) is not taken
 
 
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_precision_and_way_of_computing_stand_in_the_signature(tmp_path):
     scorer = Local(dtype="bfloat16", sharing="prefix tree; not packed: its attention is of another kind")
     result = goldless.evaluate(study(), metrics="gem-raw", scorer=scorer, resamples=100, journal=tmp_path / "a.sqlite")

@@ -6,7 +6,6 @@ what stands behind it.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 
@@ -18,6 +17,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
+from study_files import response_rows, study_folder
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +63,7 @@ async def test_the_worked_map(explain):
     assert found.signature.startswith("information-map|scorer:scripted:toy|template:general|synopsis:none|")
 
 
-async def test_everything_is_asked_in_one_batch_and_never_again(explain):
+async def test_everything_is_asked_in_one_batch_and_never_again(explain, toy_scorer):
     batches = []
 
     class Counting(ScriptedModel):
@@ -72,7 +72,7 @@ async def test_everything_is_asked_in_one_batch_and_never_again(explain):
             await super().score(requests, deliver)
 
     def make():
-        return Counting(logprobs=_overlap, tokens=words, name="toy")
+        return Counting(logprobs=toy_scorer()._logprobs, tokens=words, name="toy")
 
     first = await explain(scorer=make())
     assert batches[-1] == 4  # given nothing, given all, without the first, without the second
@@ -81,11 +81,6 @@ async def test_everything_is_asked_in_one_batch_and_never_again(explain):
     assert await explain(scorer=make(), say=said.append) == first
     assert len(batches) == before
     assert said == ["scripted:toy: 0 calls now (0 tokens), 4 from the journal"]
-
-
-def _overlap(context: str, target: str) -> list[float]:
-    known = set(re.findall(r"\w+", context))
-    return [math.log(1 / 2) if word in known else math.log(1 / 8) for word in re.findall(r"\w+", target)]
 
 
 async def test_what_a_score_run_has_asked_is_not_asked_again(explain, study, toy_scorer, tmp_path):
@@ -107,19 +102,10 @@ async def test_the_map_of_a_pair_is_the_pmi_that_evaluate_gives(explain, study, 
 
 @pytest.fixture
 def rich_study(tmp_path):
-    folder = tmp_path / "rich"
-    folder.mkdir()
-    tables = {
-        "tasks": [{"task": "t1", "prompt": "Find quex.", "notes": "quex", "year": 3, "synopsis_abstract": "quex"}],
-        "responses": [{"task": "t1", "agent": a, "text": t} for a, t in TEXTS["t1"].items()],
-        "rewrites": [
-            {"rewriter": "r", "task": "t1", "agent": "ann", "text": "rask"},
-            {"rewriter": "r", "task": "t1", "agent": "bob", "text": " rask lirp\n"},
-        ],
-    }
-    for name, rows in tables.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return read_study(folder)
+    task = {"task": "t1", "prompt": "Find quex.", "notes": "quex", "year": 3, "synopsis_abstract": "quex"}
+    rewrites = response_rows({"t1": {"ann": "rask", "bob": " rask lirp\n"}})
+    tables = {"responses": response_rows({"t1": TEXTS["t1"]}), "rewrites": [{"rewriter": "r", **r} for r in rewrites]}
+    return read_study(study_folder(tmp_path / "rich", tasks=[task], **tables))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +176,7 @@ class Short(ScriptedModel):
         (lambda toy: toy(tokens=None), CapabilityError, "does not return the text of its tokens"),
         (lambda toy: toy(tokens=str.split), CapabilityError, "spell 'zarnmipo"),
         (
-            lambda _: Short(logprobs=_overlap, tokens=words),
+            lambda toy: Short(logprobs=toy()._logprobs, tokens=words),
             TextTooLongError,
             r"\d+ tokens do not fit the context of 20",
         ),

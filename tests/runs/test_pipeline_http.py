@@ -11,6 +11,7 @@ from loopback import Behaviour, LoopbackServer, chat_reply
 from toy_language import Reading
 
 import goldless
+from evidence_frames import scores
 from goldless.models.journal import Journal
 from paid_twice import called_after_reply, counts
 
@@ -47,7 +48,7 @@ def prompts(server) -> list[tuple[int, ...]]:
 
 def test_figures_are_the_worked_ones_and_no_question_is_sent_twice(server, tmp_path):
     result = evaluate(server, tmp_path / "j.sqlite")
-    assert {row.agent: row.score for row in result.leaderboard().rows} == pytest.approx(EXPECTED)
+    assert scores(result) == pytest.approx(EXPECTED)
     assert result.complete
     assert server.most_seen_at_once > 1, "tasks ran side by side"
     marginals_of_null = result.logprobs.filter(pl.col("target") == "null", pl.col("given").is_null())
@@ -75,7 +76,7 @@ def test_the_same_response_to_many_tasks_is_rewritten_and_paid_once(server, tmp_
     server.behaviour.chat = lambda body: chat_reply(body["messages"][-1]["content"])
     spec = f"{server.url}#toy"
     result = evaluate(server, tmp_path / "j.sqlite", metrics="gem", rewriter=spec)
-    assert {row.agent: row.score for row in result.leaderboard().rows} == pytest.approx(EXPECTED)
+    assert scores(result) == pytest.approx(EXPECTED)
     asked = Counter(body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions"))
     assert asked["mipo"] == 1
     assert asked["zarn n7"] == 1

@@ -6,34 +6,13 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.models.interface import ModelIdentity, ScoreRequest, TokenLogprobs
+from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
+from study_files import ByteScorer
 
 WORDS = ["zarn bluk mipo", "vond rask ebbo", "lirp hoft quex"]
 ROWS = [{"task": f"t{i}", "agent": a, "text": f"{w} {a}"} for i, w in enumerate(WORDS) for a in ("ann", "bob", "cy")]
 FRAME = pl.DataFrame(ROWS)
-
-
-class Counting(ScriptedModel):
-    """A scorer asked by token ids, one a byte; counts what it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__(logprobs={}, name="counting")
-
-    async def encode(self, messages, target):
-        context = "\n\n".join(message.content for message in messages)
-        return ScoreRequest(tuple(context.encode()), tuple(target.encode()))
-
-    async def score(self, requests, deliver):
-        self.calls += requests
-        deliver({i: TokenLogprobs(_values(request)) for i, request in enumerate(requests)})
-
-
-def _values(request: ScoreRequest) -> tuple[float, ...]:
-    """One value a byte; the first tells how many words of the target the context has."""
-    known = set(bytes(request.context).decode().split())
-    shared = sum(word in known for word in bytes(request.target).decode().split())
-    return (-90.0 + shared, *[-1.0] * (len(request.target) - 1))
 
 
 def of_the_study(scorer):
@@ -41,16 +20,16 @@ def of_the_study(scorer):
 
 
 def test_the_planned_calls_and_tokens_are_those_a_run_then_asks():
-    planned = goldless.plan(FRAME, metrics=["gem-raw", "bartscore"], scorer=Counting())
+    planned = goldless.plan(FRAME, metrics=["gem-raw", "bartscore"], scorer=ByteScorer())
     (together,) = planned.together
-    scorer = Counting()
+    scorer = ByteScorer()
     goldless.evaluate(FRAME, metrics=["gem-raw", "bartscore"], scorer=scorer, resamples=200)
     asked = of_the_study(scorer)
     assert (together.calls, together.tokens) == (len(asked), sum(call.tokens for call in asked))
 
 
 def test_nothing_of_the_study_is_asked_and_the_journal_is_only_read():
-    scorer = Counting()
+    scorer = ByteScorer()
     before = goldless.plan(FRAME, metrics="gem-raw", scorer=scorer)
     assert of_the_study(scorer) == []
     goldless.evaluate(FRAME, metrics="gem-raw", scorer=scorer, resamples=200)
@@ -88,6 +67,6 @@ def test_a_server_is_not_contacted_and_its_cost_is_estimated():
 
 def test_a_large_study_is_counted_on_part_of_its_tasks():
     rows = [{"task": f"t{i}", "agent": a, "text": f"w{i:04} {a}"} for i in range(100) for a in ("ann", "bob")]
-    planned = goldless.plan(pl.DataFrame(rows), metrics="gem-raw", scorer=Counting())
+    planned = goldless.plan(pl.DataFrame(rows), metrics="gem-raw", scorer=ByteScorer())
     assert planned.together[0].calls == 400
     assert any("counted on 40 tasks" in note for note in planned.notes)

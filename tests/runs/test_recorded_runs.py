@@ -14,6 +14,7 @@ from goldless.errors import MetricError, StudyError, UserError
 from goldless.evidence import LOGPROBS
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
+from study_files import response_rows, study_folder, write_rows
 
 GROUPS = ("good faith", "problematic")
 
@@ -35,22 +36,16 @@ def numbers(board):
     return {(r.agent, r.rank, r.estimate, r.asked, r.used, r.better_than) for r in board.rows}
 
 
-def test_a_run_folder_can_be_scored_again_without_a_model(run):
+def test_a_run_folder_can_be_scored_again_by_its_and_other_metrics_without_a_model(run, study_file, toy_scorer):
     folder, result = run
-    again = goldless.evaluate(folder, metrics=["gem-raw", "tvd-mi"], recorded=True, resamples=200)
-    for metric in ("gem-raw", "tvd-mi"):
-        assert numbers(again.leaderboard(metric)) == numbers(result.leaderboard(metric))
-        assert "|evidence:recorded-" in again.leaderboard(metric).signature
+    others = goldless.evaluate(study_file(), metrics=["mi", "bartscore"], scorer=toy_scorer(), resamples=200)
+    again = goldless.evaluate(folder, metrics=["gem-raw", "tvd-mi", "mi", "bartscore"], recorded=True, resamples=200)
+    for live in (result, others):
+        for metric in live.outcomes:
+            assert numbers(again.leaderboard(metric)) == numbers(live.leaderboard(metric))
+            assert "|evidence:recorded-" in again.leaderboard(metric).signature
     assert again.spending == ()
     assert again.models == {}
-
-
-def test_another_metric_over_the_same_evidence_costs_no_call(run, study_file, toy_scorer):
-    folder, _ = run
-    live = goldless.evaluate(study_file(), metrics=["mi", "bartscore"], scorer=toy_scorer(), resamples=200)
-    again = goldless.evaluate(folder, metrics=["mi", "bartscore"], recorded=True, resamples=200)
-    for metric in ("mi", "bartscore"):
-        assert numbers(again.leaderboard(metric)) == numbers(live.leaderboard(metric))
 
 
 def test_what_failed_stays_missing_with_its_cause(study_file, toy_scorer, tmp_path):
@@ -86,9 +81,7 @@ def test_asking_goes_on_from_what_the_study_carries_of_the_same_scorer(run, stud
 
 def recorded_study(path, texts, **columns):
     """A study of responses, and the rows of its log-probabilities: -1 given another response, -2 alone."""
-    path.mkdir()
-    responses = [{"task": t, "agent": a, "text": x} for t, by in texts.items() for a, x in by.items()]
-    (path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
+    study_folder(path, responses=response_rows(texts))
     return [
         {"task": t, "target": y, "given": x, "nats": -1.0 - (x is None), **columns}
         for t in texts
@@ -182,6 +175,13 @@ def test_log_probabilities_that_cannot_be_are_refused(folder, change, message):
         goldless.evaluate(folder, metrics="mi", recorded=True)
 
 
+def test_a_win_beyond_one_is_refused_with_its_row(folder):
+    row = {"task": "t1", "first": "ann", "second": "bob", "first_wins": 2}
+    write_rows(folder / "judge_mine.jsonl", [row])
+    with pytest.raises(MetricError, match="judge_mine, ann and bob on t1: first_wins must be between 0 and 1, got 2"):
+        goldless.evaluate(folder, metrics="judge[mine]", recorded=True)
+
+
 @pytest.fixture
 def tokens(tmp_path, three_agents):
     """A study with log p of every token: two tokens each, -1 given another response and -2 alone."""
@@ -192,15 +192,9 @@ def tokens(tmp_path, three_agents):
             change({**row, "logprobs_nats": [row.pop("nats")] * 2})
             for row in recorded_study(path, three_agents, **columns)
         ]
-        (path / "logprobs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return path
+        return study_folder(path, logprobs=rows)
 
     return make
-
-
-def of_t1(row):
-    """Whether it is log p of bob's response to t1 given ann's."""
-    return (row["task"], row["target"], row["given"]) == ("t1", "bob", "ann")
 
 
 def test_sums_and_means_are_those_of_the_tokens_where_only_tokens_are_recorded(tokens):
@@ -212,7 +206,7 @@ def test_sums_and_means_are_those_of_the_tokens_where_only_tokens_are_recorded(t
 
 
 def test_a_token_above_zero_is_refused_with_its_row(tokens):
-    path = tokens(lambda row: {**row, "logprobs_nats": [0.5, -3.0]} if of_t1(row) else row)
+    path = tokens(lambda row: {**row, "logprobs_nats": [0.5, -3.0]} if row["target"] == "bob" else row)
     with pytest.raises(MetricError, match="the table logprobs, bob on t1: a log-probability must not be above 0"):
         goldless.evaluate(path, metrics="gem-raw", recorded=True)
 
@@ -220,9 +214,7 @@ def test_a_token_above_zero_is_refused_with_its_row(tokens):
 def test_the_folder_of_a_recorded_run_holds_the_rows_that_were_used_in_the_usual_columns(tokens, tmp_path):
     path = tokens(scorer="small")
     rows = [json.loads(line) for line in (path / "logprobs.jsonl").read_text().splitlines()]
-    more = "".join(json.dumps({**row, "scorer": "large", "logprobs_nats": [-9.0]}) + "\n" for row in rows)
-    with (path / "logprobs.jsonl").open("a") as file:
-        file.write(more)
+    write_rows(path / "logprobs.jsonl", rows + [{**row, "scorer": "large", "logprobs_nats": [-9.0]} for row in rows])
     result = goldless.evaluate(path, metrics="gem-raw", recorded=True, scorer="small", resamples=200)
     found = pl.read_parquet(goldless.save_run(result, tmp_path / "run") / "logprobs")
     assert found.schema == pl.Schema(LOGPROBS)
@@ -252,36 +244,6 @@ def test_what_a_study_carries_is_checked_when_a_scorer_is_asked_too(run, toy_sco
         goldless.evaluate(
             folder, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "new.sqlite", resamples=200
         )
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "metric", "message"),
-    [
-        (
-            "verdicts",
-            {"task": "t1", "first": "ann", "second": "bob", "second_task": "t2", "value": "maybe"},
-            "tvd-mi",
-            "the table verdicts, ann and bob on t1: .* must be a number, got 'maybe'",
-        ),
-        (
-            "judge_mine",
-            {"task": "t1", "first": "ann", "second": "bob", "first_wins": "ann"},
-            "judge[mine]",
-            "the table judge_mine, ann and bob on t1: .* must be a number, got 'ann'",
-        ),
-        (
-            "judge_mine",
-            {"task": "t1", "first": "ann", "second": "bob", "first_wins": 2},
-            "judge[mine]",
-            "the table judge_mine, ann and bob on t1: first_wins must be between 0 and 1, got 2",
-        ),
-    ],
-)
-def test_verdicts_and_wins_that_cannot_be_are_refused_with_their_row(tokens, table, row, metric, message):
-    path = tokens()
-    (path / f"{table}.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises((MetricError, StudyError), match=message):
-        goldless.evaluate(path, metrics=metric, recorded=True)
 
 
 def test_log_probabilities_of_texts_that_were_changed_are_asked_for_again(run, study_file, toy_scorer, tmp_path):

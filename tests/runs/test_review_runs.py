@@ -17,6 +17,7 @@ import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.reports.document import write
+from study_files import study_folder
 
 TASKS = {f"t{i}": word for i, word in enumerate(("dogs", "cats", "boats", "rivers", "clocks", "lamps"))}
 WORTH = {"ann": 9, "bob": 5, "cy": 2}
@@ -295,15 +296,6 @@ def test_questions_may_be_changed_by_a_model_for_the_pertinence_exam():
 # --- what a panel is worth -----------------------------------------------------------------------------------------
 
 
-def test_a_review_says_what_its_panel_is_worth():
-    found = review({"a": honest(), "b": honest(), "o": odd()})
-    worth = write(found)["panel"]["worth"]
-    assert worth["from"] == "votes"
-    assert 1 <= worth["effective_votes"] < 3
-    assert [row["reviewer"] for row in worth["peers"]] == ["a", "b", "o"]
-    assert (worth["right"], worth["by_errors"]) == (None, None)
-
-
 def test_with_labels_errors_count_and_a_judge_that_is_never_wrong_has_none_to_share():
     found = review({"a": odd(), "b": odd(), "h": honest()}, study(labels=people()))
     worth = write(found)["panel"]["worth"]
@@ -351,11 +343,7 @@ def test_position_bias_is_reported_apart():
 
 
 def test_recorded_judgements_in_both_orders_are_read_as_if_asked_once(tmp_path, goldless):
-    kept = tmp_path / "judged"
-    kept.mkdir()
-    kept.joinpath("responses.jsonl").write_text(
-        "".join(json.dumps({"task": t, "agent": a, "text": f"{a} {t}"}) + "\n" for t in TASKS for a in WORTH)
-    )
+    texts = [{"task": t, "agent": a, "text": f"{a} {t}"} for t in TASKS for a in WORTH]
     rows = [
         {"reviewer": r, "format": "pairwise", "task": t, "first": a, "second": b, "output": "one"}
         for r in ("x", "y")
@@ -364,7 +352,7 @@ def test_recorded_judgements_in_both_orders_are_read_as_if_asked_once(tmp_path, 
         for b in WORTH
         if a != b
     ]
-    kept.joinpath("judgements.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    kept = study_folder(tmp_path / "judged", responses=texts, judgements=rows)
     line = ("review", str(kept), "--recorded", "--orders", "one-random", "--json")
     found = json.loads(goldless(*line).out)
     assert [(row["asked"], row["first_shown"]["value"]) for row in found["reviewers"]] == [(18, 1.0), (18, 1.0)]
@@ -431,8 +419,7 @@ def test_the_exams_of_a_saved_review_can_be_held_again_without_a_model(tmp_path)
 def recorded_exams(tmp_path, rows):
     """A study with judgements of h and l, and these rows as its table of exams."""
     folder = goldless.save_review(review({"h": honest(), "l": lazy()}), tmp_path / "run")
-    (folder / "exams.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return folder
+    return study_folder(folder, exams=rows)
 
 
 def confidence_rows(reviewer, **columns):
@@ -479,9 +466,7 @@ def rated_study(tmp_path):
             for r, by_agent in ratings.items()
             for a, output in by_agent.items()
         ]
-    folder = goldless.write_study(given, tmp_path / "rated")
-    (folder / "judgements.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return folder
+    return study_folder(goldless.write_study(given, tmp_path / "rated"), judgements=rows)
 
 
 def test_the_papers_count_an_unparsable_rating_as_0(tmp_path):

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.errors import StudyError
 from goldless.runs.store import save_run
 
@@ -35,10 +36,6 @@ def study(rows=ROWS, **tables):
 
 def evaluate(scorer, *, given=None, metric="gem-raw", **options):
     return goldless.evaluate(given or study(), metrics=metric, scorer=scorer, resamples=200, **options)
-
-
-def scores(result, metric="gem-raw"):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 def test_each_sample_is_scored_against_other_agents_and_samples_are_averaged_by_task(toy_scorer):

@@ -11,9 +11,13 @@ import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.errors import CapabilityError, MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.templates import PLAIN
+from study_files import response_rows
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 
 LN4 = math.log(4)
 TEXTS = {
@@ -25,12 +29,11 @@ ABSTRACTS = {"t1": "about zarn", "t2": "about vond and rask", "t3": "about quex"
 
 
 def study(abstracts=ABSTRACTS, texts=TEXTS):
-    rows = [{"task": t, "agent": a, "text": text} for t, by in texts.items() for a, text in by.items()]
     tasks = pl.DataFrame(
         [{"task": t, "prompt": f"paper {t}", "synopsis_abstract": abstracts.get(t)} for t in texts],
         schema=dict.fromkeys(["task", "prompt", "synopsis_abstract"], pl.String),
     )
-    return goldless.study_from_frame(pl.DataFrame(rows), tasks=tasks)
+    return goldless.study_from_frame(response_rows(texts), tasks=tasks)
 
 
 def evaluate(metrics, scorer, **options):
@@ -38,22 +41,14 @@ def evaluate(metrics, scorer, **options):
     return goldless.evaluate(given, metrics=metrics, scorer=scorer, resamples=200, **options)
 
 
-def scores(result, metric):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
-
-
 def rewriter(word: str = "zarn", name: str = "w") -> ScriptedModel:
     """Takes a word out."""
     return ScriptedModel(answers=lambda r: r.messages[-1].content.replace(f"{word} ", ""), name=name)
 
 
-raw = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
-
-
 # --- GEM-S -------------------------------------------------------------------------------------------------------
 
 
-@raw
 def test_given_a_synopsis_only_what_goes_beyond_it_counts(toy_scorer):
     """bob's peers: ann shares zarn and bluk in t1, but the abstract has zarn already; both words of t2; nothing new."""
     result = evaluate(["gem-s[abstract]", "gem-raw"], toy_scorer())
@@ -63,7 +58,6 @@ def test_given_a_synopsis_only_what_goes_beyond_it_counts(toy_scorer):
     assert "|synopsis:abstract|" in result.leaderboard("gem-s[abstract]").signature
 
 
-@raw
 def test_a_task_without_the_synopsis_is_missing_and_counted(toy_scorer):
     part = study({"t1": "about zarn", "t2": "about vond"})
     result = evaluate("gem-s[abstract]", toy_scorer(), study=part)
@@ -79,7 +73,6 @@ def test_a_synopsis_nobody_has_is_an_error_that_names_those_there_are(toy_scorer
         evaluate("gem-s[abstrat]", toy_scorer())
 
 
-@raw
 def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
     writer = ScriptedModel(answers=lambda r: f"about {r.messages[-1].content}", name="author")
     part = study({"t1": "about zarn"})
@@ -93,7 +86,6 @@ def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
     assert pl.read_parquet(tmp_path / "run" / "synopses").height == 2
 
 
-@raw
 def test_assw_is_written_where_a_writer_is_named_and_an_error_where_none_is(toy_scorer):
     with pytest.raises(MetricError, match="--synopsis-writer"):
         evaluate("gem-s[assw]", toy_scorer())

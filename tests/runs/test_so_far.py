@@ -20,6 +20,8 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study, score_study
 from goldless.runs.progress import PROGRESS_FILE, Progress, ProgressFile
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+
 TASKS = 4
 WORTH = {"ann": 3, "bob": 2, "cy": 1}
 
@@ -44,15 +46,6 @@ def scorer() -> ScriptedModel:
     return ScriptedModel(logprobs=lambda context, target: [-1.0 - (word not in context) for word in target.split()])
 
 
-def critic() -> ScriptedModel:
-    """Says Yes where both texts name the same task."""
-
-    def answer(request) -> str:
-        return "Yes" if len(set(re.findall(r"w\d", request.messages[1].content))) == 1 else "No"
-
-    return ScriptedModel(answers=answer, name="critic")
-
-
 def seen(work, tmp_path, **options):
     boards: list[list[BoardSoFar]] = []
     given = Options(journal=tmp_path / "j.sqlite", resamples=200, so_far=boards.append, **options)
@@ -64,7 +57,6 @@ def shown(board: BoardSoFar) -> list[tuple[str, float | None, int]]:
 
 
 @pytest.mark.usefixtures("always")
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_means_follow_the_tasks_and_the_last_look_is_the_leaderboard(tmp_path):
     result, boards = seen(evaluate_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
     # one look at each task, and one when the metric is computed at the end
@@ -93,7 +85,6 @@ def test_a_review_is_seen_while_reviewers_answer(tmp_path):
 
 
 @pytest.mark.usefixtures("always")
-@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_a_look_that_fails_ends_no_run_and_part_of_another_verb_is_not_told(tmp_path, monkeypatch: pytest.MonkeyPatch):
     _, told = seen(score_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
     assert told == []

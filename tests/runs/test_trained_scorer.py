@@ -19,7 +19,6 @@ from goldless.templates import TEMPLATES, Template
 pytestmark = pytest.mark.anyio
 
 GENERAL, PLAIN = TEMPLATES["general"], TEMPLATES["plain"]
-OWN = replace(PLAIN, name="say@0123abcd", predict="Say.")
 ASKED = (Task("t1", prompt="Which bird?"), (Response("t1", "ann", "a wren"), Response("t1", "bob", "a robin")))
 OTHER = (Task("t2", prompt="Which tree?"), (Response("t2", "ann", "an oak"),))
 
@@ -46,11 +45,9 @@ def trained(toy_scorer):
     return make
 
 
-def test_another_template_is_told_with_both_names_and_the_option(trained):
-    (note,) = scorer_notes(trained(GENERAL), [PLAIN], [ASKED])
-    assert "trained with the template general, but is used with plain" in note
-    assert "Use --template general" in note
-    (note,) = scorer_notes(trained(OWN), [GENERAL, OWN], [ASKED])
+def test_a_template_of_ones_own_is_told_by_its_file(trained):
+    own = replace(PLAIN, name="say@0123abcd", predict="Say.")
+    (note,) = scorer_notes(trained(own), [GENERAL, own], [ASKED])
     assert "trained with the template say@0123abcd, but is used with general here" in note
     assert "Use --template say.toml, the file" in note
 

@@ -6,22 +6,20 @@ shuffled ones, and an agent that always says the same is not.
 
 from __future__ import annotations
 
+import math
 import re
 
-import polars as pl
 import pytest
 
 import goldless
+from evidence_frames import scores
 from goldless.errors import MetricError
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
+from study_files import response_rows
 
 WORDS = ["zarn", "bluk", "mipo", "vond", "rask"]
 TEXTS = {f"t{i}": {"ann": f"{w} one", "bob": f"two {w}", "null": "nothing"} for i, w in enumerate(WORDS)}
-
-
-def frame(texts=TEXTS):
-    return pl.DataFrame([{"task": t, "agent": a, "text": s} for t, by in texts.items() for a, s in by.items()])
 
 
 def fenced(request) -> tuple[str, str]:
@@ -39,12 +37,8 @@ def critic(answer=lambda request: "Yes" if share(request) else "No", **options) 
 
 
 def evaluate(model=None, study=None, metrics="tvd-mi", **options):
-    given = frame() if study is None else study
+    given = response_rows(TEXTS) if study is None else study
     return goldless.evaluate(given, metrics=metrics, critic=model or critic(), resamples=200, **options)
-
-
-def scores(result, metric=None):
-    return {row.agent: row.score for row in result.leaderboard(metric).rows}
 
 
 def test_agents_that_answer_the_task_are_told_from_one_that_does_not():
@@ -69,7 +63,7 @@ def test_each_matched_pair_is_held_against_four_shuffles_or_as_many_as_asked():
 def test_agents_without_two_tasks_in_common_are_an_error_that_says_so():
     lonely = {"t1": {"ann": "a", "bob": "b"}, "t2": {"cy": "c", "dan": "d"}}
     with pytest.raises(MetricError, match="no two agents have two tasks in common"):
-        evaluate(study=frame(lonely))
+        evaluate(study=response_rows(lonely))
 
 
 def test_one_direction_alone_is_there_by_name_at_no_further_call():
@@ -104,6 +98,26 @@ def test_a_budget_of_calls_is_kept_and_stands_in_the_signature():
         evaluate(budget_calls=5)
 
 
+def test_a_critic_that_scores_is_read_by_its_labels_probabilities_and_progress_counts_the_planned_calls():
+    """Twice as likely to say Yes as No where a word is shared, else the other way: 2/3 - 1/3 = 1/3 for ann and bob."""
+
+    def logprobs(context, target):
+        texts = re.findall(r"^#{12,}\n(.*?)\n#{12,}$", context, flags=re.DOTALL | re.MULTILINE)
+        if not texts:  # the canaries' texts, and that by which a plan is timed
+            return [-1.0 - 2.0 * (word not in context) for word in target.split()]
+        first, second = (set(text.split()) for text in texts)
+        likely = {"Yes": 2 / 3, "No": 1 / 3} if first & second else {"Yes": 1 / 3, "No": 2 / 3}
+        return [math.log(likely[target])]
+
+    soft, reports = ScriptedModel(logprobs=logprobs, name="soft"), []
+    (planned,) = goldless.plan(response_rows(TEXTS), metrics="tvd-mi", critic=soft).together
+    result = evaluate(soft, progress=reports.append)
+    assert planned.calls == reports[-1].total == reports[-1].done == result.spending[0].kept
+    assert scores(result) == pytest.approx({"ann": 1 / 6, "bob": 1 / 6, "null": 0.0})
+    assert "|verdicts:probabilities-scored|" in result.leaderboard().signature
+    assert set(result.verdicts["read_from"]) == {"probabilities"}
+
+
 def test_one_model_may_play_several_parts_and_is_opened_once():
     prepared = []
 
@@ -117,7 +131,7 @@ def test_one_model_may_play_several_parts_and_is_opened_once():
         name="both",
     )
     result = goldless.evaluate(
-        frame(), metrics=["gem-raw", "tvd-mi"], scorer=both, critic=both, verdicts="labels", resamples=200
+        response_rows(TEXTS), metrics=["gem-raw", "tvd-mi"], scorer=both, critic=both, verdicts="labels", resamples=200
     )
     assert prepared == [1]
     assert len(result.spending) == 1

@@ -17,6 +17,8 @@ from goldless.models.scripted import ScriptedModel
 from goldless.reports.document import write
 from goldless.runs.store import save_run
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+
 TASKS = 60
 USES = {"ann": 0.9, "bob": 0.6, "bess": 0.6, "cy": 0.1}
 
@@ -55,10 +57,6 @@ def scores(result, metric="gem-raw"):
     return {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").iter_rows()}
 
 
-raw = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
-
-
-@raw
 def test_a_clear_difference_needs_few_tasks_and_pays_for_no_other(toy_scorer, tmp_path):
     scorer = toy_scorer()
     result = evaluate(scorer, tmp_path, "ann>cy")
@@ -73,7 +71,6 @@ def test_a_clear_difference_needs_few_tasks_and_pays_for_no_other(toy_scorer, tm
     assert {agent for _, agent in scores(result)} == {"ann", "cy"}
 
 
-@raw
 @pytest.mark.parametrize("metric", ["gem-raw", pytest.param("gem-raw+control", marks=pytest.mark.nightly)])
 def test_whoever_is_decided_leaves_and_stays_a_partner_so_that_the_others_scores_stay(toy_scorer, tmp_path, metric):
     everything = scores(evaluate(toy_scorer(), tmp_path, metrics=metric, over_peers="own"), metric)
@@ -89,7 +86,6 @@ def test_whoever_is_decided_leaves_and_stays_a_partner_so_that_the_others_scores
     assert result.stopped.answer == "1 better than bob, 1 worse, 1 undecided"
 
 
-@raw
 def test_a_second_run_pays_nothing_and_another_question_only_for_what_is_new(toy_scorer, tmp_path):
     first = evaluate(toy_scorer(), tmp_path, "ann>cy")
     again = toy_scorer()
@@ -105,7 +101,6 @@ def test_a_second_run_pays_nothing_and_another_question_only_for_what_is_new(toy
     assert other.spending[0].calls + other.spending[0].reused == fresh.spending[0].calls
 
 
-@raw
 def test_the_order_is_random_fixed_by_the_seed_and_does_not_depend_on_other_tasks(toy_scorer, tmp_path):
     def asked(given, seed=0):
         found = goldless.evaluate(
@@ -118,7 +113,6 @@ def test_the_order_is_random_fixed_by_the_seed_and_does_not_depend_on_other_task
     assert {task for task in more if int(task[1:]) < TASKS} <= asked(study())
 
 
-@raw
 def test_two_alike_are_undecided_with_what_it_would_take(paid_scorer, tmp_path):
     result = evaluate(paid_scorer(), tmp_path, "bob>bess", price_usd_per_million=(10.0, 0.0))
     stopped = result.stopped
@@ -130,7 +124,6 @@ def test_two_alike_are_undecided_with_what_it_would_take(paid_scorer, tmp_path):
     assert "undecided with all tasks, 60 of 60 tasks" in stopped.sentence
 
 
-@raw
 def test_a_budget_stops_it_and_a_larger_one_continues(paid_scorer, tmp_path):
     price = {"price_usd_per_million": (100.0, 0.0)}
     whole = evaluate(paid_scorer(), tmp_path / "whole", "bob>bess", **price).spending[0].cost_usd
@@ -143,7 +136,6 @@ def test_a_budget_stops_it_and_a_larger_one_continues(paid_scorer, tmp_path):
     assert more.spending[0].cost_usd + result.spending[0].cost_usd == pytest.approx(whole)
 
 
-@raw
 def test_recorded_evidence_answers_the_same(toy_scorer, tmp_path):
     full = evaluate(toy_scorer(), tmp_path)
     save_run(full, tmp_path / "run")
@@ -172,7 +164,6 @@ def test_a_question_that_cannot_be_asked_costs_nothing(toy_scorer, tmp_path, opt
     assert scorer.calls == []
 
 
-@raw
 def test_only_the_questions_comparisons_are_tested_where_the_data_decided_when_to_stop(toy_scorer, tmp_path):
     result = evaluate(toy_scorer(), tmp_path, "baseline=cy", metrics=["gem-raw", "length"])
     for metric in ("gem-raw", "length"):

@@ -1,16 +1,12 @@
 """A real HTTP server on this machine that speaks the wire formats of model servers, and misbehaves on request.
 
 In a test: ``with LoopbackServer(Behaviour(speaks={"vllm"})) as server: … server.url …``. The server runs in a thread of
-its own, or with ``async with`` in the loop of the test; what it was asked stands in ``server.asked``. As a process of
-its own: ``python loopback.py [--delay SECONDS]`` prints the address and serves until its input ends.
+its own, or with ``async with`` in the loop of the test; what it was asked stands in ``server.asked``.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import contextlib
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,6 +53,8 @@ class Behaviour:
     """Takes ``echo`` and ``prompt_logprobs`` and answers as if they were not there, like llama.cpp's server."""
     chat_ids: Literal["tokenize", "reply", "none"] = "tokenize"
     """Where a chat template's ids are to be had."""
+    detokenizes: str = ""
+    """The name of the text in replies of ``/detokenize``; none: it has no such path."""
     vocabulary: dict[int, str] | None = None
     """Its tokens by id, for prompts that come as ids from another tokenizer."""
     counts_begin_mark: bool = False
@@ -205,6 +203,8 @@ class LoopbackServer:
             "/tokenize": ({"sglang", "vllm"}, self._tokenize),
             "/v1/completions": ({"vllm", "echo"}, self._complete),
         }
+        if self.behaviour.detokenizes:
+            routes["/detokenize"] = ({"sglang", "vllm"}, self._detokenize)
         needs, answer = routes.get(path, ({"nothing"}, dict))
         if needs and not needs & speaks:
             raise _RejectionError(404, "Not Found")
@@ -240,6 +240,9 @@ class LoopbackServer:
             tokens = tokens_of(body["prompt"], self.behaviour.tokenizing)
             tokens = [BEGIN, *tokens] if body.get("add_special_tokens", True) else tokens
         return {"tokens": self._ids(tokens), "count": len(tokens), "max_model_len": 2048}
+
+    def _detokenize(self, body: Json) -> Json:
+        return {self.behaviour.detokenizes: "".join(self._texts[one] for one in body["tokens"])}
 
     def _generate(self, body: Json) -> Json:
         ids, start = body["input_ids"], body["logprob_start_len"]
@@ -319,15 +322,3 @@ def chat_reply(text: str | None, *, finish: str = "stop", logprobs: list[Json] |
 
 def _json(data: Json, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     return web.Response(body=orjson.dumps(data), status=status, headers=headers, content_type="application/json")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--delay", type=float, default=0.0)
-    parser.add_argument("--speaks", nargs="*", default=["sglang", "vllm", "echo"])
-    options = parser.parse_args()
-    with LoopbackServer(Behaviour(speaks=set(options.speaks), delay_seconds=options.delay)) as running:
-        sys.stdout.write(f"{running.url}\n")
-        sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
-            sys.stdin.read()

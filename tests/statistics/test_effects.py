@@ -63,8 +63,9 @@ def test_a_paired_d_is_t_over_the_root_of_n():
     assert (found.value, found.low, found.high) == pytest.approx(expected)
 
 
-def test_equal_differences_have_no_d_and_it_is_not_infinite():
-    found = paired_d(np.full(7, 0.1))
+@pytest.mark.parametrize("rounding", [0.0, 1e-14])
+def test_equal_differences_have_no_d_and_it_is_neither_infinite_nor_huge(rounding):
+    found = paired_d(np.full(7, 0.1) + rounding * np.arange(7))
     assert found.value is None
     assert "do not vary" in found.note
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 import pytest
 
 from goldless.records import Response, Task
 from goldless.studies import import_study, read_study, sample_study, study_from_frame, study_from_records
+from study_files import study_folder
 
 TASKS = [
     {"task": "t1", "prompt": "p", "reference": "r", "synopsis_b": "b", "synopsis_a": "a", "year": 2016, "tags": ["x"]},
@@ -24,14 +23,8 @@ ROWS = [
 SAMPLED = [{"task": "t", "agent": "a", "sample": i, "text": f"text {i}", "prompt": "why?"} for i in range(3)]
 
 
-def lines(rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 def folder(path):
-    (path / "tasks.jsonl").write_text(lines(TASKS))
-    (path / "responses.jsonl").write_text(lines(ROWS))
-    return read_study(path)
+    return read_study(study_folder(path, tasks=TASKS, responses=ROWS))
 
 
 def one_file(path):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 import pytest
 from sound_folders import tables, write
 
 from goldless.errors import StudyError
 from goldless.studies import read_study
+from study_files import study_folder
 
 COLUMNS = ("task", "agent", "text")
 
@@ -94,8 +93,8 @@ def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
         | {"sum_logprob_nats": -3.0 - (given is None)}
         for target, given in asked
     ]
-    for name, table in (("responses", texts), ("logprobs", rows)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
-    ended = goldless("score", tmp_path, "--recorded", "--metric", "gem-raw")
+    ended = goldless(
+        "score", study_folder(tmp_path, responses=texts, logprobs=rows), "--recorded", "--metric", "gem-raw"
+    )
     assert ended.code == 0, ended.err
     assert "1.00" in ended.out

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import goldless
 from goldless.errors import StudyError, UserError
 from goldless.records import Agent, Preference, Rating, Response, Task
-from goldless.studies import Study, as_study, read_study, study_from_frame
+from goldless.studies import Study, as_study, read_study, sample_study, study_from_frame
 
 ROWS = [
     {"task": "t2", "agent": "b", "text": "two b"},
@@ -151,3 +153,22 @@ def test_what_is_no_study_says_what_is_allowed():
         as_study(3)
     with pytest.raises(UserError, match="mixed types"):
         as_study(pd.DataFrame({"task": ["t", 1], "agent": ["a", "a"], "text": ["x", "y"]}, dtype=object))
+
+
+# --- the sample study that ships with the package --------------------------------------------------------------------
+
+
+def test_it_ships_inside_the_package_with_its_licence_and_what_it_is():
+    folder = sample_study()
+    assert folder.is_relative_to(Path(goldless.__file__).parent)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert "Licence" in readme
+    assert "invented" in readme
+
+
+def test_two_raters_rated_every_response():
+    raters = {}
+    for rating in read_study(sample_study()).ratings():
+        raters.setdefault(rating.rater, []).append((rating.task, rating.agent))
+    assert len(raters) == 2
+    assert all(len(set(rated)) == len(rated) == 84 for rated in raters.values())

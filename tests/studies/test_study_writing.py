@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from goldless.errors import UserError
 from goldless.studies import Study, read_study, study_from_frame, write_study
+from study_files import study_folder
 
 FORMATS = ["jsonl", "csv", "parquet"]
 
@@ -56,20 +56,12 @@ def tables(draw, extra):
     }
 
 
-def read_tables(content, folder):
-    """The study of tables that the json module wrote."""
-    folder.mkdir()
-    for table, rows in content.items():
-        (folder / f"{table}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return read_study(folder)
-
-
 @pytest.mark.parametrize("suffix", FORMATS)
 @given(data=st.data())
 def test_a_study_comes_back_as_it_was_from_every_format(suffix, data):
     content = data.draw(tables(values if suffix == "jsonl" else nasty))
     with tempfile.TemporaryDirectory() as folder:
-        study = read_tables(content, Path(folder) / "in")
+        study = read_study(study_folder(Path(folder) / "in", **content))
         again = read_study(write_study(study, Path(folder) / "out", format=suffix))
         assert list(again) == list(study)
         assert again.agents == study.agents
@@ -84,7 +76,7 @@ def test_a_study_comes_back_as_it_was_from_every_format(suffix, data):
 def test_other_columns_of_any_type_keep_the_fingerprint_in_every_format(suffix, data):
     content = data.draw(tables(values))
     with tempfile.TemporaryDirectory() as folder:
-        study = read_tables(content, Path(folder) / "in")
+        study = read_study(study_folder(Path(folder) / "in", **content))
         again = read_study(write_study(study, Path(folder) / "out", format=suffix))
         assert again.fingerprint == study.fingerprint
 

@@ -13,14 +13,10 @@ from goldless.apps.studio.site import Studio
 
 pytestmark = pytest.mark.slow
 
-ROWS = [
-    {"task": task, "agent": agent, "text": text}
-    for task, by in {
-        "t1": {"ann": "zarn bluk mipo tolu", "bob": "zarn bluk mipo", "cy": "<b>quex</b>"},
-        "t2": {"ann": "vond rask", "bob": "rask vond ebbo", "cy": "quex"},
-    }.items()
-    for agent, text in by.items()
-]
+TEXTS = {
+    "t1": {"ann": "zarn bluk mipo tolu", "bob": "zarn bluk mipo", "cy": "<b>quex</b>"},
+    "t2": {"ann": "vond rask", "bob": "rask vond ebbo", "cy": "quex"},
+}
 DROP = """([name, text]) => {
   const data = new DataTransfer();
   data.items.add(new File([text], name));
@@ -87,7 +83,7 @@ def test_the_embedded_model_makes_a_map_of_two_pasted_texts(visit, faults, embed
 
 
 @pytest.mark.nightly
-def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, faults, tmp_path):
+def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, faults, study_file):
     page = visit.open("new")
     assert faults(page, "new") == []
     page.evaluate(DROP, ["odd names.csv", "k,who,said\n1,ann,zarn\n1,bob,zarn\n"])
@@ -96,7 +92,7 @@ def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, f
         page.get_by_label(label, exact=True).fill(column)
     page.get_by_role("button", name="Read it again").click()
     page.get_by_text("read as table").wait_for()
-    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    answers = study_file(TEXTS)
     keys, page = page.keyboard, visit.open("")
     page.on("filechooser", lambda _: None)  # intercepted from now on: the key below may be faster than the request
     tab_to(page, "a[href='/new']")
@@ -105,7 +101,7 @@ def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, f
     tab_to(page, "#file")
     with page.expect_file_chooser() as chooser:
         keys.press("Enter")
-    chooser.value.set_files(tmp_path / "answers.jsonl")
+    chooser.value.set_files(answers)
     page.get_by_text("no difference can be significant").wait_for()
     assert page.locator(".lead").first.inner_text().startswith("ready 2 tasks, 3 agents, 6 responses")
     tab_to(page, "#metric-default")
@@ -135,7 +131,7 @@ def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, f
     assert page.get_by_text("zarn bluk mipo tolu").or_(page.get_by_text("rask vond ebbo")).count() > 0
 
 
-def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):
+def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults, study_file):
     gate, asked = threading.Event(), []
 
     def judge(body):
@@ -146,7 +142,7 @@ def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):
 
     with LoopbackServer(Behaviour(chat=judge)) as server:
         page = visit.open("new")
-        page.evaluate(DROP, ["answers.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)])
+        page.evaluate(DROP, ["answers.jsonl", study_file(TEXTS).read_text()])
         page.get_by_text("Other metrics", exact=True).click()
         page.get_by_label("The usual ones").uncheck()
         page.get_by_label("tvd-mi how well").check()

@@ -7,9 +7,10 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 from goldless.cli.console import err as console_err
 from goldless.cli.console import out as console_out
@@ -34,28 +35,22 @@ class Ran:
         return self.code not in KNOWN_CODES or "Traceback (most recent call last)" in self.out + self.err
 
 
-@contextlib.contextmanager
-def home(folder: Path) -> Iterator[None]:
+def home(folder: Path) -> AbstractContextManager[object]:
     """During the block, journal and caches lie in this folder."""
-    before = os.environ.get("GOLDLESS_HOME")
-    os.environ["GOLDLESS_HOME"] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["GOLDLESS_HOME"]
-        else:
-            os.environ["GOLDLESS_HOME"] = before
+    return mock.patch.dict(os.environ, GOLDLESS_HOME=str(folder))
 
 
 def goldless(*arguments: object) -> Ran:
     """Run a command as ``goldless ARGUMENTS`` does; whatever it raises is what a user would see as a traceback."""
     out, err = io.StringIO(), io.StringIO()
-    argv, sys.argv = sys.argv, ["goldless", *map(str, arguments)]
     code: int | None = 0
     _new_consoles()
     try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            mock.patch.object(sys, "argv", ["goldless", *map(str, arguments)]),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
             main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
@@ -63,7 +58,6 @@ def goldless(*arguments: object) -> Ran:
         code = None
         err.write(traceback.format_exc())
     finally:
-        sys.argv = argv
         _new_consoles()
     return Ran(code, out.getvalue(), err.getvalue())
 

@@ -6,10 +6,8 @@ Each trial copies a sound folder, damages one file, and runs one command in this
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -208,7 +206,7 @@ def _one(kind: str, sound: Path, random: Random, tally: Tally) -> None:
         files = sorted(path for path in at.rglob("*") if path.is_file() and path.suffix not in LEFT_ALONE)
         how = damage(random.choice(files), random)
         words = random.choice(commands(kind, at, Path(fresh) / "out", sound))
-        with _working_in(at):
+        with contextlib.chdir(at):
             ran = goldless(*words)
         tally.tried += 1
         misused = "' for help" in ran.err and kind != "settings"  # then the file was not even read
@@ -216,13 +214,3 @@ def _one(kind: str, sound: Path, random: Random, tally: Tally) -> None:
             tally.tracebacks += 1
             said = f"code {ran.code}: {' / '.join(line.strip() for line in ran.err.strip().splitlines()[-4:])}"
             tally.notes.append(f"{' '.join(map(str, words)).replace(str(at), kind)} | {how} | {said}")
-
-
-@contextlib.contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)

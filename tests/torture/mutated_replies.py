@@ -112,17 +112,31 @@ CHAT: Mapping[str, tuple[str, Callable[[], Json]]] = {
 SCORING = {"vllm": "vllm", "sglang": "sglang", "completions-echo": "echo"}
 
 
-class Wire:
-    """Stands in for the network of one model: good replies, or damaged ones on request."""
+class Subject:
+    """A model of one wire format behind journal and ledger; in place of the network it has good or damaged replies."""
 
-    def __init__(self, model: HttpModel, reply: Callable[[str, Any], Json], dice: random.Random) -> None:
-        self._reply = reply
-        self._dice = dice
+    def __init__(self, kind: str, journal: Journal, dice: random.Random) -> None:
+        self.kind = kind
         self.damages = False
         self.last = b""
-        model._client.transfer = self.transfer
+        self._dice = dice
+        self._numbers = itertools.count()
+        chat_format, make = CHAT.get(kind, CHAT["openai"])
+        speaks = {SCORING[kind]} if kind in SCORING else set()
+        server = LoopbackServer(Behaviour(speaks=speaks, chat_ids="reply" if kind == "sglang" else "tokenize"))
+        self._reply = server._reply if kind in SCORING else lambda *_: make()
+        service = replace(ANY_SERVER, format=chat_format, dialects=(kind,) if kind in SCORING else ())
+        self.model = HttpModel(
+            Specification.read(service, f"http://127.0.0.1:1/{kind}/v1#toy"),
+            calling=Calling(retries=1, wait_seconds=0.0, patience_seconds=0.0),
+            use="scoring" if kind in SCORING else "chat",
+        )
+        self.model._client.transfer = self._transfer
+        self.ledger = Ledger(kind, PRICE)
+        self.model.charge_to(self.ledger)
+        self._through = JournalledModel(self.model, journal, self.ledger)
 
-    async def transfer(self, _: str, url: URL, body: bytes | None = None, **__: Any) -> Any:
+    async def _transfer(self, _: str, url: URL, body: bytes | None = None, **__: Any) -> Any:
         route = "/" + url.path.split("/", 2)[2]  # without the kind
         try:
             reply = self._reply(route, None if body is None else orjson.loads(body))
@@ -131,47 +145,28 @@ class Wire:
         self.last = damaged(reply, self._dice) if self.damages else orjson.dumps(reply)
         return 200, {}, self.last
 
-
-class Subject:
-    """A model of one wire format behind the journal and the ledger."""
-
-    def __init__(self, kind: str, journal: Journal, dice: random.Random) -> None:
-        self.kind = kind
-        self._numbers = itertools.count()
-        chat_format, make = CHAT.get(kind, CHAT["openai"])
-        speaks = {SCORING[kind]} if kind in SCORING else set()
-        self._server = LoopbackServer(Behaviour(speaks=speaks, chat_ids="reply" if kind == "sglang" else "tokenize"))
-        service = replace(ANY_SERVER, format=chat_format, dialects=(kind,) if kind in SCORING else ())
-        model = HttpModel(
-            Specification.read(service, f"http://127.0.0.1:1/{kind}/v1#toy"),
-            calling=Calling(retries=1, wait_seconds=0.0, patience_seconds=0.0),
-            use="scoring" if kind in SCORING else "chat",
-        )
-        self.model = model
-        chats = kind not in SCORING
-        self.wire = Wire(model, (lambda *_: make()) if chats else self._server._reply, dice)
-        self.ledger = Ledger(kind, PRICE)
-        model.charge_to(self.ledger)
-        self._through = JournalledModel(model, journal, self.ledger)
-
     async def ask(self) -> ChatReply | TokenLogprobs | CallFailure:
         """One call that was never made before, its replies damaged."""
         number = next(self._numbers)
         message = Message("user", f"number {number} of {self.kind}")
         if self.kind not in SCORING:
-            self.wire.damages = True
+            self.damages = True
             choices = ANSWERS if number % 2 else ()
             return await self._through.chat(ChatRequest((message,), choices=choices, logprobs=number % 4 < 2))
         request = await self._through.encode((message,), "three four five")
-        self.wire.damages = True
+        self.damages = True
         replies: dict[int, TokenLogprobs | CallFailure] = {}
         await self._through.score([request], replies.update)
         return replies[0]
 
-    async def encode(self) -> None:
-        """Tokenise a new text by damaged replies. Raises a typed error, or returns."""
-        self.wire.damages = True
-        await self.model.encode((Message("user", f"text {next(self._numbers)} of {self.kind}"),), "three four five")
+    async def prepare(self) -> None:
+        """Read a damaged list of models, or damaged ids of a new text. Raises a typed error, or returns."""
+        self.damages = True
+        if self.kind in SCORING and self.kind != "completions-echo":
+            await self.model.encode((Message("user", f"text {next(self._numbers)} of {self.kind}"),), "three four five")
+        else:
+            self.model._listing = None
+            await self.model._connect()
 
 
 def impossible(reply: ChatReply | TokenLogprobs | CallFailure) -> str | None:
@@ -201,19 +196,19 @@ async def _one(subject: Subject, journal: Journal, tally: Tally) -> None:
         wrong = impossible(reply)
     except Exception as error:  # noqa: BLE001 - that is what is counted
         tally.tracebacks += 1
-        tally.notes.append(f"{subject.kind}: {error!r} for {subject.wire.last[:300]!r}")
+        tally.notes.append(f"{subject.kind}: {error!r} for {subject.last[:300]!r}")
         return
     finally:
-        subject.wire.damages = False
+        subject.damages = False
     if wrong:
         tally.silent_changes += 1
-        tally.notes.append(f"{subject.kind}: {wrong} kept from {subject.wire.last[:300]!r}")
+        tally.notes.append(f"{subject.kind}: {wrong} kept from {subject.last[:300]!r}")
     if _rows(journal) <= rows:
         tally.lost += 1
-        tally.notes.append(
-            f"{subject.kind}: neither reply nor failure is in the journal for {subject.wire.last[:300]!r}"
-        )
-    if not subject.ledger.spent_usd > paid and _charged(reply):
+        tally.notes.append(f"{subject.kind}: neither reply nor failure is in the journal for {subject.last[:300]!r}")
+    # all calls are booked but those that an error in the reply's body says were not taken
+    charged = not isinstance(reply, CallFailure) or reply.charged is not None
+    if charged and not subject.ledger.spent_usd > paid:
         tally.lost += 1
         tally.notes.append(f"{subject.kind}: not paid for: {reply!r:.200}")
 
@@ -223,26 +218,17 @@ def _rows(journal: Journal) -> int:
     return int(row[0])
 
 
-def _charged(reply: ChatReply | TokenLogprobs | CallFailure) -> bool:
-    """Whether a call must be booked: all but those that an error in the reply's body says were not taken."""
-    return not isinstance(reply, CallFailure) or reply.charged is not None
-
-
 async def _other(subject: Subject, tally: Tally) -> None:
-    """A damaged list of models, or damaged token ids: a typed error or none."""
+    """What comes before a call, damaged: a typed error or none."""
     try:
-        if subject.kind in SCORING and subject.kind != "completions-echo":
-            await subject.encode()
-        else:
-            subject.wire.damages, subject.model._listing = True, None
-            await subject.model._connect()
+        await subject.prepare()
     except GoldlessError:
         pass
     except Exception as error:  # noqa: BLE001 - as above
         tally.tracebacks += 1
-        tally.notes.append(f"{subject.kind}, before the call: {error!r} for {subject.wire.last[:300]!r}")
+        tally.notes.append(f"{subject.kind}, before the call: {error!r} for {subject.last[:300]!r}")
     finally:
-        subject.wire.damages = False
+        subject.damages = False
 
 
 async def _run(count: int, seed: int, tally: Tally) -> None:

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 from commands import goldless, home
 from tally import Tally
@@ -21,6 +22,7 @@ VERBS = {"score": "metric", "crashtest": "metric", "review": "reviewers", "selec
 def run(count: int, seed: int) -> Tally:
     """Plant so many files, each with something that a user would not want."""
     tally = Tally("planted settings")
+    secret = mock.patch.dict(os.environ, GOLDLESS_TRIAL_SECRET="a secret")  # that nobody may send
     with tempfile.TemporaryDirectory() as name, listening() as (port, called):
         folder = Path(name).resolve()
         for number in range(count):
@@ -36,7 +38,7 @@ def run(count: int, seed: int) -> Tally:
             (place / "evil.py").write_text(f"open({str(marker)!r}, 'w')\ndef f(*_):\n    return 1.0\n")
             inner = place / "a" / "b" if chance.random() < 0.5 else place
             inner.mkdir(parents=True, exist_ok=True)
-            with contextlib.chdir(inner), home(folder / "home"), secret():
+            with contextlib.chdir(inner), home(folder / "home"), secret:
                 ended = goldless(verb, "sample", "--json")
             tally.tried += 1
             ran = marker.exists() or marker.with_suffix(".out").exists() or bool(called)
@@ -71,16 +73,6 @@ def planted(chance: random.Random, verb: str, marker: Path, port: int) -> str:
     if verb == "plan":
         forms.pop(3)  # it writes nothing
     return chance.choice(forms)
-
-
-@contextlib.contextmanager
-def secret() -> Iterator[None]:
-    """A variable that nobody may send."""
-    os.environ["GOLDLESS_TRIAL_SECRET"] = "a secret"
-    try:
-        yield
-    finally:
-        del os.environ["GOLDLESS_TRIAL_SECRET"]
 
 
 @contextlib.contextmanager

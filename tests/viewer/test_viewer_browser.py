@@ -243,9 +243,10 @@ def test_colours_have_enough_contrast_in_the_dark(view):
 
 
 def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_path):
-    site = write_bundle(Site(shelf / "runs", journal=shelf / "j.sqlite"), tmp_path / "site", maps=True)
+    site = tmp_path / "site"
+    write_bundle(Site(shelf / "runs", journal=shelf / "j.sqlite"), site, maps=True)
     context = browser.new_context(offline=True)
-    watched = Visit(context.new_page(), site.folder.resolve().as_uri() + "/")
+    watched = Visit(context.new_page(), site.resolve().as_uri() + "/")
     page = watched.open("index.html")
     page.get_by_role("link", name="words", exact=True).click()
     # waits for the style sheet, and fails where it never comes
@@ -262,9 +263,7 @@ def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_p
     page.get_by_role("link", name="Evidence: prompts and replies for ann").click()
     assert page.get_by_text("The exact prompt sent to the model.").first.is_visible()
     watched.open(
-        "runs/"
-        + next(p.parent.name for p in site.folder.rglob("index.html") if "hostile" in p.parent.name)
-        + "/tasks/0.html"
+        "runs/" + next(p.parent.name for p in site.rglob("index.html") if "hostile" in p.parent.name) + "/tasks/0.html"
     )
     assert HOSTILE["script"] in page.locator("article pre.text").all_inner_texts()
     context.close()

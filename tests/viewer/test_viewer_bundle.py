@@ -76,17 +76,6 @@ def test_the_command_writes_a_site_and_says_where_to_begin(goldless, tmp_path):
     assert f"open {tmp_path / 'out' / 'index.html'}" in ended.err.replace("\n", "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(("nowhere",), "no such folder"), ((".", "--port", "70000"), "--port must be between 0 and 65535, got 70000")],
-)
-def test_a_wrong_command_is_told_what_to_do(goldless, tmp_path, monkeypatch, arguments, said):
-    monkeypatch.chdir(tmp_path)
-    ended = goldless("view", *arguments)
-    assert ended.code == 2
-    assert said in ended.err.replace("\n", " ")
-
-
 def test_a_report_that_links_out_of_its_folder_is_not_copied_and_pages_do_not_claim_to_stay_on_this_machine(tmp_path):
     folder = written_run(tmp_path / "runs" / "other", [("m", "t1", "ann", 1.0)])
     (tmp_path / "secret.html").write_text("secret")

@@ -8,7 +8,7 @@ import re
 import anyio
 import pytest
 from studio_server import asking
-from viewer_runs import HOSTILE, chat, scored_run, written_run
+from viewer_runs import HOSTILE, chat, scored_run
 from yarl import URL
 
 from goldless.apps.studio.server import listening
@@ -35,19 +35,6 @@ async def viewer(runs, tmp_path):
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
-
-
-async def test_three_clicks_lead_from_a_leaderboard_to_the_prompt_and_the_reply(viewer):
-    """The agent in the leaderboard, the task in its list, the piece of evidence that is unfolded there."""
-    board, _ = await viewer.ask("runs/words")
-    first = re.search(r'<th scope="row"><a href="/(runs/words/tasks[^"]+)"><bdi>ann', board)[1].replace("&amp;", "&")
-    tasks, _ = await viewer.ask(first)
-    second = re.search(r'<th scope="row"><a href="/([^"]+)"><bdi>t1', tasks)[1]
-    evidence, _ = await viewer.ask(second)
-    unfolded = re.search(r"<details class=\"evidence\".*?</details>\s*<details", evidence, re.DOTALL)[0]
-    assert "The exact prompt sent to the model." in unfolded
-    assert "[Answer of the first person]\n\nzarn bluk</pre>" in unfolded
-    assert "zarn mipo</pre>" in unfolded
 
 
 async def test_what_is_not_there_is_a_404_that_says_so(viewer):
@@ -212,14 +199,3 @@ def test_a_port_that_is_taken_is_said_to_be(runs, tmp_path):
 
     with pytest.raises(UserError, match="Choose another port, or 0 for a free one"):
         anyio.run(twice)
-
-
-async def test_an_older_or_broken_run_folder_is_a_page_and_no_error(viewer, runs):
-    written_run(runs / "bare", [("m", "t1", "ann", 1.0)])
-    (runs / "bare" / "tasks.parquet").unlink()
-    (runs / "bare" / "logprobs.parquet").write_bytes(b"no parquet")
-    (runs / "bare" / "review.json").write_text('{"rankings": {"x": 3}, "reviewers": [{"name": "r"}]}')
-    for path in ("runs/bare", "runs/bare/tasks", "runs/bare/tasks/0", "runs/bare/failures"):
-        await viewer.get(path)
-    damaged = await viewer.get("runs/bare/tasks/0/agents/0", status=422)
-    assert "files of the run bare cannot be read: logprobs" in damaged

@@ -91,8 +91,9 @@ class Command(Helped, TyperCommand):
         words = ["--help"] if self.shows_all else [*self._renewed(args)]
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
             self.file, root = settings(), parent.find_root().command
-            self.file.check(getattr(root, "tables", ()), getattr(root, "moved", {}))
-            self.used = self.file.for_verb((*parent.command_path.split()[1:], str(self.name)), self.verb.options)
+            if self.file.path is not None:
+                self.file.check(getattr(root, "tables", ()), getattr(root, "moved", {}))
+                self.used = self.file.for_verb((*parent.command_path.split()[1:], str(self.name)), self.verb.options)
         extra["default_map"] = {name: value for name, (value, _) in self.used.items()}
         try:
             return super().make_context(info_name, words, parent, **extra)

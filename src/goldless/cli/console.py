@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import typer
 
-from goldless.errors import UserError
+from goldless.errors import UserError, listed
 
 if TYPE_CHECKING:
     # a verb that prints nothing of ours, such as --version, needs none of it
@@ -176,10 +176,9 @@ class ProgressBars:
         self._so_far[:] = []
         for board in boards:
             scored = [row for row in board.rows if row.score is not None]
-            means = ", ".join(f"{printable(row.agent)} {row.score:.2f}" for row in scored[:MOST_SO_FAR])
-            more = f" and {len(scored) - MOST_SO_FAR} more" * (len(scored) > MOST_SO_FAR)
+            means = listed((f"{printable(row.agent)} {row.score:.2f}" for row in scored), MOST_SO_FAR)
             tasks = max((row.tasks for row in scored), default=0)
-            self._so_far.append(f"{board.metric} so far, {tasks} task{'s' * (tasks != 1)}: {means}{more}")
+            self._so_far.append(f"{board.metric} so far, {tasks} task{'s' * (tasks != 1)}: {means}")
 
     def line(self) -> str:
         """The progress so far in one line."""

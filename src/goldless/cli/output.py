@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.cli.console import NOTHING, ProgressBars, before_ending, echo, end, incomplete, out, run_async, say
+from goldless.errors import listed
 from goldless.reports.findings import Said, in_text
 from goldless.runs.option_forms import option
 
@@ -239,8 +240,8 @@ def tell_warnings(evaluation: Evaluation) -> None:
     # those of the texts were said before anything was asked
     lines += [f"warning: {finding.message}" for finding in evaluation.findings if finding.metrics]
     if alone := evaluation.tasks_without_peers:
-        listed = ", ".join(alone[:10])
-        lines.append(f"{len(alone)} task{'s' * (len(alone) != 1)} with fewer than two responses, not scored: {listed}")
+        many = f"{len(alone)} task{'s' * (len(alone) != 1)}"
+        lines.append(f"{many} with fewer than two responses, not scored: {listed(alone, 10)}")
     if evaluation.failures:
         causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
         lines.append(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})")

@@ -18,7 +18,6 @@ from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, REVIEWING, S
 if TYPE_CHECKING:
     from goldless.metrics.information_map import InformationMap, PeerSentence
     from goldless.models.interface import ChatModel
-    from goldless.reports.decisions import Stopped
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_outcome import Review
@@ -100,7 +99,7 @@ def _tables(found: Evaluation, output: Output) -> Iterator[ReportTable]:
             table = board.table(beaten="ranks", others=boards[1:])
             yield replace(table, notes=(*board.notes, *also), signature="")
         if on_terminal and found.stopped is not None and found.stopped.by == board.metric:
-            yield stopped_table(found.stopped)
+            yield found.stopped.table()
     yield from (one.table() for one in found.metrics.values() if not isinstance(one, Leaderboard))
 
 
@@ -127,13 +126,6 @@ def _groups(evaluation: Evaluation) -> Iterator[str]:
             effects = f"d_response {three(groups.d_response)}, AUC {three(groups.auc)}, d_task {three(groups.d_task)}"
             compared = f"{board.metric}: {evaluation.settings.get('groups')}, {one.n} tasks"
             yield f"{compared}: difference {three(one.value)}{interval}; {effects}"
-
-
-def stopped_table(stopped: Stopped) -> ReportTable:
-    """The comparisons of a question."""
-    from goldless.reports.decisions import ROWS, comparison_table
-
-    return comparison_table(f"until {stopped.question}", stopped.comparisons, stopped.usd_per_task, ROWS)
 
 
 def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[str]:
@@ -188,7 +180,7 @@ def _tell_review(found: Review, output: Output) -> None:
     if found.failures:
         causes = ", ".join(f"{count} {kind}" for kind, count in sorted(found.failures.items()))
         say(f"missing: {sum(found.failures.values())} ({causes})", style="yellow")
-    stopped = [stopped_table(found.stopped)] if found.stopped is not None and output.shown_as == "rich" else []
+    stopped = [found.stopped.table()] if found.stopped is not None and output.shown_as == "rich" else []
     output.tell(found, holds="results and evidence", tables=[*found.tables(), *stopped])
     if found.nobody is not None:
         end(NOBODY_PASSED, found.nobody)

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from goldless.errors import UserError, nearest
 from goldless.exporting.every_eval_ever import write_eee
@@ -23,8 +23,8 @@ from goldless.exporting.tables import EVENT, write_csv, write_events, write_hub,
 from goldless.files import temporary_prefix
 from goldless.plugins import Catalogue
 from goldless.reports.run_folder import RunFolder
-from goldless.studies import Study, as_study
-from goldless.studies.writing import Exporter, StudyFolder
+from goldless.studies import Study, as_study, write_study
+from goldless.studies.writing import Exporter
 
 
 def _shape(value: Any) -> str | None:
@@ -46,15 +46,24 @@ class Format:
 
     description: str
     suffix: str
-    write: Callable[..., None]
+    write: Callable[..., Any]
     """Of what is exported and a path; its keywords are the exporter's options."""
     exports: Callable[[Any], bool] = _is_run
     is_file: Callable[[Any], bool] | None = None
     """True if one file is written of this object; False: a folder; None: the suffix tells."""
 
 
+def _study_folder(suffix: Literal["jsonl", "parquet"]) -> Format:
+    return Format(
+        f"a study as a folder of .{suffix} tables",
+        "",
+        lambda study, path: write_study(study, path, format=suffix),
+        exports=lambda thing: isinstance(thing, Study),
+    )
+
+
 BUILT_IN: Mapping[str, Exporter] = {
-    "jsonl": StudyFolder("jsonl"),
+    "jsonl": _study_folder("jsonl"),
     "csv": Format(
         "a study as a folder of .csv tables; a run as one table of responses and scores",
         "",
@@ -62,7 +71,7 @@ BUILT_IN: Mapping[str, Exporter] = {
         exports=lambda thing: isinstance(thing, Study | ScoredRun),
         is_file=_is_run,
     ),
-    "parquet": StudyFolder("parquet"),
+    "parquet": _study_folder("parquet"),
     "markdown": Format("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
     "eee": Format("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
     "inspect": Format("Inspect: copies of the run's logs with the scores in them", "", write_inspect),

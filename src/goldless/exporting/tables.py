@@ -20,8 +20,7 @@ from goldless.reports.document import schema
 from goldless.reports.formats import code_line, guarded_frame, markdown_cell
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import DOCUMENTS
-from goldless.studies import Study
-from goldless.studies.writing import StudyFolder
+from goldless.studies import Study, write_study
 
 EVENT = "gen_ai.evaluation.result"
 
@@ -29,7 +28,7 @@ EVENT = "gen_ai.evaluation.result"
 def write_csv(thing: Study | ScoredRun, path: Path, *, metric: str | None = None) -> None:
     """A study as a folder of tables; a run as one with a row per response, and score and signature by metric."""
     if isinstance(thing, Study):
-        StudyFolder("csv").write(thing, path)
+        write_study(thing, path, format="csv")
         return
     scores, key = thing.response_scores(metric), ["task", "agent"]
     table = thing.with_texts(scores.select(key).unique(maintain_order=True)).drop("reference")

@@ -56,8 +56,6 @@ def reads_by_scoring(capabilities: Capabilities, verdicts: Verdicts) -> bool:
 
 def find_reading(model: Model, verdicts: Verdicts, *, role: str) -> Reading:
     """The way the model's verdicts are read; raises if the model cannot do it."""
-    if verdicts not in {"auto", "probabilities", "labels"}:
-        raise UserError(f"verdicts must be auto, probabilities or labels, got {verdicts!r}")
     can = model.capabilities
     if reads_by_scoring(can, verdicts):
         return "probabilities-scored"

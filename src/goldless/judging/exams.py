@@ -41,8 +41,6 @@ from goldless.models.interface import ChatRequest, Message, Writer, content_hash
 from goldless.records import CallFailure
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
-Orders = Literal["both", "one-random"]
-"""In which orders a pair is shown: both, or one that is drawn."""
 Answered = Mapping[str, Iterable[str]]
 """The agents that answered each task."""
 
@@ -89,8 +87,6 @@ def _drawn(names: Iterable[str], items: int | None, *, exam: Exam, seed: int) ->
     """Draw ``items`` of the names by the seed; None, or more than there are: all."""
     if items is None:
         return set(names)
-    if items < 1:
-        raise UserError(f"the {exam} exam needs at least 1 item, got {items}. Leave out the number to use all")
     return set(sorted(set(names), key=lambda name: content_hash("exam", exam, seed, name))[:items])
 
 
@@ -147,11 +143,6 @@ def one_order(pairs: Iterable[ExamPair], *, seed: int, reviewer: str) -> list[Re
         coin = int(content_hash("one order", seed, reviewer, *agents, block)[:8], 16) % 2
         shown[pair] = ReviewQuestion(task, *(agents if coin == within else reversed(agents)))
     return [shown[pair] for pair in pairs]
-
-
-def pair_questions(pairs: Iterable[ExamPair], orders: Orders, *, seed: int, reviewer: str) -> list[ReviewQuestion]:
-    """The questions about these pairs."""
-    return both_orders(pairs) if orders == "both" else one_order(pairs, seed=seed, reviewer=reviewer)
 
 
 def single_ratings(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
@@ -382,9 +373,6 @@ def chosen_sets(
 
     On all tasks that all of them answered, or on ``items`` of these, drawn by the seed.
     """
-    for name, pair in (("easy", easy), ("hard", hard)):
-        if len(pair) != 2 or pair[0] == pair[1]:
-            raise UserError(f"the {name} set must be two different agents, got {', '.join(map(repr, pair)) or 'none'}")
     if set(easy) == set(hard):
         raise UserError(
             f"the easy and the hard set must differ, got {easy[0]!r} and {easy[1]!r} for both. Choose a strong and a "

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError, UserError, check_known, some
+from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.judges import (
     Given,
@@ -355,8 +355,8 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
         )
     known = label_criteria(study, criterion)
     if len(known) > 1:
-        listed = ", ".join("none" if name is None else name for name in known)
-        raise UserError(f"labels must be of one criterion, got {listed}. Choose one with --criterion")
+        several = ", ".join("none" if name is None else name for name in known)
+        raise UserError(f"labels must be of one criterion, got {several}. Choose one with --criterion")
     ratings = study.label_table.filter(pl.col("second").is_null(), pl.col("criterion").eq_missing(pl.lit(known[0])))
     by_rater = rater_voices(ratings, tasks=study.tasks, agents=agent_names(study))
     means = by_rater.group_by("task", "low", maintain_order=True).agg(pl.col("value").mean())
@@ -377,7 +377,7 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
         ]
         raise UserError(
             f"a task must be labelled for all agents or for none, got {len(partly)} partly labelled: "
-            f"{some(said)}. Label the other responses, or leave these tasks' labels out"
+            f"{listed(said)}. Label the other responses, or leave these tasks' labels out"
         )
     return table, answered, agents, known[0]
 
@@ -598,7 +598,7 @@ def read_rounds(paths: Sequence[Path | str], study: Study, labelled: BoolArray) 
             rounds.append(Round(numbers.cast(pl.Int64).to_numpy(), rows["chance"].to_numpy()))
     if without := [study.tasks[number] for one in rounds for number in one.task if not labelled[number]]:
         raise UserError(
-            f"{len(without)} of the {len(drawn)} drawn tasks have no labels: {some(without)}. Label all of them: "
+            f"{len(without)} of the {len(drawn)} drawn tasks have no labels: {listed(without)}. Label all of them: "
             "leaving some out is a choice that biases the estimate"
         )
     return rounds

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import MetricError, UserError, check_known, some
+from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import (
     PanelScores,
@@ -371,7 +371,7 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
             if strange:
                 raise UserError(
                     f"{name}: {len(strange)} of {len(one)} scores are for a task or an agent that is not in "
-                    f"{study.name}: {some(strange)}"
+                    f"{study.name}: {listed(strange)}"
                 )
     elif scores is not None:
         columns: dict[str, Cells] = {"metric": "optional_name", "task": "name", "agent": "name"}
@@ -436,9 +436,9 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
     for run in runs:
         run.required("leaderboard")
     if len({run.fingerprint for run in runs}) > 1:
-        listed = ", ".join(f"{run.path} ({run.fingerprint[:8]})" for run in runs)
+        several = ", ".join(f"{run.path} ({run.fingerprint[:8]})" for run in runs)
         raise UserError(
-            f"the runs are of different studies, or of a study that was changed: {listed}. Compare runs of one study"
+            f"the runs are of different studies, or of a study that was changed: {several}. Compare runs of one study"
         )
     found = [scored for run in runs for scored in run_scores(run)]
     known = list(dict.fromkeys(scored.metric for scored in found))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from goldless.errors import MetricError, some
+from goldless.errors import MetricError, listed
 from goldless.metrics.likelihood import pair_scores, wordings
 from goldless.metrics.metric import Given, LogprobNeed, Needs, Scores, mean_over_variants, scores_over_peers
 from goldless.models.interface import content_hash
@@ -58,7 +58,7 @@ def example_order(tasks: Iterable[Task], same: str | None, seed: int) -> Callabl
         kinds.setdefault("" if same is None else _kind(task, same), []).append(task.task)
     if same is not None and (bad := kinds.get("")):
         raise MetricError(
-            f"peer-prediction[{same}] takes worked examples from tasks with the same {same}, but {some(bad)} "
+            f"peer-prediction[{same}] takes worked examples from tasks with the same {same}, but {listed(bad)} "
             f"{'has' if len(bad) == 1 else 'have'} none. Fill in this column of the tasks table, or use peer-prediction"
         )
     rings = [sorted(names, key=lambda name: content_hash("examples", seed, name)) for names in kinds.values()]

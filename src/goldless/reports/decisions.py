@@ -14,7 +14,7 @@ from goldless.statistics.deciding import IN_RANGE, outlook
 Reason = Literal["decided", "all tasks", "budget"]
 LISTED = 3
 ROWS = 12
-"""Comparisons shown in a terminal; the rest is in the JSON."""
+"""Comparisons shown in a terminal."""
 COLUMNS = (
     Column("first", "first", "name"),
     Column("second", "second", "name"),
@@ -98,6 +98,10 @@ class Stopped:
     def decided(self) -> bool:
         """True if the question has an answer."""
         return self.reason == "decided"
+
+    def table(self) -> ReportTable:
+        """The comparisons, as many as a terminal shows; the rest is in the JSON."""
+        return comparison_table(f"until {self.question}", self.comparisons, self.usd_per_task, ROWS)
 
     @property
     def sentence(self) -> str:

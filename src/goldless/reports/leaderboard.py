@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import PeerGraph
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, listed, nearest
 from goldless.metrics.label_information import LabelInformation
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 BAR_WIDTH = 16
-MOST_LISTED, MOST_METRICS, MOST_TIED = 5, 6, 6
+MOST_METRICS, MOST_TIED = 6, 6
 RATES = frozenset({"win rate", "score", "rating"})
 """Units that are said before the number."""
 
@@ -228,9 +228,8 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
                 "are tested on the tasks that both have."
             )
         source = "the limits of the metric" if limited else "the smallest and largest score found, as it has no limits"
-        ends, more = f"{missing.lowest:.3g} or {missing.highest:.3g} ({source})", len(worst) - MOST_LISTED
-        listed = ", ".join(worst[:MOST_LISTED]) + f" and {more} more" * (more > 0)
-        yield f"Worst case, if missing scores were {ends}: intervals of {listed}."
+        ends = f"{missing.lowest:.3g} or {missing.highest:.3g} ({source})"
+        yield f"Worst case, if missing scores were {ends}: intervals of {listed(worst)}."
     if found.peers is not None and found.peers < FEWEST_PEERS:
         too_few = f"{found.peers} {'is' if found.peers == 1 else 'are'} too few"
         yield f"Intervals are for these peers: for peers like these, {too_few}."
@@ -293,10 +292,16 @@ def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
     if len(level) == 1:
         whom = named(below) if len(below) <= MOST_NAMED else (f"all {len(below)} others",)
         return Name(lead.agent), f" is {word} than ", *whom, "."
+    others = {row.agent: row.better_than or () for row in level[1:]}
+    for agent, wins in others.items():
+        if among := [one for one in wins if one in others]:
+            first: Said = (f" is {word} than ", *named(below)) if below else (" is highest",)
+            undecided: Said = (f", but not shown to be {word} than ", *named(list(others), MOST_TIED))
+            decided: Said = (", of which ", Name(agent), f" is {word} than ", *named(among), ".")
+            return Name(lead.agent), *first, *undecided, *decided
     tied = *named([row.agent for row in level], MOST_TIED), " are tied"
     if not below:
-        who = "the highest is not" if any(row.better_than for row in scored) else "none is"
-        return *tied, f": {who} shown to be {word} than another."
+        return *tied, f": none is shown to be {word} than another."
     each = all({*below} <= {*(row.better_than or ())} for row in level)
     return *tied, "; ", "each" if each else Name(lead.agent), f" is {word} than ", *named(below), "."
 

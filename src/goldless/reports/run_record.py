@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goldless.models.interface import Usage
@@ -28,6 +28,12 @@ class Spending:
     kept_usage: Usage | None = None
     result_usd: float | None = None
     """The cost of all replies, whichever process made their calls; None: not known of each."""
+
+
+def usd_per_task(spending: Sequence[Spending], tasks: int) -> float | None:
+    """Cost of one task by the calls made now, those from the journal at the same price; None: unknown or free."""
+    known = [(s.cost_usd / s.calls) * (s.calls + s.reused) for s in spending if s.cost_usd and s.calls]
+    return sum(known) / tasks if known and tasks else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,24 +32,26 @@ from goldless.evidence import (
     Evidence,
     JudgementEvidence,
 )
-from goldless.generation import rewrite, write_synopsis
+from goldless.generation import REWRITE_TOKENS, rewrite, write_synopsis
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
 from goldless.judging.exams import ConfidenceSets, Exam, ExamPair
 from goldless.judging.judges import find_critic_prompt
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.likelihood import Wording
+from goldless.metrics.metric import Given
 from goldless.metrics.qualification import Qualification
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
 from goldless.models.local_weights.specification import sharing_word
 from goldless.records import CallFailure
+from goldless.reports.run_record import Spending
 from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
 from goldless.runs.opening import OpenModel, Part
 from goldless.runs.options import PEERS
-from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
+from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts, model_name
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import read_recorded, recorded_evidence, recorded_tokens
 from goldless.runs.review_evidence import (
@@ -155,6 +157,33 @@ class Collection:
     def voters(self) -> tuple[str, ...]:
         """The reviewers who are asked for judgements: those who passed, or all."""
         return self.qualification.passed if self.plan.reviews else tuple(named_reviewers(self.plan.options.reviewers))
+
+    @property
+    def spending(self) -> tuple[Spending, ...]:
+        return tuple(model.spending for model in dict.fromkeys(self.models.values()))
+
+    def given(self, evidence: Evidence) -> Given:
+        """The input of the metrics."""
+        plan, options = self.plan, self.plan.options
+        families = dict(options.juror_families)
+        if not options.recorded:  # by the names of jurors in the evidence
+            parts = {part: one for part, one in plan.jurors.items() if part in self.models}
+            named = {self.models[part].identity.short: model_name(one) for part, one in parts.items()}
+            families = {short: families[name] for short, name in named.items() if name in families}
+        # the usual limit is not said: signatures made before it could be another stay as they were
+        limited = plan.rewriting and options.rewrite_max_tokens != REWRITE_TOKENS
+        return Given(
+            plan.study,
+            evidence,
+            plan.peers,
+            options.pairing,
+            options.over_peers,
+            options.recorded,
+            tables={name: read_recorded(plan.study, name) for m in plan.metrics if (name := m.needs.table) is not None},
+            settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
+            families=families,
+            **options.some("rater_groups", "seed", "resamples", "level", "say"),
+        )
 
     async def collect(self) -> Evidence:
         """Everything that the plan needs, each stage over the whole study."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -13,9 +14,10 @@ from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import AuditedRanking, score_findings
-from goldless.errors import check_known
+from goldless.errors import GoldlessError, MetricError, check_known
 from goldless.evidence import Evidence, Schema
 from goldless.grouped import mean_in_order
+from goldless.judging.judges import find_critic_prompt
 from goldless.metrics.metric import (
     ENOUGH_PEERS,
     PAIRS,
@@ -24,6 +26,7 @@ from goldless.metrics.metric import (
     Metric,
     OverPeers,
     Scores,
+    checked_scores,
     over_peers,
     pair_means,
     without_closest,
@@ -31,8 +34,8 @@ from goldless.metrics.metric import (
 from goldless.records import Agent, FailureKind
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import HERE_ONLY
-from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, leaderboard_notes
-from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
+from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, RaterScores, leaderboard_notes
+from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending, usd_per_task
 from goldless.runs.options import Options
 from goldless.signature import Signature
 from goldless.statistics.additive import moved_to_scores, scores_over_tasks
@@ -42,6 +45,12 @@ from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
 from goldless.studies import Study
+from goldless.templates import FIELDS, TEMPLATES
+
+if TYPE_CHECKING:
+    # the plan takes members of groups from here
+    from goldless.runs.collection import Collection
+    from goldless.runs.plan import Rounds
 
 AnyScores = TypeVar("AnyScores", bound=Scores)
 INFLUENTIAL = 10
@@ -172,6 +181,21 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **groups_name(scores.responses.drop_nulls("score")["task"].n_unique()),
     }
     return Signature(metric.name, {**settings, **made})
+
+
+async def metric_scores(metric: Metric, given: Given, options: Options) -> MetricScores:
+    """The scores of one metric, checked, with its signature."""
+    ours = type(metric).__module__.startswith("goldless.")
+    try:
+        found = metric.scores(given)
+        made = await found if inspect.isawaitable(found) else found
+    except Exception as error:
+        if ours or isinstance(error, GoldlessError):
+            raise
+        raise MetricError(f"{metric.name}: the metric failed with {type(error).__name__}: {error}") from error
+    scores = checked_scores(metric.name, made, given)
+    parts = {part.name: getattr(scores, part.name) for part in fields(scores)}
+    return MetricScores(**parts, metric=metric, signature=signature(metric, scores, given, options))
 
 
 # --- agents' scores ------------------------------------------------------------------------------------------------
@@ -359,3 +383,64 @@ def audit_scores(agents: Study, outcomes: Mapping[str, MetricOutcome]) -> list[F
                 ranks = {row.agent: row.rank for row in one.rows if row.rank is not None}
             alarms += graph_findings(name, one.unit, one.peer_graph, ranks)
     return [*alarms, *score_findings(agents, rankings)]
+
+
+# --- the whole evaluation ------------------------------------------------------------------------------------------
+
+
+def evaluation_result(
+    collected: Collection,
+    evidence: Evidence,
+    scores: Mapping[str, MetricScores],
+    seen: Sequence[Finding],
+    rounds: Rounds | None,
+) -> Evaluation:
+    """The results of an evaluation. ``seen``: findings of the texts; ``rounds``: those of a run that stopped early."""
+    plan, models, spending = collected.plan, collected.models, collected.spending
+    study, options = plan.study, plan.asked
+    stopped = None if rounds is None else rounds.result(plan.metrics[0].name, spending)
+    ranking = options if stopped is None else plan.options
+    price = usd_per_task(spending, study.n_tasks_with_peers if stopped is None else stopped.tasks)
+    metrics: dict[str, MetricOutcome | RaterScores] = {}
+    for name, one in scores.items():
+        if one.raters is None:
+            metrics[name] = metric_outcome(averaged(one, study.samples), plan.agents, ranking, plan.until, price)
+        else:
+            criteria = {criterion or "": found for criterion, found in one.raters.items()}
+            metrics[name] = RaterScores(name, str(one.signature), criteria)
+    outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
+    open_ = evidence.open if models else 0
+    templates, prompts = options.chosen_templates(), {}
+    if plan.critic and not options.recorded:
+        words = find_critic_prompt(options.critic_prompt)
+        prompts[words.name] = f"{words.opening}\n\n{words.closing_explained or words.closing}"
+    return Evaluation(
+        source=study,
+        study=study.name,
+        fingerprint=study.fingerprint,
+        metrics=metrics,
+        findings=(*seen, *audit_scores(plan.agents, outcomes)),
+        evidence=evidence,
+        asked=evidence.asked,
+        open=open_,
+        complete=open_ == 0,
+        failures=dict(sorted(evidence.failures.items())),
+        models={name: model.identity for name, model in models.items()},
+        canaries=next((one for part, one in collected.canaries.items() if part != "critic"), None),
+        spending=spending,
+        tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if plan.needs_peers else (),
+        settings={
+            "template": ",".join(template.name for template in templates),
+            "seed": str(options.seed),
+            "resamples": str(options.resamples),
+            **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
+        },
+        options=plan.options.of_results(),
+        stopped=stopped,
+        prompts=prompts,
+        templates={
+            one.name: {part: getattr(one, part) for part in FIELDS}
+            for one in templates
+            if plan.likelihood and one.name not in TEMPLATES
+        },
+    )

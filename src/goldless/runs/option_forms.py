@@ -313,6 +313,10 @@ def _two(text: str) -> tuple[str, str]:
     return found[0], found[1]
 
 
+def _differ(given: Sequence[str]) -> bool:
+    return len(given) == 2 and given[0] != given[1]
+
+
 def _limits(given: Iterable[str]) -> dict[str, float | str | None]:
     found: dict[str, float | str | None] = {}
     for item in given:
@@ -359,12 +363,8 @@ MODEL = OptionForm(
     allows=lambda given: isinstance(given, str) or hasattr(given, "prepare"),
 )
 PLACE = OptionForm(str, parse=_place, accept=_place)
-TWO_AGENTS = OptionForm(str, parse=_two, accept=tuple)
-TWO_GROUPS = OptionForm(
-    tuple[str, str],
-    must_be="two different groups",
-    allows=lambda given: len(given) == 2 and given[0] != given[1],
-)
+TWO_AGENTS = OptionForm(str, _two, tuple, must_be="two different agents", allows=_differ)
+TWO_GROUPS = OptionForm(tuple[str, str], must_be="two different groups", allows=_differ)
 LIMITS = OptionForm(
     list[str],
     _limits,

@@ -141,9 +141,10 @@ class Options:
         None,
         "Timeout for custom metrics (default: 600 for command:, 3600 for python:, none for others).",
         "--metric-timeout SECONDS",
+        form=forms.POSITIVE,
     )
     critic: str | ChatModel = option(
-        "embedded", "Model that tells whether two responses answer the same task.", "MODEL", group=CRITIC
+        "embedded", "Model that says whether two responses answer the same task.", "MODEL", group=CRITIC
     )
     critic_prompt: str = option("same-source", "Prompt for the critic: same-source, three-level.", "NAME", hidden=True)
     shuffles: int | None = option(None, "Shuffled pairs per matched pair: tvd-mi[shuffles=N].", at_least=1, hidden=True)
@@ -217,7 +218,7 @@ class Options:
     exam_items: int | None = option(
         100,
         "Maximum pairs or tasks of an automatic exam; 0 means all.",
-        form=forms.whole(parse=lambda items: items or None, or_none=True),
+        form=forms.whole(1, parse=lambda items: items or None, or_none=True),
     )
     relevant: str | None = option(
         None, "Agent whose responses are the pertinence exam's relevant answers (default: the one with most).", "AGENT"

@@ -9,36 +9,28 @@ scores are the votes of those who pass.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import polars as pl
-
 from goldless.audit.texts import text_findings
-from goldless.errors import GoldlessError, MetricError
+from goldless.errors import MetricError
 from goldless.evidence import Evidence
-from goldless.generation import REWRITE_TOKENS
-from goldless.judging.judges import find_critic_prompt
-from goldless.metrics.metric import Given, Metric, Scores, checked_scores
+from goldless.metrics.metric import Scores, checked_scores
 from goldless.reports.findings import comparative
-from goldless.reports.leaderboard import RaterScores
 from goldless.reports.run_record import BoardSoFar, Spending
 from goldless.runs import evaluation, review_outcome
 from goldless.runs.collection import Collection, by_table, collecting
-from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
+from goldless.runs.evaluation import Evaluation, MetricScores
 from goldless.runs.opening import stop_if_waiting
 from goldless.runs.options import Options
-from goldless.runs.plan import Rounds, RunPlan, model_name, plan_review, plan_run, usd_per_task
+from goldless.runs.plan import Rounds, RunPlan, plan_review, plan_run
 from goldless.runs.progress import Arriving
-from goldless.runs.recorded import read_recorded
-from goldless.runs.review_outcome import Review, Votes, ranking_boards
+from goldless.runs.review_outcome import Review, ranking_boards, votes_of
 from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison, all_pairs
 from goldless.studies import Study
-from goldless.templates import FIELDS, TEMPLATES
 
 EVIDENCE = ("logprobs", "verdicts", "judgements")
 """Needs of metrics that are met by models, each with the table of its name."""
@@ -60,7 +52,7 @@ class Scored:
 
     @property
     def spending(self) -> tuple[Spending, ...]:
-        return tuple(model.spending for model in dict.fromkeys(self.collected.models.values()))
+        return self.collected.spending
 
 
 async def score_study(study: Study, options: Options) -> Scored:
@@ -77,64 +69,14 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     if options.so_far is not None and (at_once := _boards(Collection(plan), {})):
         options.so_far(at_once)
     scored = await _scored(plan)
-    evidence, models, rounds = scored.evidence, scored.collected.models, scored.rounds
-    stopped = None if rounds is None else rounds.result(plan.metrics[0].name, scored.spending)
-    ranking = plan.asked if stopped is None else scored.collected.plan.options
-    price = usd_per_task(scored.spending, study.n_tasks_with_peers if stopped is None else stopped.tasks)
-    metrics: dict[str, MetricOutcome | RaterScores] = {}
-    for name, one in scored.scores.items():
-        if one.raters is None:
-            of_agents = evaluation.averaged(one, study.samples)
-            metrics[name] = evaluation.metric_outcome(of_agents, plan.agents, ranking, plan.until, price)
-        else:
-            criteria = {criterion or "": found for criterion, found in one.raters.items()}
-            metrics[name] = RaterScores(name, str(one.signature), criteria)
-    outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
-    open_ = evidence.open if models else 0
-    templates, prompts = options.chosen_templates(), {}
-    if plan.critic and not options.recorded:
-        words = find_critic_prompt(options.critic_prompt)
-        prompts[words.name] = f"{words.opening}\n\n{words.closing_explained or words.closing}"
-    return Evaluation(
-        source=study,
-        study=study.name,
-        fingerprint=study.fingerprint,
-        metrics=metrics,
-        findings=(*seen, *evaluation.audit_scores(plan.agents, outcomes)),
-        evidence=evidence,
-        asked=evidence.asked,
-        open=open_,
-        complete=open_ == 0,
-        failures=dict(sorted(evidence.failures.items())),
-        models={name: model.identity for name, model in models.items()},
-        canaries=next((one for part, one in scored.collected.canaries.items() if part != "critic"), None),
-        spending=scored.spending,
-        tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if plan.needs_peers else (),
-        settings={
-            "template": ",".join(template.name for template in templates),
-            "seed": str(options.seed),
-            "resamples": str(options.resamples),
-            **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
-        },
-        options=plan.options.of_results(),
-        stopped=stopped,
-        prompts=prompts,
-        templates={
-            one.name: {part: getattr(one, part) for part in FIELDS}
-            for one in templates
-            if plan.likelihood and one.name not in TEMPLATES
-        },
-    )
+    return evaluation.evaluation_result(scored.collected, scored.evidence, scored.scores, seen, scored.rounds)
 
 
 async def review_study(study: Study, options: Options) -> Review:
     """Run the exams, collect judgements of the reviewers who pass, and count their votes."""
-    plan = plan_review(study, options)
-    scored = await _scored(plan)
-    collected, votes = scored.collected, _votes(scored.collected, scored.evidence.judgements)
-    found = review_outcome.review_result(votes, scored.notes, collected.models, scored.rounds)
-    swept = review_outcome.sweep(plan, collected.examined) if options.recorded else ()
-    return replace(found, sweep=swept)
+    scored = await _scored(plan_review(study, options))
+    votes = votes_of(scored.collected, scored.evidence.judgements)
+    return review_outcome.review_result(votes, scored.notes, scored.collected, scored.rounds)
 
 
 async def _scored(plan: RunPlan) -> Scored:
@@ -154,8 +96,8 @@ async def _scored(plan: RunPlan) -> Scored:
             asked = replace(asked, arrived=Arriving(partial(_boards, asked), options.so_far))
             evidence = await asked.collect()
             stop_if_waiting(collection.models.values())
-            given = _given(asked, evidence)
-            scores = {metric.name: await _metric_scores(metric, given, now.options) for metric in now.metrics}
+            given = asked.given(evidence)
+            scores = {one.name: await evaluation.metric_scores(one, given, now.options) for one in now.metrics}
             scored = Scored(asked, evidence, scores, notes, rounds)
             if rounds is not None:
                 scored = _looked(scored, rounds)
@@ -175,7 +117,7 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
             by_peer = None if one.by_peer is None else rounds.scored(one.by_peer)
             scores[name] = replace(one, responses=rounds.scored(one.responses), by_peer=by_peer)
     if plan.reviews:
-        found: Sequence[Comparison] = _votes(scored.collected, scored.evidence.judgements).comparisons(rounds.until)
+        found: Sequence[Comparison] = votes_of(scored.collected, scored.evidence.judgements).comparisons(rounds.until)
     else:
         first = plan.metrics[0].name
         if scores[first].raters is not None:
@@ -188,58 +130,15 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
     return replace(scored, scores=scores)
 
 
-def _votes(collection: Collection, judgements: pl.DataFrame) -> Votes:
-    """The judgements of a review, counted."""
-    return Votes(collection.plan, replace(collection.examined, judgements=judgements), collection.qualification)
-
-
-def _given(collection: Collection, evidence: Evidence) -> Given:
-    """The input of the metrics."""
-    plan, models = collection.plan, collection.models
-    study, options = plan.study, plan.options
-    families = dict(options.juror_families)
-    if not options.recorded:  # by the names of jurors in the evidence
-        named = {models[part].identity.short: model_name(one) for part, one in plan.jurors.items() if part in models}
-        families = {short: families[name] for short, name in named.items() if name in families}
-    # the usual limit is not said: signatures made before it could be another stay as they were
-    limited = plan.rewriting and options.rewrite_max_tokens != REWRITE_TOKENS
-    return Given(
-        study,
-        evidence,
-        plan.peers,
-        options.pairing,
-        options.over_peers,
-        options.recorded,
-        tables={name: read_recorded(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
-        settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
-        families=families,
-        **options.some("rater_groups", "seed", "resamples", "level", "say"),
-    )
-
-
-async def _metric_scores(metric: Metric, given: Given, options: Options) -> MetricScores:
-    ours = type(metric).__module__.startswith("goldless.")
-    try:
-        found = metric.scores(given)
-        made = await found if inspect.isawaitable(found) else found
-    except Exception as error:
-        if ours or isinstance(error, GoldlessError):
-            raise
-        raise MetricError(f"{metric.name}: the metric failed with {type(error).__name__}: {error}") from error
-    scores = checked_scores(metric.name, made, given)
-    parts = {part.name: getattr(scores, part.name) for part in fields(scores)}
-    return MetricScores(**parts, metric=metric, signature=evaluation.signature(metric, scores, given, options))
-
-
 def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoFar]:
     """Interim leaderboards of length, which needs none, and of the metrics whose evidence has begun to arrive."""
     plan = collection.plan
     if plan.reviews:  # the intervals of votes are not shown
         draws: Draws = {"seed": plan.options.seed, "resamples": 1}
-        return ranking_boards(_votes(collection, tables["judgements"]).rankings(draws, only_first=True))
+        return ranking_boards(votes_of(collection, tables["judgements"]).rankings(draws, only_first=True))
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
-    given, boards = replace(_given(collection, Evidence(**tables)), say=lambda _: None), []
+    given, boards = replace(collection.given(Evidence(**tables)), say=lambda _: None), []
     for metric in plan.metrics:
         asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}
         ready = asked <= set(tables) if asked else comparative(metric.name) == "longer"

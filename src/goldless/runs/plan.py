@@ -29,7 +29,7 @@ from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.interface import content_hash
 from goldless.records import CallFailure
 from goldless.reports.decisions import Reason, Stopped
-from goldless.reports.run_record import Spending
+from goldless.reports.run_record import Spending, usd_per_task
 from goldless.runs.evaluation import group_members
 from goldless.runs.opening import Part
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
@@ -672,9 +672,3 @@ class Rounds:
             comparisons=tuple(self.until.matter(self.agents, self.comparisons)),
             usd_per_task=usd_per_task(spending, self.tasks),
         )
-
-
-def usd_per_task(spending: Sequence[Spending], tasks: int) -> float | None:
-    """Cost of one task by the calls made now, those from the journal at the same price; None: unknown or free."""
-    known = [(s.cost_usd / s.calls) * (s.calls + s.reused) for s in spending if s.cost_usd and s.calls]
-    return sum(known) / tasks if known and tasks else None

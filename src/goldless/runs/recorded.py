@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from goldless.errors import MetricError, check_known, nearest
+from goldless.errors import MetricError, check_known, listed, nearest
 from goldless.evidence import CONTRASTS, CONTROL, LOGPROBS, REWRITES, TOKENS, VERDICTS, Evidence, Schema, number
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import reading
@@ -106,8 +106,7 @@ class RecordedTable:
                     used = rows.select(pl.col(column).unique()).collect()[column].drop_nulls()
                     if strange := set(used) - set(kinds[kind].categories):
                         raise MetricError(
-                            f"{self.label} has {kind}s that are not in the study: "
-                            f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
+                            f"{self.label} has {kind}s that are not in the study: {listed(sorted(strange))}"
                         ) from None
                 raise
 

@@ -116,7 +116,10 @@ def review_questions(study: Study, options: Options, name: str, model: str | Non
         rated = [(task, agent) for task, agents in every.items() for agent in agents]
         return [ReviewQuestion(*one) for one in rated if pairing is None or one in pairing]
     pairs = exam_items.all_pairs({task: agents for task, agents in every.items() if agents})
-    asked = exam_items.pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+    if options.orders == "both":
+        asked = exam_items.both_orders(pairs)
+    else:
+        asked = exam_items.one_order(pairs, seed=options.seed, reviewer=name)
     if pairing is None:
         return asked
     sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}

@@ -33,11 +33,12 @@ from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import HERE_ONLY
 from goldless.reports.review import PanelAgreement, ReviewerResult, ReviewPanel, ReviewReport, ReviewSettings, SweepCell
-from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
+from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending, usd_per_task
+from goldless.runs.collection import Collection
 from goldless.runs.evaluation import highest_first
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, check_peers
-from goldless.runs.plan import Rounds, RunPlan, usd_per_task
+from goldless.runs.plan import Rounds, RunPlan
 from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, pertinence_answers, reviewer_stage
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
@@ -316,6 +317,11 @@ class Votes:
         return agreements
 
 
+def votes_of(collected: Collection, judgements: pl.DataFrame) -> Votes:
+    """These judgements, counted by the votes of those who passed."""
+    return Votes(collected.plan, replace(collected.examined, judgements=judgements), collected.qualification)
+
+
 def ranking_boards(rankings: Mapping[str, Ranking]) -> list[BoardSoFar]:
     """The scores of a review's first ranking; empty: there is none yet."""
     return [
@@ -344,12 +350,10 @@ def shares_by_agent(verdicts: PanelVerdicts | PanelScores) -> PanelScores:
 # --- results -----------------------------------------------------------------------------------------------------
 
 
-def review_result(votes: Votes, notes: Sequence[str], models: Mapping[str, OpenModel], rounds: Rounds | None) -> Review:
-    """The results of a review. ``models``: those that were called, by their parts; none: evidence is recorded.
-
-    ``rounds``: those of a question that decided when to stop.
-    """
+def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rounds: Rounds | None) -> Review:
+    """The results of a review. ``rounds``: those of a question that decided when to stop."""
     plan, evidence, qualification = votes.plan, votes.evidence, votes.qualification
+    models, spending = collected.models, collected.spending
     study, options, people = plan.study, plan.options, plan.people
     silent = [name for name in qualification.weights if name not in votes.weights]
     notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
@@ -362,7 +366,6 @@ def review_result(votes: Votes, notes: Sequence[str], models: Mapping[str, OpenM
     agreements = votes.agreements()
     reviewers = _reviewers(votes, identities, agreements)
     voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
-    spending = tuple(model.spending for model in dict.fromkeys(models.values()))
     comparisons, rankings = votes.comparisons(None if rounds is None else rounds.until), votes.rankings(plan.draws)
     price = usd_per_task(spending, evidence.judgements["task"].n_unique())
     notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
@@ -401,6 +404,7 @@ def review_result(votes: Votes, notes: Sequence[str], models: Mapping[str, OpenM
         labels=labels,
         settings=ReviewSettings(options.task_description, dict(options.descriptions), options.orders, readings),
         options=options.of_results(),
+        sweep=sweep(plan, collected.examined) if options.recorded else (),
     )
     return replace(review, licences=_licences(plan, review, identities))
 

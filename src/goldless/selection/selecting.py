@@ -18,7 +18,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.concurrency import side_by_side
-from goldless.errors import MetricError, UserError, some
+from goldless.errors import MetricError, UserError, listed
 from goldless.evidence import OPEN_KINDS
 from goldless.metrics.likelihood import CONTROL
 from goldless.metrics.metric import Pairing
@@ -366,7 +366,7 @@ def _check(study: Study, options: Options, sampling: Sampling | None) -> None:
         raise UserError(f"--most must be at least 3, so that two samples have a common peer, got {sampling.most}")
     lacking = [task.task for task, _ in study if not (task.prompt or "").strip()]
     if lacking:
-        raise UserError(f"a model is asked with the task's prompt, but {some(lacking)} has none. Add a column prompt")
+        raise UserError(f"a model is asked with the task's prompt, but {listed(lacking)} has none. Add a column prompt")
 
 
 async def _selected(samples: Samples, study: Study, options: Options, rule: Rule) -> Selection:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import UserError, nearest, some
+from goldless.errors import UserError, listed, nearest
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, Pairs, fewest_tasks
 from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, p_values, tasks_missing
 from goldless.statistics.skewness import believed, skewness
@@ -132,9 +132,9 @@ class Top:
         sure = [name for name, yes in zip(names, inside, strict=True) if yes]
         maybe = [names[agent] for agent in self.open(beats)]
         if self.m == 1:
-            return f"{sure[0]} is the best" if sure else f"the best is one of {some(maybe)}"
-        found = f"in the top {self.m}: {some(sure)}" if sure else f"nothing is decided about the top {self.m}"
-        return f"{found}; open: {some(maybe)}" if maybe and sure else found
+            return f"{sure[0]} is the best" if sure else f"the best is one of {listed(maybe)}"
+        found = f"in the top {self.m}: {listed(sure)}" if sure else f"nothing is decided about the top {self.m}"
+        return f"{found}; open: {listed(maybe)}" if maybe and sure else found
 
 
 Question = Versus | Top
@@ -145,7 +145,7 @@ def parse_question(text: str, agents: Sequence[str], *, option: str = "--until")
 
     def number(agent: str) -> int:
         if agent not in agents:
-            advice = nearest(agent, agents) or f". Agents: {some(agents)}"
+            advice = nearest(agent, agents) or f". Agents: {listed(agents)}"
             raise UserError(f"{option} must name agents of the study, got {agent!r}{advice}")
         return list(agents).index(agent)
 

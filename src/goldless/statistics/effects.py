@@ -15,6 +15,8 @@ from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 
 NO_SPREAD = 1e-12
 """A variance below this share of the mean square is rounding."""
+SAME = 1e-10
+"""Values that lie within this share of the largest differ by rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def paired_d(differences: FloatArray, *, clusters: Sequence[object] | None = Non
     used = differences[present]
     if len(used) < 2:
         return Estimate(None, None, None, n, level, f"no effect size: n = {len(used)}, needs at least 2")
-    if used.min() == used.max():
+    if not _vary(used):
         return Estimate(None, None, None, n, level, "no effect size: the differences do not vary")
     centre = np.median(used)
 
@@ -135,10 +137,14 @@ def _smd(before: FloatArray, after: FloatArray) -> tuple[float | None, str | Non
     """The standardised mean difference of two sets of any sizes without NaN, or None and why there is none."""
     if len(before) < 2 or len(after) < 2:
         return None, f"no effect size: one side has n = {min(len(before), len(after))}, needs at least 2"
-    if before.min() == before.max() and after.min() == after.max():
+    if not _vary(before) and not _vary(after):
         return None, "no effect size: the scores of each side do not vary"
     spread = np.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2)
     return float((after.mean() - before.mean()) / spread), None
+
+
+def _vary(values: FloatArray) -> bool:
+    return bool(np.ptp(values) > SAME * np.abs(values).max())
 
 
 def _with_interval(

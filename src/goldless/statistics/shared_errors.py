@@ -16,7 +16,7 @@ from typing import Unpack
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import some
+from goldless.errors import listed
 from goldless.statistics.bootstrap import LEVEL, Draws, Estimate, groups_left_out, left_out_intervals
 
 NO_SPREAD = 1e-12
@@ -87,7 +87,7 @@ def effective_votes(
     mean = _mean(table[None], upper)[0]
     apart = [(names[i], names[j]) for i, j in zip(*upper, strict=True) if np.isnan(table[i, j])]
     if apart:
-        shown = some([f"{one} and {other}" for one, other in apart])
+        shown = listed([f"{one} and {other}" for one, other in apart])
         notes.append(f"no correlation, for want of pairs that both judged with some spread: {shown}")
     unknown = Estimate(n=n, level=level, note="; ".join(notes) or None, n_tasks=n_tasks)
     if np.isnan(mean):

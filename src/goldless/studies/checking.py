@@ -39,7 +39,8 @@ ALIASES = {
         "conversation_id",
     ),
     "text": (
-        *("response", "output", "answer", "completion", "content", "generation", "prediction", "model_output"),
+        *("response", "output", "answer", "reply", "completion", "content", "generation", "prediction"),
+        "model_output",
         *("messages", "conversation", "conversations"),
     ),
 }

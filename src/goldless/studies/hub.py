@@ -7,12 +7,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from goldless.errors import PrerequisiteError, UserError
+from goldless.errors import PrerequisiteError, UserError, listed
 from goldless.studies.tables import SINGLE
 
 PREFIX = "hf://"
 ADDRESS = re.compile(r"hf://datasets/(?P<name>[^/@]+/[^/@]+)(?:@(?P<revision>[^/]+))?(?:/(?P<file>.+))?")
-SHOWN = 5
 
 
 def hub_files(address: str) -> list[Path]:
@@ -54,9 +53,8 @@ def hub_files(address: str) -> list[Path]:
 def _chosen(there: list[str], name: str, file: str | None) -> list[str]:
     tables = [one for one in there if Path(one).suffix.lower() in SINGLE]
     files = [one for one in tables if fnmatch(one, file)] if file else tables
-    listed = ", ".join(tables[:SHOWN]) + f" and {len(tables) - SHOWN} more" * (len(tables) > SHOWN)
     if not files:
-        raise UserError(f"{name} has no file {file or 'with a table'}. Its tables: {listed or 'none'}")
+        raise UserError(f"{name} has no file {file or 'with a table'}. Its tables: {listed(tables) or 'none'}")
     if file is None and len(files) > 1:
-        raise UserError(f"{name} has {len(files)} tables: {listed}. Choose with hf://datasets/{name}/FILE")
+        raise UserError(f"{name} has {len(files)} tables: {listed(tables)}. Choose with hf://datasets/{name}/FILE")
     return files

@@ -211,11 +211,6 @@ class Study:
         """A ``with`` block for collecting a recorded table: errors of a damaged file become a ``StudyError``."""
         return recorded.reading(self.recorded_tables[name])
 
-    def recorded_file(self, name: str) -> Path | None:
-        """The file, or folder of parts, with exactly what ``table(name)`` returns; None if there is none."""
-        data = None if self.part_of_whole else self.recorded_tables.get(name)
-        return data if isinstance(data, Path) else None
-
     def subset(self, *, tasks: Iterable[str] | None = None, agents: Iterable[str] | None = None) -> Study:
         """The study of some tasks and agents, in the same order, with their labels and evidence."""
         of_task = pl.col("task").is_in(_chosen("task", self._task_numbers, tasks))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -40,24 +39,6 @@ class Exporter(Protocol):
 
         Its further keyword arguments, if any, are the options that ``goldless export`` and ``goldless.export`` pass on.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class StudyFolder:
-    """The built-in format: a study as a folder of tables in one file format."""
-
-    format: Format
-    suffix: str = ""
-
-    @property
-    def description(self) -> str:
-        return f"a study as a folder of .{self.format} tables"
-
-    def exports(self, thing: Any) -> bool:
-        return isinstance(thing, Study)
-
-    def write(self, thing: Any, path: Path) -> None:
-        write_study(thing, path, format=self.format)
 
 
 def write_study(
@@ -128,11 +109,12 @@ def _write_made(study: Study, table: str, path: Path) -> None:
 
 
 def _write_recorded(study: Study, table: str, folder: Path) -> None:
-    file = study.recorded_file(table)
-    if file is not None and file.is_dir():
-        shutil.copytree(file, folder / file.name, ignore=shutil.ignore_patterns(".*"))
-    elif file is not None:
-        shutil.copyfile(file, folder / file.name)
+    data = study.recorded_tables[table]
+    if isinstance(data, Path) and not study.part_of_whole:
+        if data.is_dir():
+            shutil.copytree(data, folder / data.name, ignore=shutil.ignore_patterns(".*"))
+        else:
+            shutil.copyfile(data, folder / data.name)
     elif (lazy := study.scan(table)) is not None:
         with study.reading(table):
             lazy.sink_parquet(folder / f"{table}.parquet")

@@ -44,39 +44,28 @@ def test_a_wait_is_read_as_seconds_a_duration_a_time_stamp_or_a_date(value, seco
     assert found == (pytest.approx(seconds, abs=600 if seconds and seconds >= 3000 else 1e-9) if seconds else seconds)
 
 
+ANTHROPIC, OPENAI, OPENROUTER = "anthropic-ratelimit-output-tokens", "x-ratelimit", "X-RateLimit"
+AT_2000, AT_7000 = later(2000).isoformat(), str(int(later(7000).timestamp()))
+
+
 @pytest.mark.parametrize(
     ("headers", "error", "seconds"),
     [
         ({"Retry-After-Ms": "250", "Retry-After": "1"}, None, 0.25),
-        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m0s"}, None, 60.0),
-        ({"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "1m0s"}, None, None),
-        (
-            {
-                "anthropic-ratelimit-output-tokens-remaining": "0",
-                "anthropic-ratelimit-output-tokens-reset": later(2000).isoformat(),
-            },
-            None,
-            2000.0,
-        ),
+        ({f"{OPENAI}-remaining-requests": "0", f"{OPENAI}-reset-requests": "1m0s"}, None, 60.0),
+        ({f"{OPENAI}-remaining-requests": "5", f"{OPENAI}-reset-requests": "1m0s"}, None, None),
+        ({f"{ANTHROPIC}-remaining": "0", f"{ANTHROPIC}-reset": AT_2000}, None, 2000.0),
         # as the Gemini API words it: google.rpc.RetryInfo
         ({}, {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36s"}]}, 36.0),
-        (
-            {},
-            {
-                "metadata": {
-                    "headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(later(7000).timestamp()))}
-                }
-            },
-            7000.0,
-        ),
+        ({}, {"metadata": {"headers": {f"{OPENROUTER}-Remaining": "0", f"{OPENROUTER}-Reset": AT_7000}}}, 7000.0),
         ({}, {"details": "none"}, None),
         ({}, "busy", None),
     ],
+    ids=range(8),  # not by the values, of which some are times
 )
 def test_each_providers_own_way_to_request_a_wait_is_read(headers, error, seconds):
-    assert requested_wait(headers, error) == (
-        None if seconds is None else pytest.approx(seconds, abs=600 if seconds >= 2000 else 1e-9)
-    )
+    within = 600 if seconds and seconds >= 2000 else 1e-9
+    assert requested_wait(headers, error) == (seconds and pytest.approx(seconds, abs=within))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from virtual_time import VIRTUAL_TIME
 
 from goldless.models.http_api import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message
-from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
@@ -53,7 +52,6 @@ async def test_a_passing_fault_is_tried_again(serve_here, connect, fault):
 async def test_after_the_last_attempt_the_failure_carries_how_often_it_was_tried(serve_here, connect):
     server = await serve_here(faults=[(500, {}, "boom")] * 10)
     failure = await connect(server).chat(ASK)
-    assert isinstance(failure, CallFailure)
     assert (failure.kind, failure.attempts) == ("server_error", 4)
     assert "boom" in failure.message
     assert len(server.asked) == 4
@@ -82,7 +80,6 @@ async def test_a_pause_longer_than_allowed_leaves_the_call_open_at_once(serve_he
     model = connect(server)
     began = anyio.current_time()
     failure = await model.chat(ASK)
-    assert isinstance(failure, CallFailure)
     assert (failure.kind, failure.attempts) == ("rate_limited", 1)
     assert isinstance(await model.chat(ASK), ChatReply)  # nor does it hold up the others
     assert anyio.current_time() - began < 60

@@ -17,7 +17,6 @@ from toy_language import CORPUS
 
 from goldless.errors import CallError
 from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs
-from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +108,7 @@ ECHOED = ("choices", 0, "logprobs")
         ("echo", (*ECHOED, "token_logprobs", -2), lambda _: 0.7),
         ("echo", (*ECHOED, "token_logprobs", -2), lambda _: None),
         ("echo", (*ECHOED, "tokens"), lambda tokens: [*tokens[1:], "?"]),
+        ("echo", (*ECHOED, "text_offset", -3), lambda _: 0),
         ("echo", ("choices",), lambda _: [{"text": "something else"}]),
     ],
 )
@@ -124,7 +124,6 @@ async def test_a_reply_that_is_not_about_the_tokens_sent_is_a_failure(serve, con
     await model.prepare()
     server.behaviour.damage = damage
     [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
-    assert isinstance(reply, CallFailure)
     assert reply.kind == "bad_reply"
 
 
@@ -137,7 +136,6 @@ async def test_a_text_longer_than_the_model_takes_is_not_sent(serve, connect):
     asked = len(server.bodies("/v1/completions"))
     first, second = await scored(model, fits, too_long)
     assert isinstance(first, TokenLogprobs)
-    assert isinstance(second, CallFailure)
     assert second.kind == "too_long"
     assert len(server.bodies("/v1/completions")) == asked + 1
 
@@ -223,7 +221,6 @@ async def test_a_tokenizer_that_merges_across_the_join_gives_a_failure_not_a_num
     await model.prepare()
     server.behaviour.tokenizing = "merging"
     [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
-    assert isinstance(reply, CallFailure)
     assert reply.kind == "bad_reply"
     assert "merges context and target" in reply.message
 

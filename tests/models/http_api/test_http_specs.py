@@ -13,7 +13,6 @@ from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.catalogue import ANY_SERVER, open_model, unopened_identity
 from goldless.models.http_api import Calling, Specification, service_model
 from goldless.models.interface import ChatRequest, Message
-from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
@@ -119,7 +118,6 @@ async def test_without_a_name_none_or_several_models_are_an_error(serve, connect
 async def test_a_redirect_is_not_followed(serve, connect):
     server = serve(faults=[(307, {"Location": "http://127.0.0.1:9/v1"}, "")])
     reply = await connect(server).chat(ASK)
-    assert isinstance(reply, CallFailure)
     assert reply.kind == "rejected"
     assert "http://127.0.0.1:9/v1" in reply.message
 

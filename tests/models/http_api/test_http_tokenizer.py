@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from loopback import Behaviour, LoopbackServer
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from toy_language import CORPUS, tokens_of
 
@@ -97,24 +96,10 @@ async def test_a_name_that_is_nowhere_says_what_to_give(serve, connect, monkeypa
 UNICODE = "The second review is small. Ünïcode, too."
 
 
-class Detokenizing(LoopbackServer):
-    """A server with ``/detokenize``, whose reply names the text as ``field``."""
-
-    field = "prompt"
-
-    def _reply(self, path, body):
-        if path == "/detokenize":
-            return {self.field: "".join(self._texts[one] for one in body["tokens"])}
-        return super()._reply(path, body)
-
-
 @pytest.mark.parametrize(("speaks", "field"), [("vllm", "prompt"), ("sglang", "text")])
-async def test_the_pieces_are_the_servers_tokens(connect, speaks, field):
-    with Detokenizing(Behaviour(speaks={speaks})) as server:
-        server.field = field
-        model = connect(server)
-        request = await model.encode(MESSAGES, UNICODE)
-        assert await model.pieces(request) == (*tokens_of(UNICODE), "")
+async def test_the_pieces_are_the_servers_tokens(serve, connect, speaks, field):
+    model = connect(serve(speaks={speaks}, detokenizes=field))
+    assert await model.pieces(await model.encode(MESSAGES, UNICODE)) == (*tokens_of(UNICODE), "")
 
 
 @pytest.mark.parametrize("speaks", ["vllm", "sglang", "echo"])
@@ -123,10 +108,10 @@ async def test_a_server_that_does_not_turn_ids_into_text_cannot_tell(serve, conn
     assert await model.pieces(await model.encode(MESSAGES, UNICODE)) is None
 
 
-async def test_a_server_that_is_down_is_a_failed_call(connect):
-    with Detokenizing(Behaviour(speaks={"vllm"})) as server:
-        model = connect(server)
-        request = await model.encode(MESSAGES, UNICODE)
-        server.behaviour.faults = [(503, {}, "busy")] * 8
-        with pytest.raises(CallError, match="busy"):
-            await model.pieces(request)
+async def test_a_server_that_is_down_is_a_failed_call(serve, connect):
+    server = serve(speaks={"vllm"}, detokenizes="prompt")
+    model = connect(server)
+    request = await model.encode(MESSAGES, UNICODE)
+    server.behaviour.faults = [(503, {}, "busy")] * 8
+    with pytest.raises(CallError, match="busy"):
+        await model.pieces(request)

@@ -7,7 +7,6 @@ by a guess. A model without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +34,6 @@ from goldless.apps.gre.submissions import Submissions, cells, estimate_columns, 
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
 from goldless.errors import MetricError
-from goldless.files import write_text
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
@@ -45,7 +43,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.recorded import evidence_hash
-from goldless.runs.store import finish_folder
+from goldless.runs.store import save_result
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.influence import fewest_to_flip
@@ -300,16 +298,15 @@ class Standing:
         return [ranks, *([] if self.agreement is None else self.agreement.tables()), flips]
 
 
-def other_runs(edition: Edition) -> list[str]:
-    """Names of the folders with results beside the edition's own, without those that newer ones replaced."""
-    found = sorted(path.parent.name for path in edition.folder.glob("*/leaderboard.json"))
-    replaced = re.compile(r".+-(?:[0-9a-f]{8}|before)(?:-\d+)?")
-    return [name for name in found if name not in {RUN, STUDY, COLLECTED} and not replaced.fullmatch(name)]
-
-
 def comparable_runs(edition: Edition) -> tuple[list[RunFolder], list[str]]:
-    """The edition's own run and others of the same papers and reviews; and notes on those that are left out."""
-    own, *others = (RunFolder(edition.folder / name, name) for name in [RUN, *other_runs(edition)])
+    """The edition's own run and others of the same papers and reviews; and notes on those that are left out.
+
+    Results that newer ones have replaced are not mentioned.
+    """
+    replaced = re.compile(r".+-(?:[0-9a-f]{8}|before)(?:-\d+)?")
+    found = sorted(path.parent.name for path in edition.folder.glob("*/leaderboard.json"))
+    names = [name for name in found if name not in {RUN, STUDY, COLLECTED} and not replaced.fullmatch(name)]
+    own, *others = (RunFolder(edition.folder / name, name) for name in [RUN, *names])
     same = [run for run in others if run.made_by.fingerprint == own.made_by.fingerprint]
     notes = [
         f"{run.name} was scored on other papers or reviews than {RUN} and is left out; score it again."
@@ -536,10 +533,8 @@ class EditionResult:
 
     def save(self, folder: Path, study: Study | None) -> None:
         """Write ``gre.json`` and ``gre.md`` into a run folder, and update its report."""
-        text = json.dumps(write(self), ensure_ascii=False, indent=2, allow_nan=False)
-        write_text(folder / f"{FILE}.json", f"{text}\n")
-        write_text(folder / f"{FILE}.md", "\n".join(table.to_markdown() for table in self.tables()))
-        finish_folder(folder, FILE, study, ())
+        text = "\n".join(table.to_markdown() for table in self.tables())
+        save_result(study, folder, verb=FILE, name=FILE, data=write(self), markdown=text)
 
 
 def edition_result(

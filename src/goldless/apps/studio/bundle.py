@@ -6,7 +6,6 @@ import copy
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -18,49 +17,24 @@ from goldless.apps.studio.site import Site
 from goldless.apps.studio.task_index import TaskIndex
 from goldless.errors import UserError
 
-DEFAULT_TASKS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """The files that were written."""
-
-    folder: Path
-    pages: int
-    left_out: dict[str, int]
-    """Tasks left out, by run; complete runs are not listed."""
-
-    @property
-    def first_page(self) -> Path:
-        return self.folder / "index.html"
-
 
 def write_bundle(
-    site: Site,
-    folder: Path,
-    *,
-    tasks: int = DEFAULT_TASKS,
-    maps: bool = False,
-    say: Callable[[str], None] = lambda _: None,
-) -> Bundle:
-    """Write the site: all runs, each with its first ``tasks`` tasks and their evidence.
+    site: Site, folder: Path, *, tasks: int = 50, maps: bool = False, say: Callable[[str], None] = lambda _: None
+) -> int:
+    """Write the site: all runs, each with its first ``tasks`` tasks and their evidence; returns the number of pages.
 
-    ``maps``: also information maps, one page per ordered pair of agents and task.
+    ``maps``: also information maps, one page per ordered pair of agents and task. ``say`` hears what is in it.
     """
-    if tasks < 1:
-        raise UserError(f"tasks must be at least 1, got {tasks}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not empty. Choose a new folder for the site")
     if folder.resolve().is_relative_to(site.root.resolve()):
         raise UserError(f"{folder} is inside {site.root}, which the viewer does not write to. Choose another folder")
     files: dict[tuple[str | int, ...], str] = {("home",): "index.html"}
-    left_out: dict[str, int] = {}
     for number, run in enumerate(site.summaries(), 1):
         index = site.indexed(run.name)
         files |= _files_of(index, number, tasks, maps=maps)
-        if len(index.tasks) > tasks:
-            left_out[run.name] = len(index.tasks) - tasks
-        say(f"{run.name}: {min(tasks, len(index.tasks))} of {len(index.tasks)} tasks")
+        cut = " (--tasks)" * (len(index.tasks) > tasks)
+        say(f"{run.name}: {min(tasks, len(index.tasks))} of {len(index.tasks)} tasks{cut}")
     here = copy.copy(site)
     for (page, *where), file in files.items():
         path, here.links = folder / file, FileLinks(files, "../" * file.count("/"))
@@ -71,7 +45,7 @@ def write_bundle(
             make = partial(tasks_page, most=tasks) if page == "tasks" else VIEWER[str(page)]
             path.write_text(str(make(here, {}, *where)), encoding="utf-8")
     shutil.copytree(STATIC, folder / "static", ignore=shutil.ignore_patterns("studio.*", "label.*"))
-    return Bundle(folder, sum(key[0] != "report" for key in files), left_out)
+    return sum(key[0] != "report" for key in files)
 
 
 def _files_of(index: TaskIndex, number: int, tasks: int, *, maps: bool) -> dict[tuple[str | int, ...], str]:

@@ -29,7 +29,7 @@ class Viewing(Browsing):
 
     runs: Path = argument("RUNS", "A folder of run folders, or one run folder.")
     bundle: Path | None = option(None, "Write a static site to this folder instead.", "FOLDER")
-    tasks: int = option(50, "Number of tasks of each run in a static site.")
+    tasks: int = option(50, "Number of tasks of each run in a static site.", at_least=1)
     maps: bool = option(False, "Add information maps to a static site, a page per pair of responses.")
 
 
@@ -52,10 +52,8 @@ def view(own: Viewing, options: Options) -> None:
 
     site = Site(own.runs, journal=options.journal or default_journal())
     if own.bundle is not None:
-        made = write_bundle(site, own.bundle, tasks=own.tasks, maps=own.maps, say=say)
-        for name, left in made.left_out.items():
-            say(f"note: {left} tasks of {name} are not in the site (--tasks)", style="yellow")
-        say(f"{made.pages} pages; open {made.first_page}")
+        pages = write_bundle(site, own.bundle, tasks=own.tasks, maps=own.maps, say=say)
+        say(f"{pages} pages; open {own.bundle / 'index.html'}")
         return
 
     def ready(url: str) -> None:

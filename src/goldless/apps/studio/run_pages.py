@@ -49,7 +49,6 @@ def run_page(site: Site, _: Given, name: str) -> str:
     leaderboard, review = run.leaderboard or Leaderboards(), run.review or ReviewReport()
     boards = [(metric, metric, board) for metric, board in leaderboard.boards.items()]
     boards += [(f"review: {kind}", f"review: {review.scale}", board) for kind, board in review.boards.items()]
-    examined = any(reviewer.traits for reviewer in review.reviewers)
     return site.page(
         "run.html",
         index,
@@ -57,7 +56,7 @@ def run_page(site: Site, _: Given, name: str) -> str:
         ranking=ranking_table(run) if len(run.standings) > 1 else "",
         boards=[(title, _board(site, index, title, metric, board), board) for title, metric, board in boards],
         no_voters=review.nobody,
-        reviewers=[*[review.reviewers_table()] * bool(review.reviewers), *[review.exam_table()] * examined],
+        reviewers=[*[review.reviewers_table()] * bool(review.reviewers), *[review.exam_table()] * bool(review.exams)],
         others={name.replace("_", " ").capitalize(): result for name, result in run.others.items()},
         finding=lambda one: in_text(one, label),
         table=lambda one: table_html(one.columns, one.rows, one.title),

@@ -112,11 +112,11 @@ def review_section(run: RunFolder) -> Iterator[Block]:
     listing = [part for term in terms for part in (", ", term)]
     details: list[Block] = [note("Ranked by ", *listing[1:], ".")] if terms else []
     for table in review.tables():
-        if table.title == EXAM:
-            details.append(_exam(review, table))
-        else:
+        if table.title != EXAM:
             details += [blocks.result_table(table), *blocks.remarks(one for one in table.notes if one not in notes)]
-    yield fold("Every ranking, the exam, and the order of reviewers", details)
+        elif review.exams:
+            details.append(_exam(review, table))
+    yield fold(f"Every ranking, {'the exam, ' if review.exams else ''}and the order of reviewers", details)
     yield from blocks.remarks(review.notes)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from goldless.errors import listed
 from goldless.grouped import mean_in_order
 from goldless.reports.decisions import comparison_table, nearest_first, outlook_of
 from goldless.reports.document import cells
@@ -59,8 +60,7 @@ def _beats(board: Leaderboard, row: LeaderboardRow) -> str:
     below = [other.agent for other in board.rows if other.score is not None and (other.rank or 0) > (row.rank or 0)]
     if len(below) > 1 and set(below) <= set(row.better_than):
         return f"all {len(below)} below"
-    more = f" and {len(row.better_than) - NAMED} more" if len(row.better_than) > NAMED else ""
-    return ", ".join(map(label, row.better_than[:NAMED])) + more or "none"
+    return listed(map(label, row.better_than), NAMED) or "none"
 
 
 @section("ranking", "Ranking")

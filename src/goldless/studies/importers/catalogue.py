@@ -88,9 +88,7 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     if name is not None:
         if (named := IMPORTERS.get(name)) is not None:
             return name, named
-        for plugin in IMPORTERS.plugins():
-            if plugin.name == name:
-                raise UserError(f"the importer {name!r} from {plugin.package} cannot be used: {plugin.failure}")
+        IMPORTERS.refuse_broken(name)
         raise UserError(f"importer must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
     if known[OURS].recognises(path) or not path.exists():
         return OURS, known[OURS]

@@ -11,8 +11,9 @@ from typing import Any
 
 import orjson
 
+from goldless.errors import listed
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, listed, log_files
+from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, log_files
 from goldless.studies.tables import file_rows, first_row
 
 # --- lm-evaluation-harness -------------------------------------------------------------------------------------------

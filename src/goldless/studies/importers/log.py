@@ -15,6 +15,7 @@ import orjson
 import polars as pl
 import pyarrow.parquet as pq
 
+from goldless.errors import listed
 from goldless.studies.checking import Problems
 from goldless.studies.frames import Repeats, without_repeats
 from goldless.studies.study import Study
@@ -25,7 +26,6 @@ IMPORTED = "imported"
 OWN = ("task", "agent", "text", "missing", "message", "prompt", "reference", "model", "source")
 """Columns of a log's samples that have a meaning here; a log need not have them all."""
 COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
-EXAMPLES = 5
 HEAD_BYTES = 1 << 16
 
 Row = Mapping[str, Any]
@@ -289,10 +289,3 @@ def import_summary(study: Study) -> dict[str, Any]:
         "also": {name: count for name, count in along.items() if count},
         "notes": [] if origin is None else list(origin.notes),
     }
-
-
-def listed(names: Iterable[str]) -> str:
-    """The first names, and the count of the others."""
-    every = list(names)
-    more = f" and {len(every) - EXAMPLES:,} more" if len(every) > EXAMPLES else ""
-    return ", ".join(every[:EXAMPLES]) + more

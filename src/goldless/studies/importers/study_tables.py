@@ -241,13 +241,14 @@ def how_to_read(row: Mapping[str, Any]) -> str | None:
     """The options to add to the command for a table with these columns; None if they do not look like responses."""
     columns = list(row)
     found = {name: probable_column(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}
-    if found["agent"] and found["text"] and (task := found["task"] or found["prompt"]):
-        return f"Try --columns {_named(found | {'task': task})}"
+    responses = found | {"task": found["task"] or found["prompt"]}
+    if all(responses[name] for name in REQUIRED):
+        return f"Try --columns {_named(responses)}"
     agents = agent_columns(columns)
     texts = [name for name in agents if isinstance(row[name], str) and not name.lower().startswith(NOT_AGENTS)]
     texts = [name for name in texts if read_cell(row[name], "number")[0] is None]
     if found["agent"] or (found["text"] and len(texts) < 2):
-        needed = {name: found[name] or "COLUMN" for name in REQUIRED}
+        needed = {name: responses[name] or "COLUMN" for name in REQUIRED}
         return f"Say which columns have them, in place of COLUMN: --columns {_named(needed)}"
     if len(texts) < 2:
         return None

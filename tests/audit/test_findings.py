@@ -1,4 +1,4 @@
-"""What the audit finds in scores: blocks that only predict themselves, contradictions, and length in disguise."""
+"""What the audit finds: blocks that only predict themselves, contradictions, length in disguise, and texts alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import AuditedRanking, score_findings
+from goldless.audit.texts import text_findings
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
-from tickets import study
+from tickets import EMPTY, TICKETS, study
 
 
 def pairs(shared, agents, *, tasks=12, seed=0):
@@ -77,25 +78,21 @@ def test_two_that_predict_each_other_and_no_one_else_are_a_block():
     assert "They may have copied, colluded or come from one model." in finding.message
 
 
-def test_of_two_halves_that_share_nothing_neither_is_accused():
-    agents = ("good", "short", "boiler1", "boiler2")
-    graph = peer_graph(
-        pairs(lambda one, other: 60.0 if (one[0] in "gs") == (other[0] in "gs") else 1.0, agents), agents
-    )
-    found = graph_findings("gem-raw", "nats", graph)
-    assert found
-    assert all("agreement as well as collusion" in finding.message for finding in found)
+@pytest.mark.parametrize(
+    ("agents", "camp", "between"),
+    [(("a", "b", "x", "y"), "xy", 1.0), (("a", "b", "x", "y", "z"), "xyz", 15.0)],
+    ids=["one of two halves", "three of five"],
+)
+def test_half_of_the_agents_or_more_may_just_agree_and_the_others_are_not_accused(agents, camp, between):
+    """Those that share a code share 80, the others 40."""
 
+    def shared(one, other):
+        inside = {one, other} & {*camp}
+        return 80.0 if len(inside) == 2 else between if inside else 40.0
 
-def test_three_of_five_that_share_a_code_are_told_without_accusing_the_other_two():
-    agents = ("a", "b", "x", "y", "z")
-    camp = set("xyz")
-    graph = peer_graph(
-        pairs(lambda one, other: 80.0 if {one, other} <= camp else 15.0 if {one, other} & camp else 40.0, agents),
-        agents,
-    )
+    graph = peer_graph(pairs(shared, agents), agents)
     found = {finding.agents: finding.message for finding in graph_findings("gem-raw", "nats", graph)}
-    (told,) = [message for names, message in found.items() if set(names) == camp]
+    (told,) = [message for names, message in found.items() if {*names} == {*camp}]
     assert "half of the agents or more, so this can be agreement as well as collusion" in told
     assert not [names for names in found if "copied" in found[names]]
 
@@ -119,14 +116,18 @@ def ranking(metric, values, better_than=None):
     return AuditedRanking(metric, np.asarray(values, float), better_than or {})
 
 
-def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other():
-    tickets = study(good="good", empty="empty")
+def opposite(metric):
+    """What is found where a metric has the empty answers above the good ones, and mi has it the other way round."""
     values = np.zeros((6, 2))
-    found = score_findings(
-        tickets, [ranking("gem-raw", values, {"empty": ("good",)}), ranking("mi", values, {"good": ("empty",)})]
-    )
-    assert [(one.kind, one.metrics) for one in found] == [("contradiction", ("gem-raw", "mi"))]
-    assert "empty is significantly above good under gem-raw" in found[0].message
+    rankings = [ranking(metric, values, {"empty": ("good",)}), ranking("mi", values, {"good": ("empty",)})]
+    return score_findings(study(good="good", empty="empty"), rankings)
+
+
+def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other_but_for_length():
+    (found,) = opposite("gem-raw")
+    assert (found.kind, found.metrics) == ("contradiction", ("gem-raw", "mi"))
+    assert "empty is significantly above good under gem-raw" in found.message
+    assert opposite("length") == []
 
 
 def lengths_study():
@@ -144,12 +145,67 @@ def test_a_metric_that_follows_length_within_tasks_is_named():
     assert "correlate 1.00" in finding.message
 
 
-def test_length_contradicts_no_metric():
-    found = score_findings(
-        study(good="good", empty="empty"),
+# --- texts alone -----------------------------------------------------------------------------------------------------
+
+
+def found(**agents):
+    return [(one.kind, one.agents) for one in text_findings(study(**agents))]
+
+
+def test_an_honest_study_has_no_finding():
+    plain = study_from_records(
+        [Task(f"t{i}", prompt=ticket) for i, (ticket, _, _) in enumerate(TICKETS)],
         [
-            ranking("length", np.zeros((6, 2)), {"empty": ("good",)}),
-            ranking("mi", np.zeros((6, 2)), {"good": ("empty",)}),
+            Response(f"t{i}", agent, text)
+            for i, (_, good, _) in enumerate(TICKETS)
+            for agent, text in {"whole": good, "short": good[: good.index(";") if ";" in good else 60]}.items()
         ],
     )
-    assert found == []
+    assert text_findings(plain) == []
+
+
+def test_a_text_that_differs_in_a_word_per_task_is_nearly_the_same():
+    texts = [Response(f"t{i}", "slot", f"{EMPTY} {i}") for i in range(6)]
+    (finding,) = text_findings(study_from_records([Task(f"t{i}") for i in range(6)], texts))
+    assert (finding.kind, finding.message) == ("same-text", "slot gives nearly the same text to 6 of 6 tasks.")
+
+
+def test_agents_that_share_their_texts_are_one_group():
+    assert ("near-identical", ("a", "b", "c")) in found(good="good", a="empty", b=EMPTY + " today", c=EMPTY + " now")
+
+
+def test_a_copied_prompt_is_found_and_an_answer_that_quotes_a_little_of_it_is_not():
+    assert found(good="good", copycat="copy") == [("copied-prompt", ("copycat",))]
+
+
+def test_an_agent_in_another_language_than_its_peers_is_named_with_both():
+    (finding,) = [
+        one for one in text_findings(study(a="good", b="copy", german="german")) if one.kind == "other-language"
+    ]
+    assert finding.agents == ("german",)
+    assert "on 6 of 6 tasks (mostly de, not en)" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("text", "refuses"),
+    [
+        ("I'm sorry, but I can't assist with that request.", True),
+        ("As an AI language model, I do not have access to your account.", True),
+        ("I am unable to help with this.", True),
+        ("I cannot provide an answer to that.", True),
+        ("Sorry for the trouble: the refund is on its way, you cannot miss it.", False),
+        ("The button stays grey until a filter is saved.", False),
+    ],
+)
+def test_refusals_are_counted_and_apologies_are_not(text, refuses):
+    kinds = [kind for kind, agents in found(good="good", other=text) if agents == ("other",)]
+    assert ("refusals" in kinds) is refuses
+
+
+def test_a_large_study_is_sampled_and_the_sample_does_not_change(monkeypatch):
+    monkeypatch.setattr("goldless.audit.texts.RESPONSES", 40)
+    tasks = [Task(f"t{i}") for i in range(500)]
+    large = study_from_records(tasks, [Response(t.task, a, f"{EMPTY} {a}") for t in tasks for a in ("a", "b")])
+    first = text_findings(large)
+    assert first == text_findings(large)
+    assert "of 20 tasks" in first[0].message

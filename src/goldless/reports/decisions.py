@@ -71,7 +71,7 @@ def comparison_table(
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Where a run that was to stop early stopped, and what it knows."""
+    """The stop of a run that was to stop early, and what it knows."""
 
     question: str
     alpha: float

@@ -387,7 +387,7 @@ class Leaderboards:
     findings: tuple[Finding, ...] = ()
     """Findings of the audit in texts and scores."""
     stopped: Stopped | None = field(default=None, metadata=IF_ANY)
-    """Where it stopped, and what is decided; None: it was not to stop early."""
+    """The stop, and what is decided; None: it was not to stop early."""
     metrics: Mapping[str, RaterScores | Leaderboard] = field(default_factory=dict)
     KEYS = (
         *("study", "fingerprint", "scorer", "models", "canaries", "settings", "options", "prompts", "templates"),

@@ -138,7 +138,7 @@ class ReviewReport:
     comparisons: tuple[Comparison, ...] | None = None
     """Pairs of agents by the first ranking: decided, or about how many more tasks it would take; None: not tested."""
     stopped: Stopped | None = field(default=None, metadata=IF_ANY)
-    """Where it stopped, and what is decided; None: it was not to stop early."""
+    """The stop, and what is decided; None: it was not to stop early."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """Labelled pairs: all, decided, tied, tested on."""
     settings: ReviewSettings = ReviewSettings()

@@ -25,12 +25,11 @@ import polars as pl
 from scipy.special import stdtr, stdtrit
 
 from goldless.errors import MetricError, UserError, check_known, nearest
-from goldless.evidence import OPEN_KINDS
+from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.files import write_text, write_whole
 from goldless.meta_evaluation.judges import draws_of
 from goldless.meta_evaluation.perturbations.catalogue import DECEPTIVE, MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import (
-    PERTURBED,
     Kind,
     Must,
     Perturbation,
@@ -168,7 +167,7 @@ class CrashTest:
             NAMES,
             Column("must", "must", wide=True),
             Column("smd", "SMD", "number", decimals=2),
-            Column("smd_low smd_high", f"{100 * self.level:g} %", "interval", "-", 2),
+            Column("smd_low smd_high", f"{100 * self.level:g}%", "interval", "-", 2),
             Column("paired_d", "d", "number", "-", 2),
             Column("p", "p", "figure", "-"),
             Column("samples", "n", "count"),
@@ -220,7 +219,7 @@ class CrashTest:
 
 READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
-    "deviation, with its {level:g} % interval from leaving each task out in turn. d: mean difference / standard "
+    "deviation, with its {level:g}% interval from leaving each task out in turn. d: mean difference / standard "
     "deviation of the differences. p: one-sided, that the metric does what it must; of the same distribution as the "
     "interval. n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation "
     "did not change; they are not part of the effect. A degradation passes if the whole interval is below 0, and "
@@ -386,7 +385,6 @@ def find_peers(
 
 
 def _by_response(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The peers of each response."""
     return pairs.group_by(RESPONSE, maintain_order=True).agg(pl.col("peer").drop_nulls())
 
 

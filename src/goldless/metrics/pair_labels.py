@@ -17,7 +17,7 @@ import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, check_known
-from goldless.metrics.judgement_table import Convention, Pairs
+from goldless.metrics.judgement_table import Convention, ResponsePairs
 
 LEAST_PREFERENCE = 0.5
 """A preference beyond this is one vote."""
@@ -30,7 +30,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class PairLabels(Pairs):
+class PairLabels(ResponsePairs):
     """One label per pair."""
 
     sign: IntArray
@@ -89,7 +89,7 @@ class PairLabels(Pairs):
 
 
 def rater_voices(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequence[str]) -> pl.DataFrame:
-    """What each rater said: task, low, high, rater and value, with tasks and agents as numbers.
+    """The voice of each rater: task, low, high, rater and value, with tasks and agents as numbers.
 
     ``labels``: those of a study, on one criterion. Of a response, low and high are the same; of a pair the value is the
     preference for low. A rater who said several things of one has one voice: their mean.

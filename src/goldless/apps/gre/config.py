@@ -15,10 +15,10 @@ from goldless.apps.gre.papers import reads_as_person
 from goldless.cli.command import same
 from goldless.dates import last_day
 from goldless.errors import UserError, nearest
-from goldless.records import Agent
 from goldless.runs.option_forms import OptionForm, declared, defaults, option, several, split, whole
 
 if TYPE_CHECKING:
+    from goldless.records import Agent
     from goldless.statistics.bootstrap import Draws
 
 PAPERS = "Papers"
@@ -114,6 +114,8 @@ class ModelConfig(ConfigPart):
     """Context length in tokens, if its server does not report it."""
 
     def agent(self, name: str) -> Agent:
+        from goldless.records import Agent  # noqa: PLC0415 - a help needs no records
+
         return Agent(name, "model", self.parameters, self.family, self.cutoff_date)
 
 

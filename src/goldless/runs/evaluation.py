@@ -14,7 +14,7 @@ from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import AuditedRanking, score_findings
-from goldless.errors import GoldlessError, MetricError, check_known
+from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import Evidence, Schema
 from goldless.grouped import mean_in_order
 from goldless.judging.judges import find_critic_prompt
@@ -37,6 +37,7 @@ from goldless.reports.document import HERE_ONLY
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, RaterScores, leaderboard_notes
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending, usd_per_task
 from goldless.runs.options import Options
+from goldless.runs.plan import Rounds, group_members
 from goldless.signature import Signature
 from goldless.statistics.additive import moved_to_scores, scores_over_tasks
 from goldless.statistics.answering import Until
@@ -50,7 +51,6 @@ from goldless.templates import FIELDS, TEMPLATES
 if TYPE_CHECKING:
     # the plan takes members of groups from here
     from goldless.runs.collection import Collection
-    from goldless.runs.plan import Rounds
 
 AnyScores = TypeVar("AnyScores", bound=Scores)
 INFLUENTIAL = 10
@@ -338,14 +338,6 @@ def _by_wording(scores: Scores, study: Study) -> dict[str, dict[str, float | Non
         known = [None if np.isnan(mean) else float(mean) for mean in means]
         found[name] = dict(zip([agent.agent for agent in study.agents], known, strict=True))
     return found
-
-
-def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
-    """Indices of the agents in each of two groups. Raises if a group is empty."""
-    known = sorted({agent.group for agent in study.agents if agent.group is not None})
-    check_known(groups, known, f"no agent of {study.name} is in the group", "Groups in the agents table")
-    first, second = ([j for j, agent in enumerate(study.agents) if agent.group == group] for group in groups)
-    return first, second
 
 
 def _by_peer(scores: Scores, study: Study) -> FloatArray | None:

@@ -30,7 +30,6 @@ from goldless.models.interface import content_hash
 from goldless.records import CallFailure
 from goldless.reports.decisions import Reason, Stopped
 from goldless.reports.run_record import Spending, usd_per_task
-from goldless.runs.evaluation import group_members
 from goldless.runs.opening import Part
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.recorded import check_wins, read_recorded, recorded_rewrites
@@ -482,6 +481,14 @@ def samples_apart(study: Study, options: Options) -> Options:
         "peers": "all" if len(peers) == len(agents) else "+".join(sorted(peers)),
     }
     return replace(options, pairing=pairing, peers=None, peer_sample=None, told={**options.told, **told})
+
+
+def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
+    """Indices of the agents in each of two groups. Raises if a group is empty."""
+    known = sorted({agent.group for agent in study.agents if agent.group is not None})
+    check_known(groups, known, f"no agent of {study.name} is in the group", "Groups in the agents table")
+    first, second = ([j for j, agent in enumerate(study.agents) if agent.group == group] for group in groups)
+    return first, second
 
 
 def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:

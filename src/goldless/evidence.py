@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import polars as pl
@@ -26,6 +26,65 @@ FAILURE: Schema = _texts("failure", "failure_message")
 """The reason why a value is missing: kind and message; both null if it is present."""
 TOKENS = "logprobs_nats"
 """The column of per-token values: kept on disk and read only to show tokens."""
+TASKS, AGENTS = ("task", "second_task", "target_task"), ("target", "given", "first", "second", "agent")
+"""Columns that name tasks and agents."""
+Names = Mapping[str, Literal["task", "agent"]]
+Rule = tuple[pl.Expr, str]
+"""The test for a fault in a row, and the sentence that says so, a format of its cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceTable:
+    """One kind of evidence, declared once for those who write, check, read and count it."""
+
+    columns: Schema
+    rows: str = ""
+    """The name of its rows, where failures are counted."""
+    model: str = ""
+    """The column with the model."""
+    about: tuple[str, ...] = ()
+    """Columns that name the response of a row, of which one is filled."""
+    required: tuple[str, ...] = ()
+    """Columns that a study's own table must have."""
+    sources: tuple[str, ...] = ()
+    """Columns that say how a value was made."""
+    values: tuple[str, ...] = ()
+    """Where all of these are missing, a recorded row has failed."""
+    rules: tuple[Rule, ...] = ()
+    """Faults that recorded values must not have."""
+
+    @property
+    def names(self) -> Names:
+        """Columns with names that must be in the study."""
+        known = {*TASKS, *AGENTS}
+        return {name: "task" if name in TASKS else "agent" for name in self.columns if name in known}
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns that identify a row."""
+        return (*self.sources, *self.names)
+
+    @property
+    def hashed(self) -> tuple[str, ...]:
+        """The columns that the hash in a signature is of."""
+        return (*(name for name in self.key if name not in {"scorer", "critic", "prompt"}), *self.values)
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Two agents; rows in which they are the same are left out."""
+        return ("target", "given") if "target" in self.columns else ("first", "second")
+
+    @property
+    def place(self) -> str:
+        """The name of a row in messages, a format of its cells."""
+        return "{target} on {task}" if "target" in self.columns else "{first} and {second} on {task}"
+
+
+def between(column: str, low: int, more: str = "") -> tuple[Rule, ...]:
+    """The rule that values lie between ``low`` and 1."""
+    return ((~pl.col(column).is_between(low, 1), f"{column} must be between {low} and 1{more}, got {{{column}:g}}"),)
+
+
 LOGPROBS: Schema = {
     **_texts("scorer", "template", "rewriter", "task", "target", "given", "synopsis"),
     "sum_logprob_nats": pl.Float64,
@@ -71,17 +130,62 @@ REWRITES: Schema = {**_texts("rewriter", "template", "task", "agent", "text"), *
 SYNOPSES: Schema = {**_texts("writer", "task", "synopsis", "text"), **FAILURE}
 """A named synopsis that a model wrote for a task."""
 
-TABLES: Mapping[str, Schema] = {
-    "logprobs": LOGPROBS,
-    "control_logprobs": CONTROL,
-    "verdicts": VERDICTS,
-    "critic_contrasts": CONTRASTS,
-    "rewrites": REWRITES,
-    "synopses": SYNOPSES,
-    "judgements": JUDGEMENTS,
-    "exams": EXAMS,
+PERTURBED: Schema = {
+    **_texts("perturbation", "task", "agent", "copy", "text"),
+    "unchanged": pl.Boolean,
+    **_texts("failure", "message"),
 }
-"""The evidence tables by their names in a study and in a run folder."""
+"""A response after a perturbation. ``copy``: the name of the agent that gives the new text, the strategy's own for a
+strategy. ``unchanged``: the text is the same, ignoring white space. A missing text has the kind of its failure."""
+
+_LOGPROB_VALUES = ("sum_logprob_nats", "mean_token_logprob_nats")
+_OF_LOGPROBS = EvidenceTable(
+    *(LOGPROBS, "log-probabilities", "scorer", ("target",)),
+    required=("task", "target"),
+    sources=("scorer", "template", "rewriter", "synopsis"),
+    values=_LOGPROB_VALUES,
+    rules=(
+        # in half precision the log-probability of a certain token can be slightly above zero
+        (pl.max_horizontal(*_LOGPROB_VALUES, "highest") > 1e-2, "a log-probability must not be above 0"),
+        (
+            (pl.col("tokens") < 1) | (pl.col("tokens") % 1 != 0),
+            "tokens must be a whole number of at least 1, got {tokens:g}",
+        ),
+    ),
+)
+_OF_CONTROL = replace(
+    _OF_LOGPROBS,
+    columns=CONTROL,
+    rows="log-probabilities for task control",
+    required=(*_OF_LOGPROBS.required, "target_task"),
+)
+_OF_VERDICTS = EvidenceTable(
+    *(VERDICTS, "critic verdicts", "critic", ("first",)),
+    required=("task", "first", "second", "second_task", "value"),
+    sources=("critic", "prompt"),
+    values=("value",),
+    rules=between("value", 0, ", or empty if missing"),
+)
+_OF_CONTRASTS = EvidenceTable(
+    CONTRASTS, required=("task", "first", "second", "contrast"), rules=between("contrast", -1)
+)
+_OF_JUDGEMENTS = EvidenceTable(
+    *(JUDGEMENTS, "judgements", "reviewer", ("first", "agent")),
+    required=("reviewer", "task", "output"),
+    sources=("reviewer", "format"),
+)
+TABLES: Mapping[str, EvidenceTable] = {
+    "judgements": _OF_JUDGEMENTS,
+    "exams": EvidenceTable(EXAMS, required=("reviewer", "exam")),
+    "rewrites": EvidenceTable(REWRITES, "rewritten responses", "rewriter", ("agent",), ("task", "agent", "text")),
+    "logprobs": _OF_LOGPROBS,
+    "control_logprobs": _OF_CONTROL,
+    "verdicts": _OF_VERDICTS,
+    "critic_contrasts": _OF_CONTRASTS,
+    "synopses": EvidenceTable(SYNOPSES, "synopses", "writer"),
+    "perturbed": EvidenceTable(PERTURBED, "perturbed responses", "writer", ("agent",)),
+}
+"""The evidence by its name in a study and in a run folder; what a crash test perturbed, it counts itself."""
 
 OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection", "budget"})
 """Failures that a rerun of the same command would retry."""

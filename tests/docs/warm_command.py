@@ -25,7 +25,7 @@ IMPORTED = (
     *("goldless.meta_evaluation.crash_test", "goldless.metrics.catalogue", "goldless.models.gguf"),
     *("goldless.models.tokens", "goldless.models.http_api.model", "goldless.reports.html.page"),
     *("goldless.runs.estimate", "goldless.runs.pipeline", "goldless.runs.store", "goldless.user_metrics"),
-    *("evalica", "genai_prices", "pandas", "rich.console", "rich.table"),
+    *("genai_prices", "rich.console", "rich.table"),
 )
 """What most commands import. The rest is for the child that needs it, above all onnxruntime: a process forked from
 one that has imported it never ends.

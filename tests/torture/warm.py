@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
 GOLDLESS = ("cli.main", "cli.score", "metrics.catalogue", "models.http_api.model", "reports.html.page", "runs.store")
-NEEDED = [*(f"goldless.{name}" for name in GOLDLESS), "evalica", "pandas", "rich.progress"]
+NEEDED = [*(f"goldless.{name}" for name in GOLDLESS), "rich.progress"]
 """What the commands import, some of it when it is first used."""
 
 

@@ -27,12 +27,6 @@ from goldless.signature import Signature
 
 REPEATS = "repeats"
 """The folder of a run with the answers of the second asking, in the tables and columns of the first."""
-KEYS = {
-    "judgements": ("reviewer", "format", "task", "first", "second", "agent"),
-    "verdicts": ("critic", "prompt", "task", "first", "second", "second_task"),
-}
-"""Columns that identify a row of evidence: the judge, the way it was asked, and what about."""
-AGENTS = {"judgements": ("first", "second", "agent"), "verdicts": ("first", "second")}
 
 
 # --- verdicts asked once and twice -----------------------------------------------------------------------------------
@@ -42,7 +36,7 @@ AGENTS = {"judgements": ("first", "second", "agent"), "verdicts": ("first", "sec
 class Judged:
     """The questions about two agents under a judged metric, in frames.
 
-    An asking has the columns ``run`` (its number), those of ``KEYS``, ``value`` and ``open``: true if the call failed
+    An asking has the columns ``run`` (its number), the table's ``key``, ``value`` and ``open``: true if the call failed
     and can be made again.
     """
 
@@ -77,14 +71,14 @@ class Judged:
             one, other = (
                 asking.filter(run=number, agent=side.agent) for number, side in zip(numbers, self.sides, strict=True)
             )
-            asking = one.join(other, on=KEYS[self.table][:3], suffix="_other", maintain_order="left")
+            asking = one.join(other, on=TABLES[self.table].key[:3], suffix="_other", maintain_order="left")
             lean, lost = pl.col("value_other") - value, pl.col("open") | pl.col("open_other")
         said = pl.when(~lost).then(lean.sign().cast(pl.Int8).fill_null(9))
         return asking.with_columns(outcome=said)
 
     def both(self, folders: Sequence[Path] = ()) -> pl.DataFrame:
         """The verdicts that were given twice: ``outcome`` and ``again``."""
-        key = KEYS[self.table][:3] if self.rates else ("run", *KEYS[self.table])
+        key = TABLES[self.table].key[:3] if self.rates else ("run", *TABLES[self.table].key)
         again = self.verdicts(self.asked_again(folders)).select(*key, again="outcome")
         asked = self.verdicts(self.asked).select(*key, "outcome")
         return asked.join(again, on=key, nulls_equal=True).drop_nulls(["outcome", "again"])
@@ -94,7 +88,7 @@ class Judged:
 
         Verdicts are drawn without replacement; a larger n only adds to those of a smaller one.
         """
-        units, key = self.verdicts(self.asked), ["run", *KEYS[self.table]]
+        units, key = self.verdicts(self.asked), ["run", *TABLES[self.table].key]
         drawn = units[np.random.default_rng(seed).permutation(len(units))[:n]]
         wanted = [drawn.select(key)]
         if self.rates:
@@ -108,17 +102,18 @@ class Judged:
     def keep(self, run: Run, rows: pl.DataFrame) -> None:
         """Add answers to those kept with a run."""
         folder = run.path / REPEATS
-        before = RunFolder(folder).rows(self.table, lambda table: table.select(*TABLES[self.table]))
-        whole = pl.concat([before, rows]).unique(KEYS[self.table], keep="last", maintain_order=True)
+        before = RunFolder(folder).rows(self.table, lambda table: table.select(*TABLES[self.table].columns))
+        whole = pl.concat([before, rows]).unique(TABLES[self.table].key, keep="last", maintain_order=True)
         folder.mkdir(exist_ok=True)
         write_table(whole.lazy(), folder, self.table)
 
     def _asking(self, folders: Sequence[Path]) -> pl.DataFrame:
-        key, frames = KEYS[self.table], []
+        key, frames = TABLES[self.table].key, []
+        agents = [name for name, kind in TABLES[self.table].names.items() if kind == "agent"]
         lost = pl.col("value").is_null() & pl.col("failure").is_in(list(OPEN_KINDS)).fill_null(value=False)
         for number, (run, folder) in enumerate(zip(self.sides.runs, folders, strict=True)):
             mine = [name for side in self.sides if side.run is run for name in run.samples[side.agent]]
-            about = pl.any_horizontal(pl.col(*AGENTS[self.table]).is_in(mine)).fill_null(value=False)
+            about = pl.any_horizontal(pl.col(*agents).is_in(mine)).fill_null(value=False)
             rows = RunFolder(folder).rows(self.table, methodcaller("filter", about))
             if self.scale is not None:
                 rows = rows.filter(pl.col("format") == self.scale)

@@ -25,12 +25,11 @@ import polars as pl
 from scipy.special import stdtr, stdtrit
 
 from goldless.errors import MetricError, UserError, check_known, nearest
-from goldless.evidence import OPEN_KINDS
+from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.files import write_text, write_whole
 from goldless.meta_evaluation.judges import draws_of
 from goldless.meta_evaluation.perturbations.catalogue import DECEPTIVE, MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import (
-    PERTURBED,
     Kind,
     Must,
     Perturbation,

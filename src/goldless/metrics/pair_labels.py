@@ -89,7 +89,7 @@ class PairLabels(Pairs):
 
 
 def rater_voices(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequence[str]) -> pl.DataFrame:
-    """What each rater said: task, low, high, rater and value, with tasks and agents as numbers.
+    """The voice of each rater: task, low, high, rater and value, with tasks and agents as numbers.
 
     ``labels``: those of a study, on one criterion. Of a response, low and high are the same; of a pair the value is the
     preference for low. A rater who said several things of one has one voice: their mean.

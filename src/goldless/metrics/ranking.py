@@ -3,8 +3,7 @@
 With Bradley-Terry strengths s, agent i beats agent j with probability 1 / (1 + exp(s_j - s_i)); a tie is half a win.
 Unlike win rates, they adjust for agents that met different opponents.
 
-Strengths are natural log-odds with mean 0. One fit is evalica's. Many fits, for intervals from resampled tasks, run
-side by side by Newton's method: the likelihood has one maximum, so both give the same.
+Strengths are natural log-odds with mean 0, fitted by Newton's method, many resampled tasks side by side.
 """
 
 from __future__ import annotations
@@ -25,26 +24,11 @@ LONGEST_STEP = 2.0
 """In log-odds: a first step across the flat part of the likelihood would overshoot."""
 
 
-def bradley_terry(wins: FloatArray) -> FloatArray:
-    """Strengths of agents in natural log-odds, mean 0, from wins [agents, agents] of row over column, by evalica."""
-    import evalica  # noqa: PLC0415 - it brings pandas, which nothing else here needs
+def bradley_terry(wins: FloatArray, *, start: FloatArray) -> FloatArray:
+    """Strengths [some, agents] in natural log-odds, mean 0, from wins [some, agents, agents] of row over column.
 
-    winner, loser = np.nonzero(wins)
-    found = evalica.bradley_terry(
-        winner.tolist(),
-        loser.tolist(),
-        [evalica.Winner.X] * len(winner),
-        weights=wins[winner, loser].tolist(),
-        tolerance=1e-12,
-        limit=100_000,
-    )
-    strength = np.log(found.scores.sort_index().to_numpy(dtype=np.float64))
-    centred: FloatArray = strength - strength.mean()
-    return centred
-
-
-def bradley_terry_batch(wins: FloatArray, start: FloatArray) -> FloatArray:
-    """The same for many matrices [some, agents, agents] at once, each with a finite solution: [some, agents]."""
+    Each matrix must have a finite solution; the likelihood has one maximum, wherever the fit starts.
+    """
     met = wins + wins.transpose(0, 2, 1)
     total = wins.sum(axis=2)
     size = wins.shape[1]
@@ -164,7 +148,7 @@ def rank_by_bradley_terry(
     over, note = (~np.isnan(win_rates(verdicts))).sum(axis=0), why_not_finite(wins, verdicts.agents)
     found = [Estimate(n=int(n), level=level) for n in over]
     if note is None:
-        strengths = bradley_terry(wins)
+        strengths = bradley_terry(wins[None], start=np.zeros(agents))[0]
         found = [replace(one, value=float(strength)) for one, strength in zip(found, strengths, strict=True)]
         if len(by_task) < 2:
             note = f"no interval: n = {len(by_task)}"
@@ -192,7 +176,7 @@ def _refitted(
             bad = ~has_finite_strengths(wins)
             wins[bad] += HALF_TIE / 2 * met
             irregular += int(bad.sum())
-            drawn.append(bradley_terry_batch(wins, strength))
+            drawn.append(bradley_terry(wins, start=strength))
     return np.concatenate(drawn), irregular
 
 

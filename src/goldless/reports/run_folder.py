@@ -35,18 +35,9 @@ SCORES = "response_scores.csv"
 KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
 COUNTED = {"asked": pl.Int64, "used": pl.Int64, "signature": pl.String}
 """Columns of the scores that a file need not have."""
-SCHEMAS = {**TABLES, "pair_scores": {"metric": pl.String, **PAIRS}}
-EVIDENCE = {
-    "logprobs": ("log-probabilities", "scorer", ("target",)),
-    "control_logprobs": ("log-probabilities for task control", "scorer", ("target",)),
-    "verdicts": ("critic verdicts", "critic", ("first",)),
-    "rewrites": ("rewritten responses", "rewriter", ("agent",)),
-    "synopses": ("synopses", "writer", ()),
-    "judgements": ("judgements", "reviewer", ("first", "agent")),
-    "perturbed": ("perturbed responses", "writer", ("agent",)),
-}
-"""Tables of evidence: what the rows are, the column with the model, and those that name the response of a row; the last
-is that of a crash test, which counts what it misses itself."""
+SCHEMAS = {**{name: table.columns for name, table in TABLES.items()}, "pair_scores": {"metric": pl.String, **PAIRS}}
+EVIDENCE = tuple(name for name, table in TABLES.items() if table.rows)
+"""Tables in which failures are counted; what a crash test misses in the last, it counts itself."""
 Stamp = tuple[tuple[str, int, int], ...]
 """Names, times and sizes of files: equal as long as nothing was written."""
 Found = TypeVar("Found")
@@ -291,7 +282,7 @@ class RunFolder:
     def failed(self) -> list[dict[str, Any]]:
         """what, cause and count of missing evidence by table and cause, with model, task and reply of the first."""
         found: list[dict[str, Any]] = []
-        for table in list(EVIDENCE)[:-1]:
+        for table in EVIDENCE[:-1]:
             try:
                 rows = self.scan(table)
                 failed = None if rows is None else failed_rows(rows, table)
@@ -301,7 +292,7 @@ class RunFolder:
                 causes = failed.group_by("kind").agg(pl.len(), pl.col("model", "task").first(), said.first())
                 causes = causes.rename({"kind": "cause", "len": "count"})
                 ordered = causes.sort("count", "cause", descending=[True, False]).collect()
-                found += ({"what": EVIDENCE[table][0], **row} for row in ordered.iter_rows(named=True))
+                found += ({"what": TABLES[table].rows, **row} for row in ordered.iter_rows(named=True))
             except (OSError, ValueError, *POLARS_FAILED) as error:
                 self._damaged[table] = f"{table}.parquet cannot be read ({_first_line(error)})"
         return found
@@ -341,9 +332,9 @@ def failed_rows(rows: pl.LazyFrame, table: str) -> pl.LazyFrame | None:
     columns = {
         "kind": ("failure",),
         "task": ("task",),
-        "agent": EVIDENCE[table][2],
+        "agent": TABLES[table].about,
         "other": ("given", "second"),
-        "model": EVIDENCE[table][1:2],
+        "model": (TABLES[table].model,),
         "message": ("failure_message",),
         "reply": ("output",),
     }

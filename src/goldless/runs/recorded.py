@@ -1,22 +1,34 @@
 """Recorded evidence of a study, so that a leaderboard can be recomputed without a model.
 
-Each kind of evidence is declared once: its columns, what identifies a row, which names must be in the study, what its
+``evidence.TABLES`` declares each kind: its columns, what identifies a row, which names must be in the study, what its
 numbers can be. One function reads and checks every kind.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from goldless.errors import MetricError, check_known, listed, nearest
-from goldless.evidence import CONTRASTS, CONTROL, LOGPROBS, REWRITES, TOKENS, VERDICTS, Evidence, Schema, number
+from goldless.evidence import (
+    LOGPROBS,
+    REWRITES,
+    TABLES,
+    TOKENS,
+    Evidence,
+    EvidenceTable,
+    Names,
+    Rule,
+    Schema,
+    between,
+    number,
+)
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import reading
 from goldless.runs.options import Options
@@ -26,10 +38,6 @@ from goldless.templates import EXAMPLES, find_template
 
 RECORDED = "recorded"
 """Placeholder for a name that the study does not give."""
-ROUNDING_NATS = 1e-2
-"""Tolerance: in half precision the log-probability of a certain token can be slightly above zero."""
-Names = Mapping[str, Literal["task", "agent"]]
-"""Columns that name tasks and agents."""
 
 
 # --- one table -----------------------------------------------------------------------------------------------------
@@ -119,77 +127,14 @@ def find_table(study: Study, name: str) -> RecordedTable | None:
 
 # --- every kind ----------------------------------------------------------------------------------------------------
 
-Rule = tuple[pl.Expr, str]
-"""The test for a fault in a row, and the sentence that says so, a format of its cells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of recorded evidence on pairs of agents."""
-
-    columns: Schema
-    rules: tuple[Rule, ...]
-    sources: tuple[str, ...] = ()
-    """Columns that say how a value was made."""
-    values: tuple[str, ...] = ()
-    """Where all of these are missing, a row is recorded as failed."""
-
-    @property
-    def names(self) -> Names:
-        """Columns with names that must be in the study."""
-        tasks, agents = ("task", "second_task", "target_task"), ("target", "given", "first", "second")
-        return {name: "task" if name in tasks else "agent" for name in self.columns if name in {*tasks, *agents}}
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (*self.sources, *self.names)
-
-    @property
-    def hashed(self) -> tuple[str, ...]:
-        """The columns that the hash in a signature is of."""
-        return (*(name for name in self.key if name not in {"scorer", "critic", "prompt"}), *self.values)
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """Two agents; rows in which they are the same are left out."""
-        return ("target", "given") if "target" in self.columns else ("first", "second")
-
-    @property
-    def place(self) -> str:
-        """The name of a row in messages, a format of its cells."""
-        return "{target} on {task}" if "target" in self.columns else "{first} and {second} on {task}"
-
-
-_LOGPROB_SOURCES = ("scorer", "template", "rewriter", "synopsis")
-_LOGPROB_VALUES = ("sum_logprob_nats", "mean_token_logprob_nats")
-_LOGPROB_RULES: tuple[Rule, ...] = (
-    (pl.max_horizontal(*_LOGPROB_VALUES, "highest") > ROUNDING_NATS, "a log-probability must not be above 0"),
-    (
-        (pl.col("tokens") < 1) | (pl.col("tokens") % 1 != 0),
-        "tokens must be a whole number of at least 1, got {tokens:g}",
-    ),
-)
-
-
-def _between(column: str, low: int, more: str = "") -> tuple[Rule, ...]:
-    return ((~pl.col(column).is_between(low, 1), f"{column} must be between {low} and 1{more}, got {{{column}:g}}"),)
-
-
 WINS: Schema = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
-KINDS = {
-    "logprobs": Kind(LOGPROBS, _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES),
-    "control_logprobs": Kind(CONTROL, _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES),
-    "verdicts": Kind(VERDICTS, _between("value", 0, ", or empty if missing"), ("critic", "prompt"), ("value",)),
-    "critic_contrasts": Kind(CONTRASTS, _between("contrast", -1)),
-}
-"""By table; required columns are checked when a study is read."""
-WIN_KIND = Kind(WINS, _between("first_wins", 0))
+WIN_KIND = EvidenceTable(WINS, rules=between("first_wins", 0))
 """Of every table of a judge's comparisons."""
 
 
 def read_recorded(study: Study, name: str) -> pl.DataFrame:
     """A table's rows, without per-token values; none where the study does not have it. Raises if one cannot be."""
-    table, kind = find_table(study, name), KINDS.get(name, WIN_KIND)
+    table, kind = find_table(study, name), TABLES.get(name, WIN_KIND)
     if table is None:
         return pl.DataFrame(schema=kind.columns).drop(TOKENS, strict=False)
     if kind is WIN_KIND:
@@ -208,7 +153,7 @@ def read_recorded(study: Study, name: str) -> pl.DataFrame:
     return _finished(found.lazy(), kind).collect()
 
 
-def _rows(table: RecordedTable, kind: Kind, *, values: bool = False) -> pl.LazyFrame:
+def _rows(table: RecordedTable, kind: EvidenceTable, *, values: bool = False) -> pl.LazyFrame:
     """The columns of a table; ``values``: sums and means that are not recorded are those of per-token values.
 
     If a per-token value is not a number, there is no sum.
@@ -238,7 +183,7 @@ def _rows(table: RecordedTable, kind: Kind, *, values: bool = False) -> pl.LazyF
     )
 
 
-def _finished(rows: pl.LazyFrame, kind: Kind) -> pl.LazyFrame:
+def _finished(rows: pl.LazyFrame, kind: EvidenceTable) -> pl.LazyFrame:
     """The columns of the kind; values missing without a cause count as not recorded."""
     if not kind.values:
         return rows
@@ -254,7 +199,7 @@ def _finished(rows: pl.LazyFrame, kind: Kind) -> pl.LazyFrame:
 
 def recorded_tokens(study: Study, *, scorers: Sequence[str], templates: Sequence[str] | None = None) -> pl.LazyFrame:
     """The rows of a study's checked logprobs table with their per-token values, not read yet."""
-    table, kind = find_table(study, "logprobs"), KINDS["logprobs"]
+    table, kind = find_table(study, "logprobs"), TABLES["logprobs"]
     assert table is not None
     rows = _rows(table, kind, values=TOKENS in table.rows.collect_schema())
     rows = rows.with_columns(pl.col(kind.sources).cast(pl.String)).filter(pl.col("scorer").is_in(list(scorers)))
@@ -311,14 +256,14 @@ def recorded_evidence(study: Study, options: Options, metrics: Sequence[Metric])
         tables["with_tokens"] = partial(recorded_tokens, study, scorers=used["scorer"], templates=used["template"])
         described["logprobs"] = {
             "scorer": "+".join(logprobs["scorer"].unique(maintain_order=True)),
-            "evidence": f"recorded-{table_hash(logprobs.select(KINDS['logprobs'].hashed))}",
+            "evidence": f"recorded-{table_hash(logprobs.select(TABLES['logprobs'].hashed))}",
         }
         if any(metric.needs.logprobs is not None and metric.needs.logprobs.control for metric in likelihood):
             control = read_recorded(study, "control_logprobs").filter(
                 pl.col(name).is_in(values) for name, values in used.items()
             )
             tables["control"] = control
-            hashed = table_hash(control.select(KINDS["control_logprobs"].hashed))
+            hashed = table_hash(control.select(TABLES["control_logprobs"].hashed))
             described["control"] = {"control-evidence": f"recorded-{hashed}"}
     judged = [metric for metric in metrics if metric.needs.verdicts is not None]
     if judged:
@@ -417,5 +362,5 @@ def _verdicts_or_contrasts(
         "prompt": rows["prompt"][0],
         "verdicts": reading(read),
         "shuffles": f"off-diagonal-{(len(rows) - matched) / max(1, matched):g}",
-        "evidence": f"recorded-{table_hash(rows.select(KINDS['verdicts'].hashed))}",
+        "evidence": f"recorded-{table_hash(rows.select(TABLES['verdicts'].hashed))}",
     }

@@ -13,27 +13,15 @@ from pathlib import Path
 
 import polars as pl
 
-from goldless.evidence import TABLES, Schema
+from goldless.evidence import AGENTS, TABLES, Schema
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Problems, all_at_once, as_text
 from goldless.studies.tables import UNREADABLE, Table, check_parquet, is_parquet, parts_of
 
 Recorded = Path | pl.LazyFrame
 """A recorded table: its file, its folder of parts, or the frame an importer returned."""
-EVIDENCE = {
-    "judgements": ("reviewer", "task", "output"),
-    "exams": ("reviewer", "exam"),
-    "rewrites": ("task", "agent", "text"),
-    "logprobs": ("task", "target"),
-    "control_logprobs": ("task", "target", "target_task"),
-    "verdicts": ("task", "first", "second", "second_task", "value"),
-    "critic_contrasts": ("task", "first", "second", "contrast"),
-}
-"""Tables of recorded evidence, with their required columns."""
 JUDGE = "judge_"
 """Tables with the scores of one judge begin so."""
-AGENTS = ("agent", "first", "second", "target", "given")
-"""Columns that name an agent in a recorded table."""
 NAMES = frozenset({"task", "target_task", "second_task", "agent", "first", "second", "target", "reviewer", "exam"})
 """Columns whose cells name something; where one is required, no cell may be empty."""
 NUMBERS = (pl.Float64, pl.Int64)
@@ -154,7 +142,7 @@ def names_used(recorded: Mapping[str, Recorded]) -> tuple[pl.Series, pl.Series]:
 def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None:
     """Report unreadable lines, missing columns and missing names of recorded evidence."""
     for name, data in recorded.items():
-        required = EVIDENCE.get(name, ())
+        required = TABLES[name].required if name in TABLES else ()
         names = [column for column in required if column in NAMES]
         if not required and name.startswith(JUDGE):
             names = ["task", "first", "second"]
@@ -180,7 +168,7 @@ def check_inside(recorded: Mapping[str, Recorded], study: str) -> None:
                 if isinstance(path, Path):
                     with _unreadable(file, problems):
                         check = _check_parquet if is_parquet(path) else _check_lines
-                        check(path, file, TABLES.get(table, {}), problems)
+                        check(path, file, TABLES[table].columns if table in TABLES else {}, problems)
 
 
 def _check_lines(path: Path, file: str, schema: Schema, problems: Problems) -> None:

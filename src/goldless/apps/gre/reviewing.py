@@ -19,7 +19,7 @@ from goldless.apps.gre.preregistration import check_registration
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT, review_sections, review_text
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
-from goldless.evidence import OPEN_KINDS, is_open
+from goldless.evidence import AGENTS, OPEN_KINDS, is_open
 from goldless.files import temporary_prefix
 from goldless.models.catalogue import is_server
 from goldless.models.interface import ChatModel, ChatRequest, Message, Usage, content_hash, unusable
@@ -33,7 +33,6 @@ from goldless.runs.options import Options
 from goldless.runs.store import try_writing
 from goldless.signature import Signature
 from goldless.studies import Study, read_study, write_study
-from goldless.studies.recorded import AGENTS
 from goldless.studies.writing import check_target
 
 GENERATIONS = "generations"

@@ -18,8 +18,7 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless.errors import UserError
-from goldless.evidence import TABLES as SCHEMAS
-from goldless.evidence import TOKENS, Schema
+from goldless.evidence import TABLES, TOKENS, Schema
 from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
 from goldless.records import Task
@@ -43,8 +42,7 @@ TYPES: dict[str, Schema] = {
         "score": pl.Float64,
         "preference": pl.Float64,
     },
-    "perturbed": dict.fromkeys(("agent", "perturbation", "text", "failure"), pl.String),
-    **SCHEMAS,
+    **{name: table.columns for name, table in TABLES.items()},
 }
 """Types of the columns that pages compute with; a table that cannot be read as these is damaged."""
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}

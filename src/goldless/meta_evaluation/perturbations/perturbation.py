@@ -18,7 +18,7 @@ import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
-from goldless.evidence import OPEN_KINDS
+from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.models.interface import ChatRequest, Message, Writer, usable
 from goldless.records import Agent, CallFailure, Response
 from goldless.reports.document import write
@@ -147,14 +147,6 @@ def absent(message: str, kind: Literal["not_recorded", "no_synopsis"] = "not_rec
 
 
 # --- applying it ---------------------------------------------------------------------------------------------------
-
-PERTURBED = {
-    **dict.fromkeys(("perturbation", "task", "agent", "copy", "text"), pl.String),
-    "unchanged": pl.Boolean,
-    **dict.fromkeys(("failure", "message"), pl.String),
-}
-"""Columns of perturbed responses. ``copy``: the name of the agent that gives the new text, the strategy's own for a
-strategy. ``unchanged``: the text is the same, ignoring white space. A missing text has the kind of its failure."""
 
 
 def copy_name(agent: str, perturbation: str) -> str:

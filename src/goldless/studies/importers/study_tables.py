@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from goldless import evidence
 from goldless.errors import UserError
 from goldless.studies.chats import turns
 from goldless.studies.checking import (
@@ -19,11 +20,10 @@ from goldless.studies.checking import (
     read_cell,
 )
 from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
-from goldless.studies.recorded import EVIDENCE
 from goldless.studies.study import MADE
 from goldless.studies.tables import ALLOWED, SINGLE, Line, Table, first_row, is_table, table_name
 
-TABLES = (*MADE, *EVIDENCE)
+TABLES = (*MADE, *(name for name, table in evidence.TABLES.items() if table.required))
 """The known tables of a study."""
 TASK_TEXTS = ("prompt", "reference")
 SHEETS = (".xlsx", ".xls", ".ods")

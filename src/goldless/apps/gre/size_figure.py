@@ -16,7 +16,6 @@ from goldless.reports.html.charts import (
     Band,
     Point,
     element,
-    family_lines,
     picture,
     scatter_plot,
     series_legend,
@@ -70,8 +69,8 @@ def size_figure(board: Board, *, dark: bool = False) -> str:
             x_axis="parameters (log scale)",
             y_axis="nats" if metric in TITLES else "score",
             logarithmic=True,
-            lines=family_lines(point for point in mine if point.series != OTHER),
-            band=None if human is None else _baseline(human.estimate),
+            unconnected=OTHER,
+            band=None if human is None else Band(human.estimate, "human baseline"),
             width=PANEL,
             legend_below=False,
         )
@@ -99,10 +98,6 @@ def _css(*, dark: bool) -> str:
     return night if dark else f"{light}@media (prefers-color-scheme:dark){{{night}}}"
 
 
-def _baseline(human: Estimate) -> Band:
-    return Band(human.low, human.high, "human baseline", middle=human.value)
-
-
 def _ends(score: Estimate) -> tuple[float | None, float | None, float | None]:
     return score.value, score.low, score.high
 
@@ -122,7 +117,7 @@ def _points(board: Board, metric: str, sized: Sequence[Agent]) -> Iterator[Point
         place = families.index(family)
         shape, tone = SHAPES[place % len(SHAPES)], TONES[place % len(TONES)]
         name = agent.agent.rsplit("/", 1)[-1]
-        yield Point(name, size, score.score or 0.0, low, high, family, shape, tone, hint)
+        yield Point(name, size, score.estimate, family, shape, tone, hint)
 
 
 def _caption(board: Board, metrics: Sequence[str], unsized: Sequence[str]) -> Iterator[str]:

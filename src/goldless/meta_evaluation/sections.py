@@ -52,8 +52,10 @@ def _drawn(
 def agreement_section(run: RunFolder) -> Iterator[Block]:
     """Accuracy on decided pairs and rank correlation, and how far people agree with each other."""
     found: Agreement | None = run.others.get("agreement")
-    for one in () if found is None else found.criteria:
-        level = 0.0 if found is None else found.level
+    if found is None:
+        return
+    level = found.level
+    for one in found.criteria:
         accuracy, *others = one.tables(level)
         caption = (
             f"Share of pairs where a judge prefers the same response as people do, with {percent(level)} intervals; a "

@@ -156,7 +156,7 @@ def _board(one: Recomputed) -> Iterator[Block]:
     yield from _tables([shown])
     drawn, band = [], None
     for row in rows:
-        score = Estimate(*map(_rounded, (row.score.value, row.score.low, row.score.high)))
+        score = Estimate(*map(_rounded, row.score.numbers))
         if row.agent != HUMAN:
             drawn.append(IntervalRow(row.agent, score, numeral(score.value, 2, absent="")))
         elif score.value is not None:

@@ -263,8 +263,8 @@ def interval_plot(
     room = min(240.0, width * 0.36)
     left = min(room, max((text_width(fitted(row.label, room)) for row in rows), default=0) + 16)
     aside = max((text_width(row.aside) for row in rows), default=0)
-    ends = [end for row in rows for end in (*_ends(row.estimate), row.limit)]
-    scale = scale_over([*ends, reference, *_ends(band.range if band else ABSENT)], left + 6, width - aside - 20)
+    ends = [end for row in rows for end in (*row.estimate.numbers, row.limit)]
+    scale = scale_over([*ends, reference, *(band.range if band else ABSENT).numbers], left + 6, width - aside - 20)
     height = 25 if len(rows) <= 20 else 21
     top = 14 + (18 if band is not None and band.label else 0)
     drawn: list[Markup] = []
@@ -287,7 +287,7 @@ def interval_plot(
 
 def _interval(row: IntervalRow, scale: AxisScale, y: float, left: float, width: float) -> Markup:
     parts = [words(fitted(row.label, left - 8), left - 8, y + 4, class_="label", anchor="end")]
-    value, low, high = _ends(row.estimate)
+    value, low, high = row.estimate.numbers
     if low is not None and high is not None:
         parts.append(line(scale(low), y, scale(high), y, f"whisker {row.tone}"))
     if row.inner is not None:
@@ -303,10 +303,6 @@ def _interval(row: IntervalRow, scale: AxisScale, y: float, left: float, width: 
     return element("g", hint(row.hint), *parts)
 
 
-def _ends(found: Estimate) -> tuple[float | None, float | None, float | None]:
-    return found.value, found.low, found.high
-
-
 def _band(band: Band, scale: AxisScale, begin: float, end: float, *, upright: bool) -> Markup:
     """A range of a scale from one end of the other axis to the other; its label is above it."""
 
@@ -314,7 +310,7 @@ def _band(band: Band, scale: AxisScale, begin: float, end: float, *, upright: bo
         return (along, across) if upright else (across, along)
 
     parts, at = [], scale.end
-    middle, low, high = _ends(band.range)
+    middle, low, high = band.range.numbers
     if middle is not None:
         at = scale(middle)
         parts.append(line(*turned(at, begin), *turned(at, end), "band-line"))
@@ -400,8 +396,8 @@ def scatter_plot(
     """Points with intervals, a line through each series but one, and a band; a label without room is left out."""
     right, bottom = width - RIGHT, HEIGHT - BOTTOM
     across = scale_over([point.x for point in points], LEFT, right, logarithmic=logarithmic)
-    ends = [end for point in points for end in _ends(point.y)]
-    up = scale_over([*ends, *_ends(band.range if band else ABSENT)], bottom, TOP)
+    ends = [end for point in points for end in point.y.numbers]
+    up = scale_over([*ends, *(band.range if band else ABSENT).numbers], bottom, TOP)
     spots = [(across(point.x), up(point.y.value or 0.0)) for point in points]
     families = _family_lines(points, unconnected)
     paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in families]

@@ -69,7 +69,7 @@ def agreement_section(run: RunFolder) -> Iterator[Block]:
         if any(judge.correlations for judge in one.judges):
             correlation = others.pop(0)
             drawn = [_judge_row(judge, judge.correlation("spearman") or ABSENT) for judge in one.judges]
-            drawn.sort(key=lambda row: -(row.estimate.value or -2.0))
+            drawn.sort(key=lambda row: (row.estimate.value is None, -(row.estimate.value or 0.0)))
             band, told = _ceiling(one.ceiling.spearman)
             caption = f" over the responses to a task, averaged over tasks, with {percent(level)} intervals."
             plot = {"axis": "Spearman, mean over tasks", "reference": 0.0, "band": band}

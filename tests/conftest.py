@@ -388,8 +388,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Makes these the entry points of what is installed."""
 
     def install(*entries: EntryPoint) -> None:
-        found = lambda group: [one for one in entries if one.group == group]  # noqa: E731
-        monkeypatch.setattr(plugins_module, "entry_points", found)
+        found = lambda *, group: [one for one in entries if one.group == group]  # noqa: E731
+        monkeypatch.setattr("importlib.metadata.entry_points", found)
         plugins_module.plugins.cache_clear()
 
     yield install

@@ -138,7 +138,7 @@ def bias(
     """Measure what reviewers and metrics favour besides quality: position, length, markup, their own family, an agent.
 
     - ``weights``: Weight of a reviewer in the panel's vote; others do not vote (default: all equal).
-    - ``favours``: Two agents: how often is FIRST favoured where people tie or prefer SECOND?
+    - ``favours``: Measure how often FIRST is favoured where people see a tie or prefer SECOND.
     - ``count_orders``: For --favours: count each order of a pair alone, or one vote on both.
 
     The other arguments are the options of ``goldless bias``.
@@ -318,7 +318,7 @@ def cost(
     - ``tasks``: Also estimate the cost on N tasks like these.
     - ``reviewer_price``: Price of a reviewer in USD per million tokens, or NAME=IN,OUT.
     - ``tokens_per_judgement``: Tokens per judgement (default: a quarter of the question's characters).
-    - ``runs``: Run folder whose actual spending is used instead of an estimate. Repeat it.
+    - ``runs``: Run folder whose actual spending is used instead of an estimate. Repeat it for several.
 
     The other arguments are the options of ``goldless cost``.
     """
@@ -369,7 +369,7 @@ def crash_test(
 ) -> CrashTest:
     """Stress-test metrics: degraded responses should score lower, superficially altered ones no higher.
 
-    - ``perturbations``: Comma-separated: deletion, completion, synopsis-only, shuffled-task, null, rephrase, elongation, case-flip, format, padding, pattern, repetition, verdict-injection, praise, collusion, prompt-copy, deceptive, style-of-all, near-copy, translation.
+    - ``perturbations``: Comma-separated perturbations: deletion, completion, synopsis-only, shuffled-task, null, rephrase, elongation, case-flip, format, padding, pattern, repetition, verdict-injection, praise, collusion, prompt-copy, deceptive, style-of-all, near-copy, translation.
     - ``writer``: Chat model that writes texts, such as openai:MODEL, for perturbations that need one.
     - ``agents``: Comma-separated agents whose responses are perturbed (default: all).
     - ``references``: Number of peers a response is compared with, or which agents.
@@ -498,7 +498,7 @@ def gate(
     - ``baseline``: Agent that the candidate is to replace.
     - ``candidate``: Agent that may replace it (default: the only other one).
     - ``metric``: Metric that decides.
-    - ``alpha``: Error rate to aim at: of a wrong SHIP, and of a wrong BLOCK.
+    - ``alpha``: Error rate to aim at, for a wrong SHIP and for a wrong BLOCK.
     - ``aa``: Ask the run's judge N of its questions a second time, and keep the answers.
     - ``second_runs``: Run folder with the same questions asked a second time; once per run.
     - ``uncertified``: Decide although the judge was never asked twice.
@@ -653,11 +653,11 @@ def select(
 ) -> Selection:
     """Choose the most informative response to each task among all of its responses, whoever gave them.
 
-    - ``tolerance``: A response that is better by no more than this does not matter: in the metric's unit, or in standard deviations of the responses' scores on the task, such as 0.5sd.
+    - ``tolerance``: Ignore a response that is better by no more than this: in the metric's unit, or in standard deviations of the responses' scores on the task, such as 0.5sd.
     - ``sampler``: Chat model that is asked for more samples while a task is undecided.
-    - ``most``: Most samples per task, with those in the file.
+    - ``most``: Maximum samples per task, including those in the file.
     - ``temperature``: Temperature of the samples.
-    - ``max_tokens``: Longest sample; a longer one is missing.
+    - ``max_tokens``: Maximum tokens per sample; a longer one counts as missing.
     - ``system``: System message for the sampler.
 
     The other arguments are the options of ``goldless select``.
@@ -709,13 +709,13 @@ def watch(
     """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
 
     - ``anchors``: Fixed study that is asked on every occasion.
-    - ``folder``: Folder that keeps the occasions; new at first.
+    - ``folder``: Folder that keeps the answers of every occasion; created on the first.
     - ``scale``: Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.
     - ``stream``: Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].
     - ``alpha``: Rate of false alarms, however long it runs.
-    - ``guard``: Blame the judge for an alarm of --stream if the anchors follow within N occasions.
-    - ``times``: How often to ask each anchor now (default: 4 at first, then 1).
-    - ``restart``: Compare from this occasion on, after an alarm was looked into.
+    - ``guard``: Blame the judge for an alarm of --stream if the anchors raise one within N occasions.
+    - ``times``: Times to ask each anchor now (default: 4 on the first occasion, then 1).
+    - ``restart``: Compare from this occasion on, once an alarm has been looked into.
     - ``show``: Show what is known and ask nothing.
 
     The other arguments are the options of ``goldless watch``.

@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from goldless.errors import UserError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUPS = (
     *("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters"),
@@ -50,6 +52,8 @@ class Plugin:
 @cache
 def plugins(group: str) -> tuple[Plugin, ...]:
     """The entry points of a group, each loaded once; one that fails carries the reason instead of raising."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and few commands need it
+
     found = sorted(entry_points(group=group), key=lambda entry: (entry.name, _package(entry)))
     return tuple(_loaded(entry) for entry in found)
 

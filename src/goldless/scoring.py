@@ -28,7 +28,7 @@ class Question:
 
     @property
     def target_key(self) -> str | tuple[str, str]:
-        """Where the target's text is found in ``Texts``."""
+        """The place of the target's text in ``Texts``."""
         return self.target if self.target_task is None else (self.target_task, self.target)
 
 

@@ -37,7 +37,6 @@ class Signature:
         return {"metric": self.metric, **self.settings} if self.metric else {}
 
     def __str__(self) -> str:
-        """The line."""
         settings = dict(self.settings)
         made_by = settings.pop("goldless", version.__version__)
         parts = [self.metric, *(f"{key}:{value}" for key, value in settings.items()), f"goldless:{made_by}"]

@@ -115,6 +115,7 @@ def test_columns_of_other_tools_get_the_right_hint_or_none(scored, tmp_path, col
         ("id,modle,output,prompt", "Try --columns task=id,agent=modle,text=output"),
         ("Question ID,Modle,Response", "Try --columns 'task=Question ID,agent=Modle,text=Response'"),
         ("task,model,answer,output", "Try --columns agent=model,text=output"),
+        ("question,reply,bot", "Try --columns task=question,agent=bot,text=reply,prompt=question"),
         ("prompt,gpt4,llama", "If each agent has a column, try --wide"),
         ("uid,question,gpt4,llama", "If each agent has a column, try --wide --columns task=uid,prompt=question"),
         ("prompt,category,gpt4,llama", "If each agent has a column, try --wide --columns agent=gpt4,agent=llama"),

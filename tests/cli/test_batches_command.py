@@ -42,7 +42,7 @@ def test_a_review_by_batches_stops_comes_back_and_ranks_as_one_without(goldless,
     assert ended.code == 0, ended.err
     plain = goldless(*review, "--journal", tmp_path / "other.sqlite")
     assert json.loads(ended.out)["rankings"] == json.loads(plain.out)["rankings"]
-    assert "no batch is out" in goldless("batches").err
+    assert "no batch is pending" in goldless("batches").err
 
 
 def test_an_exam_by_batches_goes_on_in_a_later_round(goldless, study_file, server):
@@ -63,7 +63,7 @@ def test_a_batch_can_be_forgotten(goldless, study_file, server):
     wrong = goldless("batches", "--forget", f"{name}0")
     assert (wrong.code, f"Did you mean '{name}'" in wrong.err) == (2, True)
     assert "sends its 6 calls again" in goldless("batches", "--forget", name).err
-    assert "no batch is out" in goldless("batches").err
+    assert "no batch is pending" in goldless("batches").err
 
 
 def test_a_plan_with_batches_costs_half(goldless, study_file):

@@ -87,7 +87,7 @@ def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, co
 def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, contrasts):
     few = compared(goldless, contrasts)
     assert all(row["new_peers_low"] is None for row in few["rows"])
-    assert "Intervals are for these peers: for peers like these, 3 are too few." in few["notes"]
+    assert "Intervals treat the peers as fixed: 3 are too few to allow for other peers." in few["notes"]
     rows = read(contrasts)
     fifth = [{**row, "first": "e"} for row in rows if row["first"] == "d"]
     back = [{**row, "second": "e"} for row in rows if row["second"] == "d"]

@@ -167,7 +167,8 @@ def test_an_unwritable_run_is_told_with_the_option_of_this_verb(goldless, config
     ended = goldless("gre", "score", folder)
     assert ended.code == 2
     assert "run: cannot write (Permission denied). Choose another folder with --run" in " ".join(ended.err.split())
-    assert goldless("gre", "score", folder, "--run", "other").code == 0
+    elsewhere = goldless("gre", "score", folder, "--run", "other")
+    assert elsewhere.code == 0, elsewhere.err
 
 
 # --- a public board: registered, reviewed by a program, submitted to ------------------------------------------------

@@ -20,7 +20,7 @@ from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.findings import in_text
-from goldless.reports.leaderboard import Leaderboard, of_one
+from goldless.reports.leaderboard import Leaderboard, metric_finding
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
 from paid_twice import counts
@@ -184,7 +184,7 @@ def board(**beaten: str) -> Leaderboard:
     ],
 )
 def test_a_sentence_says_who_leads_and_whether_that_is_decided(metric, beaten, said):
-    text = in_text(of_one(metric, board(**beaten)))
+    text = in_text(metric_finding(metric, board(**beaten)))
     assert said in text
     assert metric != "length" or "better" not in text
 

@@ -64,11 +64,16 @@ def test_what_is_no_response_is_refused_and_never_scored_as_json(tmp_path, text,
 
 
 @pytest.mark.parametrize(
-    ("header", "task"), [("id,model,response,question", "1"), ("Question,Model Name,answer,category", "Why?")]
+    ("header", "task"),
+    [
+        ("id,model,response,question", "1"),
+        ("Question,Model Name,answer,category", "Why?"),
+        ("question,reply,who", "Why?"),
+    ],
 )
 def test_other_common_names_of_columns_are_taken_with_a_note(tmp_path, header, task, goldless):
-    cells = {"id": "1", "model": "a", "response": "x", "question": "Why?", "Question": "Why?", "Model Name": "a"}
-    row = ",".join(cells.get(name, "x") for name in header.split(","))
+    names = {"id": "1", "question": "Why?", "Question": "Why?", "model": "a", "Model Name": "a", "who": "a"}
+    row = ",".join(names.get(column, "x") for column in header.split(","))
     (tmp_path / "answers.csv").write_text(f"{header}\n{row}\n")
     study = read_study(tmp_path / "answers.csv")
     assert list(study) == [(Task(task, "Why?"), (Response(task, "a", "x"),))]

@@ -71,7 +71,8 @@ def toys(tmp_path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "toy_models.py").write_text(TOY, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     found = [EntryPoint(name, f"toy_models:{name}", "goldless.models") for name in ("toy", "remote", "wrong")]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [e for e in found if e.group == group])
+    found_in = lambda *, group: [e for e in found if e.group == group]  # noqa: E731
+    monkeypatch.setattr("importlib.metadata.entry_points", found_in)
     plugins.plugins.cache_clear()
     yield
     plugins.plugins.cache_clear()

@@ -96,7 +96,7 @@ def test_the_verdict_is_what_is_decided_and_the_section_names_the_leader_with_it
     one = board(THREE)
     one["rows"][0]["better_than"] = ["cy"]
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
-    assert "ann is highest under gem-raw with 12.50 nats (95\u202f% interval 11.00 to 14.00, 4 tasks)." in text
+    assert "ann is highest under gem-raw with 12.50 nats (95% interval 11.00 to 14.00, 4 tasks)." in text
     assert "ann and bob are tied; ann is better than cy. Nothing is missing." in text
     assert text.count("ann and bob are tied; ann is better than cy.") > 1
 

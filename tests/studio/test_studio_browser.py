@@ -1,4 +1,4 @@
-"""The studio in a real browser: paste two texts, drop a file and run it, stop and go on; accessibility."""
+"""The studio in a real browser: paste two texts, drop a file and run it, stop and resume; accessibility."""
 
 from __future__ import annotations
 
@@ -152,11 +152,11 @@ def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults, study_
         page.locator(".progress progress[value]").wait_for()
         assert faults(page, "watch") == []
         page.get_by_role("button", name="Stop").click()
-        page.get_by_role("button", name="Go on").wait_for()
+        page.get_by_role("button", name="Resume").wait_for()
         assert faults(page, "stopped") == []
         before = len(asked)
         gate.set()
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Resume").click()
         page.get_by_role("heading", name="tvd-mi", exact=True).wait_for()
     answered = {body for body in asked[:3] if "First response" in body}  # the others try out the server
     assert answered

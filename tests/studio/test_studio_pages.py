@@ -130,7 +130,7 @@ async def test_a_run_that_ended_early_can_go_on_until_it_is_deleted_with_its_com
     children = pages.site.children
     children.start("r", ["score", "x.csv"])
     children.end_all()
-    assert "Go on" in await pages.get("runs/r")
+    assert "Resume" in await pages.get("runs/r")
     await pages.post("delete/r", {})
     assert not (pages.root / "runs" / "r").exists()
     assert children.command("r") is None
@@ -142,7 +142,7 @@ async def test_a_folder_of_runs_from_elsewhere_brings_no_command(pages):
         folder.mkdir(parents=True)
     (kept / "evil.json").write_text(json.dumps({"arguments": ["score", "x.csv"]}))
     (run / "progress.json").write_text(json.dumps({"state": "interrupted"}))
-    assert "Go on" not in await pages.get("runs/evil")
+    assert "Resume" not in await pages.get("runs/evil")
     assert "evil was not started here" in await pages.post("runs/evil/go", {}, 400)
 
 

@@ -175,7 +175,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_no_rate(tmp_path):
     )
     (tmp_path / "run" / "progress.json").write_text(document)
     page = run_page(Site(tmp_path, journal=tmp_path / "j.sqlite"), {}, "run")
-    assert "Run the same command again to go on" in page
+    assert "Run the same command again to resume" in page
     assert "4 of 9" in page
     assert "per second" not in page
     assert "0 tasks" not in page

@@ -73,7 +73,7 @@ async def test_progress_is_served_by_itself_while_a_run_is_going_on(viewer, runs
     page, _ = await viewer.ask("runs/going")
     assert 'data-live="/runs/going/progress"' in page
     part, headers = await viewer.ask("runs/going/progress")
-    assert "3 of 12 (25 %), 1 failed, 4 workers, 0.5 per second, 4,200 tokens, 0.5000 USD, 16 s left" in part
+    assert "3 of 12 (25%), 1 failed, 4 workers, 0.5 per second, 4,200 tokens, 0.5000 USD, 16 s left" in part
     assert "<html" not in part
     assert headers["X-Run-State"] == "running"
     (runs / "going" / "progress.json").write_text('{"state": "done"}')

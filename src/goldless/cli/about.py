@@ -170,7 +170,7 @@ def trust() -> None:
     say(f"trusted: {found.path}")
 
 
-config_verbs = verbs_app("Show or trust the project's settings; completion for your shell.", completion, show, trust)
+config_verbs = verbs_app("Show or trust the project's settings, or print shell completion.", completion, show, trust)
 
 
 def _checked(path: Keys, file: Settings) -> tuple[Mapping[str, Option], Set]:

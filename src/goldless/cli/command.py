@@ -369,7 +369,6 @@ def _help_text(doc: str) -> str:
 
 
 def _markup(text: str) -> str:
-    """Text with rich's markup escaped."""
     return re.sub(r"(\[[a-z#/@])", r"\\\1", text)
 
 

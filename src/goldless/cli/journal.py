@@ -1,4 +1,4 @@
-"""``goldless journal``: look after the file that keeps all replies, the batches that are out, and downloads."""
+"""``goldless journal``: look after the file that keeps all replies, pending batches, and downloads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Batches:
 
 @verb("journal")
 def batches(own: Batches, options: Options, output: Output) -> None:
-    """List the batches that are out: sent with --batch, replies not collected yet.
+    """List pending batches: sent with --batch, replies not collected yet.
 
     The command that sent a batch collects its replies when it is run again. This list asks no provider, and forgetting
     a batch cancels nothing there.
@@ -49,7 +49,7 @@ def batches(own: Batches, options: Options, output: Output) -> None:
             known = {one: batch for batch in batches_out(journal) for one in (batch.id, batch.label) if one is not None}
             if name not in known:
                 hint = nearest(name, known) or ". goldless journal batches lists them"
-                raise UserError(f"no batch {name!r} is out{hint}")
+                raise UserError(f"no pending batch {name!r}{hint}")
             say(f"forgot {name}: the next run sends its {forget_batch(journal, known[name].label):,} calls again")
         out = [asdict(batch) for batch in batches_out(journal)]
     for_people = [
@@ -58,14 +58,14 @@ def batches(own: Batches, options: Options, output: Output) -> None:
     ]
     headings = {"id": "batch", "model": "model", "calls": "calls", "sent": "sent (UTC)"}
     at_most = ("at most, USD", "usd", "price unknown")
-    output.print_rows("Batches that are out", for_people, {"batches": out}, **headings, reserved_usd=at_most)
+    output.print_rows("Pending batches", for_people, {"batches": out}, **headings, reserved_usd=at_most)
     if not out:
-        say("no batch is out")
+        say("no batch is pending")
 
 
 @verb()
 def files(*, output: Output) -> None:
-    """Show the journal and the downloaded models: where they are, and what they take.
+    """Show where the journal and the downloaded models are, and how much space they take.
 
     GOLDLESS_HOME moves both to one folder; otherwise they follow the conventions of the operating system.
 
@@ -233,7 +233,7 @@ class Merging:
 
 @verb("journal")
 def merge(own: Merging, options: Options) -> None:
-    """Add the replies of other journals to this one. Of a damaged one nothing is added.
+    """Add the replies of other journals to this one; nothing from a damaged one.
 
     Examples:
       goldless journal merge colleague.sqlite
@@ -248,7 +248,7 @@ def merge(own: Merging, options: Options) -> None:
 
 
 app = verbs_app(
-    "Look after the replies of models that are kept on this machine.",
+    "Inspect and clean up the model replies kept on this machine.",
     *(batches, files, clear, check, show, compact, forget, merge),
 )
 

@@ -64,8 +64,8 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "Studies and settings": {
         "study": "Check a study, show what is in it, or import one from another tool's results.",
         "list": "List metrics, models, importers or plugins.",
-        "journal": "Look after the replies of models that are kept on this machine.",
-        "config": "Show or trust the project's settings; completion for your shell.",
+        "journal": "Inspect and clean up the model replies kept on this machine.",
+        "config": "Show or trust the project's settings, or print shell completion.",
     },
     "Apps": {},
 }
@@ -130,7 +130,6 @@ def find_verb(name: str) -> Any:
 
 @functools.cache
 def _made(name: str) -> Any:
-    """The command of a verb."""
     if isinstance(found := find_verb(name), Verb):
         single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
         single.command(name=name, cls=Command)(found.signed())

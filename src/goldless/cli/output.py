@@ -45,7 +45,6 @@ class Output:
 
     @property
     def shown_as(self) -> Format:
-        """Format of the tables."""
         return "json" if self.json_only else self.table
 
     @property

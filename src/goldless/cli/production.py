@@ -161,7 +161,7 @@ class Gating:
         None, "Agent that may replace it (default: the only other one).", "AGENT", group=None
     )
     metric: str | None = option(None, "Metric that decides.", "--metric -m NAME", shown="the run's only one")
-    alpha: float = option(0.05, "Error rate to aim at: of a wrong SHIP, and of a wrong BLOCK.")
+    alpha: float = option(0.05, "Error rate to aim at, for a wrong SHIP and for a wrong BLOCK.")
     aa: int | None = option(
         None, "Ask the run's judge N of its questions a second time, and keep the answers.", group="A/A certificate"
     )
@@ -292,7 +292,10 @@ class Costing:
         None, "Tokens per judgement (default: a quarter of the question's characters).", form=POSITIVE
     )
     runs: Sequence[Path | str] = option(
-        (), "Run folder whose actual spending is used instead of an estimate. Repeat it.", "--run FOLDER", group=MODELS
+        (),
+        "Run folder whose actual spending is used instead of an estimate. Repeat it for several.",
+        "--run FOLDER",
+        group=MODELS,
     )
 
 
@@ -345,7 +348,7 @@ WHO = {"both": "system and judge"}
 @dataclass(frozen=True, kw_only=True)
 class Watching:
     anchors: Any = option(REQUIRED, "Fixed study that is asked on every occasion.", "STUDY", form=TEXT, may_lack=True)
-    folder: Path | str = argument("FOLDER", "Folder that keeps the occasions; new at first.")
+    folder: Path | str = argument("FOLDER", "Folder that keeps the answers of every occasion; created on the first.")
     scale: str = same("scale", "5-level", "Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.")
     stream: Path | str | None = option(
         None,
@@ -356,18 +359,18 @@ class Watching:
     )
     alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch", form=LEVEL)
     guard: int = option(
-        2, "Blame the judge for an alarm of --stream if the anchors follow within N occasions.", at_least=0
+        2, "Blame the judge for an alarm of --stream if the anchors raise one within N occasions.", at_least=0
     )
     repeats: int | None = option(
         None,
-        "How often to ask each anchor now (default: 4 at first, then 1).",
+        "Times to ask each anchor now (default: 4 on the first occasion, then 1).",
         "--times N",
         keyword="times",
         old="--repeats",
         form=whole(1, or_none=True),
     )
     restart: bool = option(
-        False, "Compare from this occasion on, after an alarm was looked into.", "--restart/--no-restart"
+        False, "Compare from this occasion on, once an alarm has been looked into.", "--restart/--no-restart"
     )
     show: bool = option(False, "Show what is known and ask nothing.", "--show/--no-show", group=None)
 
@@ -387,8 +390,8 @@ class Watching:
 async def watch(own: Watching, options: Options) -> WatchReport:
     """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
 
-    Run the same command on a schedule you keep, such as cron. Every run asks anew, past the journal; an interrupted one
-    is resumed and pays once. Exit code 8: a change was found.
+    Run the same command on a schedule, such as cron. Each run is an occasion: it asks again, bypassing the journal; an
+    interrupted one is resumed and pays once. Exit code 8: a change was found.
 
     Examples:
       goldless watch watch/ --anchors sample --metric gem-raw
@@ -418,7 +421,7 @@ class Replaying:
 
 @verb(ends=lambda found: (DIFFERENT, found.sentence) if found.outcome == "different" else None)
 async def replay(own: Replaying) -> Replay:
-    """Recompute the results of a run folder from its own evidence, and compare them with what it printed.
+    """Recompute the results of a run folder from its own evidence, and compare them with the recorded ones.
 
     Calls no model, and runs no code that comes with the folder. Exit code 9: a recomputed value differs.
 

@@ -50,7 +50,7 @@ async def score(study: Study, *, options: Options) -> Evaluation:
 @score.told
 def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last: str = "") -> None:
     """Keep and print an evaluation; ``words``: of the study, to suggest what to run next; ``last``: a text after it."""
-    from goldless.reports.leaderboard import over_all
+    from goldless.reports.leaderboard import run_findings
     from goldless.reports.run_folder import RunFolder
     from goldless.runs.store import save_run
 
@@ -69,7 +69,7 @@ def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last:
         markdown=lambda: "\n".join(title + board.to_markdown() for title, board in titled),
         signatures=[board.signature for board in found.boards.values()] if output.signature else (),
         below=list(_groups(found)),
-        findings=over_all(found.boards) if found.stopped is None else ((found.stopped.sentence,),),
+        findings=run_findings(found.boards) if found.stopped is None else ((found.stopped.sentence,),),
         last=last,
     )
     if found.canaries is not None and output.verbose:
@@ -83,14 +83,14 @@ def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last:
 def _tables(found: Evaluation, output: Output) -> Iterator[ReportTable]:
     """On a terminal one table with a column per metric; else, or with details, the whole table of every metric."""
     from goldless.reports.findings import heading, in_text
-    from goldless.reports.leaderboard import Leaderboard, of_one
+    from goldless.reports.leaderboard import Leaderboard, metric_finding
 
     boards, on_terminal = list(found.boards.values()), output.shown_as == "rich"
     for board in boards[: 1 if on_terminal and not output.verbose else None]:
         if not on_terminal:
             yield board.table(beaten="ranks")
         elif output.verbose:
-            leader = [in_text(of_one(board.metric, board))] if found.stopped is None else []
+            leader = [in_text(metric_finding(board.metric, board))] if found.stopped is None else []
             summary = [f"{name.replace('_', ' ')}: {value:.4f}" for name, value in board.summary.items()]
             yield replace(board.table(beaten="ranks", full=True), notes=(*leader, *board.notes, *summary))
         else:
@@ -204,16 +204,16 @@ def _questions(given: Any) -> Any:
 class Selecting:
     tolerance: str | float = option(
         "1sd",
-        "A response that is better by no more than this does not matter: in the metric's unit, or in standard "
+        "Ignore a response that is better by no more than this: in the metric's unit, or in standard "
         "deviations of the responses' scores on the task, such as 0.5sd.",
         form=TEXT,
     )
     sampler: str | ChatModel | None = option(
         None, "Chat model that is asked for more samples while a task is undecided.", "MODEL", group=SAMPLES
     )
-    most: int = option(24, "Most samples per task, with those in the file.")
+    most: int = option(24, "Maximum samples per task, including those in the file.")
     temperature: float = option(1.0, "Temperature of the samples.")
-    max_tokens: int = option(1024, "Longest sample; a longer one is missing.")
+    max_tokens: int = option(1024, "Maximum tokens per sample; a longer one counts as missing.")
     system: str = option("", "System message for the sampler.")
 
 
@@ -224,8 +224,8 @@ class Selecting:
     helps={
         "metrics": "Metric to choose by, such as gem-raw+control, gem-s[prompt]+control or tvd-mi (default: "
         "gem-raw+control; gem-raw where there is one task).",
-        "alpha": "Probability that a choice that is called decided is wrong.",
-        "at_least": "Common peers before a choice is called decided.",
+        "alpha": "Error rate of choices that are called decided.",
+        "at_least": "Minimum number of common peers before a choice is called decided.",
     },
     averages_samples=True,
     opens=_questions,

@@ -10,13 +10,11 @@ and its settings, kept with the user's data: a change of the settings asks again
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import stat
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -218,6 +216,8 @@ class Settings:
 
     def _entry(self) -> tuple[str, str]:
         """The path of the file, and a hash of its settings."""
+        import hashlib
+
         assert self.path is not None
         written = json.dumps(sorted((keys, repr(value)) for keys, value in self.entries.items()))
         return str(self.path.resolve()), hashlib.sha256(written.encode()).hexdigest()
@@ -278,6 +278,8 @@ def settings() -> Settings:
 
 def _read(path: Path) -> Settings | None:
     """The settings of a file; None: a project file that has none for goldless."""
+    import tomllib
+
     try:
         text = path.read_text(encoding="utf-8")
         table = tomllib.loads(text)

@@ -187,7 +187,7 @@ class Favouring:
     )
     favours: Sequence[str | tuple[str, str]] = option(
         (),
-        "Two agents: how often is FIRST favoured where people tie or prefer SECOND?",
+        "Measure how often FIRST is favoured where people see a tie or prefer SECOND.",
         "FIRST:SECOND",
         form=LINES,
     )
@@ -248,11 +248,11 @@ PEERS = OptionForm(
 FAILING = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}
 """Ratings that end with an exit code of their own."""
 LEGEND = (
-    "↓: must fall; ≤: must not rise. SMD: standardised change, with its {level:g} % interval, which the rating "
+    "↓: must fall; ≤: must not rise. SMD: standardised change, with its {level:g}% interval, which the rating "
     "follows. -v explains all columns."
 )
 OVERVIEW = (
-    "↓: must fall; ≤: must not rise. Numbers: standardised change (SMD); the rating follows its {level:g} % interval, "
+    "↓: must fall; ≤: must not rise. Numbers: standardised change (SMD); the rating follows its {level:g}% interval, "
     "which -v shows."
 )
 
@@ -267,7 +267,7 @@ def _split(given: Any) -> tuple[str, ...]:
 class Perturbations:
     perturbations: Sequence[str] = option(
         (),
-        f"Comma-separated: {PERTURBATIONS}.",
+        f"Comma-separated perturbations: {PERTURBATIONS}.",
         "--perturbation NAMES",
         group=PERTURB,
         form=OptionForm(list[str], parse=_split, accept=several),
@@ -291,7 +291,7 @@ class CrashTesting(Perturbations):
     margin: float = option(0.2, "Effects shown to be smaller than this count as none.")
     fail_on: Literal["fail", "not-shown", "never"] = option(
         "fail",
-        "Exit with code 5 if a metric fails; also if a result is not shown; or never.",
+        "Exit with code 5 if a metric fails, also if a result is not shown, or never.",
         group=OUTPUT,
         command_only=True,
     )

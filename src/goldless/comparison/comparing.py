@@ -16,6 +16,7 @@ from goldless.metrics.information_map import sentence_gains
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
 from goldless.reports.document import write
+from goldless.reports.findings import comparative
 from goldless.reports.report_table import Column, ReportTable
 from goldless.sentences import split_sentences
 from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
@@ -212,7 +213,7 @@ class PairedComparison:
         if not one.decided:
             return too_few_tasks(difference.n) or one.outlook
         better, worse = (self.second, self.first) if difference.value > 0 else (self.first, self.second)
-        return f"{better} scores higher than {worse}"
+        return f"{better} is {comparative(one.metric)} than {worse}"
 
     def pulls_table(self) -> ReportTable:
         """The tasks with the largest differences either way, by the first metric."""

@@ -58,7 +58,7 @@ class Run(RunFolder):
         reviewed = self.required("review") is not None
         texts = any(path.glob("responses.*")) or any((path / "responses").glob("part-*"))
         if not (scored or reviewed) and (path / PROGRESS_FILE).is_file():
-            raise UserError(f"{path} is of a run that has not ended. Run its command again to go on")
+            raise UserError(f"{path} is of a run that has not ended. Run its command again to resume it")
         if not (scored or reviewed) or not texts:
             raise UserError(
                 f"{path} is not a run folder with scores or a review. Write one with goldless score STUDY --out "

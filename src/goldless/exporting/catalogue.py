@@ -41,8 +41,8 @@ def _is_run(thing: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """An exporter of ours."""
+class BuiltInExporter:
+    """An exporter that comes with goldless."""
 
     description: str
     suffix: str
@@ -53,8 +53,8 @@ class Format:
     """True if one file is written of this object; False: a folder; None: the suffix tells."""
 
 
-def _study_folder(suffix: Literal["jsonl", "parquet"]) -> Format:
-    return Format(
+def _study_folder(suffix: Literal["jsonl", "parquet"]) -> BuiltInExporter:
+    return BuiltInExporter(
         f"a study as a folder of .{suffix} tables",
         "",
         lambda study, path: write_study(study, path, format=suffix),
@@ -64,7 +64,7 @@ def _study_folder(suffix: Literal["jsonl", "parquet"]) -> Format:
 
 BUILT_IN: Mapping[str, Exporter] = {
     "jsonl": _study_folder("jsonl"),
-    "csv": Format(
+    "csv": BuiltInExporter(
         "a study as a folder of .csv tables; a run as one table of responses and scores",
         "",
         write_csv,
@@ -72,17 +72,17 @@ BUILT_IN: Mapping[str, Exporter] = {
         is_file=_is_run,
     ),
     "parquet": _study_folder("parquet"),
-    "markdown": Format("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
-    "eee": Format("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
-    "inspect": Format("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
-    "hf-eval-results": Format(
+    "markdown": BuiltInExporter("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
+    "eee": BuiltInExporter("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
+    "inspect": BuiltInExporter("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
+    "hf-eval-results": BuiltInExporter(
         "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository", "", write_hub
     ),
-    "dpo-pairs": Format(
+    "dpo-pairs": BuiltInExporter(
         "preference pairs for DPO: prompt, chosen, rejected as JSON lines", ".jsonl", write_pairs, has_pairs
     ),
-    "otel": Format(f"OpenTelemetry: {EVENT} events as OTLP JSON", ".json", write_events),
-    "schema": Format("JSON schemas of all files with results", ".json", write_schemas),
+    "otel": BuiltInExporter(f"OpenTelemetry: {EVENT} events as OTLP JSON", ".json", write_events),
+    "schema": BuiltInExporter("JSON schemas of all files with results", ".json", write_schemas),
 }
 EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", BUILT_IN, _shape)
 

@@ -29,7 +29,7 @@ from goldless.judging.asking import ReviewQuestion
 from goldless.models.interface import content_hash
 
 DEFAULT_SHUFFLES = 4
-"""Shuffles per pair of agents if the number of tasks is fixed: 80-87 % as efficient as all n² of them (simulated)."""
+"""Shuffles per pair of agents if the number of tasks is fixed: 80-87% as efficient as all n² of them (simulated)."""
 LEAST_AGENTS = 3
 """With two agents, each is the other's only partner, so both have the same score."""
 LEAST_TASKS = 2

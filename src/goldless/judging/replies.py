@@ -273,7 +273,6 @@ class OnlyLabelReader:
 
 
 def _value(labels: Mapping[str, float], found: str) -> float | None:
-    """The value of a label, whatever its case."""
     return next((value for label, value in labels.items() if label.casefold() == found.casefold()), None)
 
 

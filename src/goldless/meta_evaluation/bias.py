@@ -435,7 +435,6 @@ class _Search:
             yield f"the weights of {', '.join(self.weights)} were not used: {self.reason}"
 
     def settings(self) -> dict[str, str]:
-        """The settings in the signature."""
         options, labels = self.options, self.said.labels
         asked: dict[str, str] = {}
         if self.table is not None:

@@ -166,7 +166,6 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def _times(share: Estimate, amount: float | None) -> Estimate:
-    """The amount, with the ends of a share of it."""
     low, high = (None if end is None or amount is None else end * amount for end in (share.low, share.high))
     return replace(share, value=amount, low=low, high=high)
 

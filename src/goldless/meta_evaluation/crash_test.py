@@ -167,7 +167,7 @@ class CrashTest:
             NAMES,
             Column("must", "must", wide=True),
             Column("smd", "SMD", "number", decimals=2),
-            Column("smd_low smd_high", f"{100 * self.level:g} %", "interval", "-", 2),
+            Column("smd_low smd_high", f"{100 * self.level:g}%", "interval", "-", 2),
             Column("paired_d", "d", "number", "-", 2),
             Column("p", "p", "figure", "-"),
             Column("samples", "n", "count"),
@@ -219,7 +219,7 @@ class CrashTest:
 
 READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
-    "deviation, with its {level:g} % interval from leaving each task out in turn. d: mean difference / standard "
+    "deviation, with its {level:g}% interval from leaving each task out in turn. d: mean difference / standard "
     "deviation of the differences. p: one-sided, that the metric does what it must; of the same distribution as the "
     "interval. n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation "
     "did not change; they are not part of the effect. A degradation passes if the whole interval is below 0, and "
@@ -385,7 +385,6 @@ def find_peers(
 
 
 def _by_response(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The peers of each response."""
     return pairs.group_by(RESPONSE, maintain_order=True).agg(pl.col("peer").drop_nulls())
 
 

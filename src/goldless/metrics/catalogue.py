@@ -65,7 +65,7 @@ def baseline(name: str) -> TextPairMetric:
 
 
 METRICS = {
-    "shared-info": "what a response and its peers' tell about each other, beyond what the same agents share on other "
+    "shared-info": "what a response and its peers' say about each other, beyond what the same agents share on other "
     "tasks: gem-raw+control+both; from eight agents on each response's closest peer is left out",
     "shared-info[COLUMN]": "the same given a text column of the tasks table: shared-info[prompt]",
     "gem-raw": "pointwise mutual information between responses as they are",

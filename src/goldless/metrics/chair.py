@@ -21,7 +21,13 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.metrics.judgement_table import Convention, PairJudgements, Pairs, ResponseRatings, reviewer_numbers
+from goldless.metrics.judgement_table import (
+    Convention,
+    PairJudgements,
+    ResponsePairs,
+    ResponseRatings,
+    reviewer_numbers,
+)
 
 TIED = 1e-9
 """Margins and scores that differ by no more than this, on the scale of their largest, are equal."""
@@ -30,7 +36,7 @@ Normalisation = Literal["z", "raw"]
 
 
 @dataclass(frozen=True, eq=False)
-class PanelVerdicts(Pairs):
+class PanelVerdicts(ResponsePairs):
     """The panel's verdict on each pair."""
 
     margin: FloatArray

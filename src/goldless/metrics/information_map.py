@@ -86,7 +86,6 @@ class InformationMap:
         return best if row[best] > 0 else None
 
     def to_json(self) -> str:
-        """One JSON object."""
         return json.dumps(asdict(self), ensure_ascii=False, indent=2)
 
 

@@ -57,7 +57,7 @@ class JudgementTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class ResponsePairs:
     """Pairs of responses to one task, sorted by task, low and high; ``low`` is the agent with the lower number."""
 
     tasks: tuple[str, ...]
@@ -66,7 +66,7 @@ class Pairs:
     low: IntArray
     high: IntArray
 
-    def places(self, pairs: Pairs) -> IntArray:
+    def places(self, pairs: ResponsePairs) -> IntArray:
         """The index here of each pair of a table of the same tasks and agents; -1: it is not here."""
         if (self.tasks, self.agents) != (pairs.tasks, pairs.agents):
             raise MetricError("labels and judgements must have the same tasks and agents in the same order")
@@ -79,7 +79,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class PairJudgements(Pairs, JudgementTable):
+class PairJudgements(ResponsePairs, JudgementTable):
     """All comparisons.
 
     Values [reviewers, pairs, 2]: how far low is better, from 0 to 1, with low shown first and with low shown second.

@@ -30,7 +30,7 @@ from goldless.sentences import split_sentences
 
 Tokenisation = Literal["13a", "nltk", "rouge", "rouge-stems"]
 Tokenizer = Callable[[str], Sequence[str]]
-Pairs = Sequence[tuple[str, str]]
+TextPairs = Sequence[tuple[str, str]]
 NGrams = Counter[tuple[str, ...]]
 
 MADE_BY: dict[str, str] = {"13a": "sacrebleu", "nltk": "nltk", "rouge": "rouge-score", "rouge-stems": "rouge-score"}
@@ -93,7 +93,6 @@ class Bleu:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """For the signature."""
         return {
             "order": str(self.max_order),
             "tokens": tokenisation_signature(self.tokens),
@@ -101,7 +100,7 @@ class Bleu:
             "brevity": "yes" if self.brevity_penalty else "no",
         }
 
-    def scores(self, pairs: Pairs) -> list[float | None]:
+    def scores(self, pairs: TextPairs) -> list[float | None]:
         """The score of each (candidate, reference)."""
         from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - only when it is asked for
 
@@ -139,10 +138,9 @@ class Rouge:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """For the signature."""
         return {"tokens": tokenisation_signature(self.tokens), "measure": "F"}
 
-    def scores(self, pairs: Pairs) -> list[float | None]:
+    def scores(self, pairs: TextPairs) -> list[float | None]:
         """The score of each (candidate, reference)."""
         tokens, n = _tokens(pairs, self.tokens), self.counts
         places = {reference: token_places(tokens[reference]) for _, reference in pairs} if n == "l" else {}
@@ -177,10 +175,9 @@ class Length:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """For the signature."""
         return {"tokens": "white space"}
 
-    def scores(self, pairs: Pairs) -> list[float | None]:
+    def scores(self, pairs: TextPairs) -> list[float | None]:
         """The number of words of each candidate."""
         return [float(len(candidate.split())) for candidate, _ in pairs]
 
@@ -219,13 +216,12 @@ def common_subsequence(tokens: Sequence[str], places: Mapping[str, int], length:
     return length - flat.bit_count()
 
 
-def _tokens(pairs: Pairs, tokenisation: Tokenisation) -> dict[str, Sequence[str]]:
-    """The tokens of each distinct text of the pairs."""
+def _tokens(pairs: TextPairs, tokenisation: Tokenisation) -> dict[str, Sequence[str]]:
     cut = word_tokenizer(tokenisation)
     return {text: cut(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
 
 
-def _of_distinct(pairs: Pairs, score: Callable[[str, str], float | None]) -> list[float | None]:
+def _of_distinct(pairs: TextPairs, score: Callable[[str, str], float | None]) -> list[float | None]:
     """The score of every pair, each distinct one computed once."""
     known = {pair: score(*pair) for pair in dict.fromkeys(map(tuple, pairs))}
     return [known[candidate, reference] for candidate, reference in pairs]

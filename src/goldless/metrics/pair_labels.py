@@ -17,7 +17,7 @@ import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, check_known
-from goldless.metrics.judgement_table import Convention, Pairs
+from goldless.metrics.judgement_table import Convention, ResponsePairs
 
 LEAST_PREFERENCE = 0.5
 """A preference beyond this is one vote."""
@@ -30,7 +30,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class PairLabels(Pairs):
+class PairLabels(ResponsePairs):
     """One label per pair."""
 
     sign: IntArray

@@ -14,7 +14,7 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.metrics.chair import TIED
-from goldless.metrics.judgement_table import Convention, PairJudgements, Pairs, ResponseRatings
+from goldless.metrics.judgement_table import Convention, PairJudgements, ResponsePairs, ResponseRatings
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
@@ -88,7 +88,7 @@ class PanelWorth:
 
 
 @dataclass(frozen=True, eq=False)
-class PanelVotes(Pairs):
+class PanelVotes(ResponsePairs):
     """One vote per reviewer and pair, orders averaged."""
 
     reviewers: tuple[str, ...]

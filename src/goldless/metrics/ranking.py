@@ -106,7 +106,6 @@ class Ranking:
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, agent: str) -> RankedAgent:
-        """The rank of one agent."""
         for one in self.agents:
             if one.agent == agent:
                 return one
@@ -201,7 +200,6 @@ def win_rates(verdicts: PanelVerdicts) -> FloatArray:
 
 
 def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
-    """Pairs requested and used of each agent."""
     agents = len(verdicts.agents)
     asked, used = (
         np.bincount(np.concatenate([verdicts.low[kept], verdicts.high[kept]]), minlength=agents)

@@ -91,7 +91,7 @@ Call = tuple[str, ScoreRequest | ChatRequest, TokenLogprobs | ChatReply | CallFa
 Found = TypeVar("Found")
 
 
-class Kept(NamedTuple):
+class StoredReply(NamedTuple):
     """A stored reply as JSON, and what its call was booked at."""
 
     reply: str
@@ -225,9 +225,9 @@ class Journal:
         self.release(self._leased)
         self._connection.close()
 
-    def find(self, keys: Sequence[str]) -> dict[str, Kept]:
+    def find(self, keys: Sequence[str]) -> dict[str, StoredReply]:
         """Replies by key, for the keys that have one. A damaged reply is removed, so that its call is made again."""
-        found: dict[str, Kept] = {}
+        found: dict[str, StoredReply] = {}
         for row in self.rows(f"{REPLIES} where key {AMONG}", orjson.dumps(keys).decode()):
             kept = read_row(row)
             if kept is not None:
@@ -347,12 +347,12 @@ class Journal:
             wait = min(LONGEST_WAIT_SECONDS, wait * 1.5)
 
 
-def read_row(row: tuple[Any, ...]) -> Kept | None:
+def read_row(row: tuple[Any, ...]) -> StoredReply | None:
     """The reply in a row of ``REPLIES``; None if it is not as it was stored."""
     key, reply, given, written, cost, estimated, stored = row
     try:
         if _checksum(key, reply, given, written, cost) == stored:
-            return Kept(reply.decode(), Charge(Usage(given, written), cost, bool(estimated)))
+            return StoredReply(reply.decode(), Charge(Usage(given, written), cost, bool(estimated)))
     except (ValueError, TypeError, AttributeError):  # not even of the right types
         pass
     return None

@@ -36,8 +36,8 @@ from goldless.models.interface import (
     WrappedModel,
     content_hash,
 )
-from goldless.models.journal import Call, Journal, Kept, context_hash, fast_hash, model_hash
-from goldless.models.usage import Aside, Ledger, most_usage
+from goldless.models.journal import Call, Journal, StoredReply, context_hash, fast_hash, model_hash
+from goldless.models.usage import Ledger, Reservation, most_usage
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 IN_BATCH = CallFailure(
     "waiting",
-    "in a batch that is out, so it is not asked again. Collect it by the command with --batch, or see "
+    "in a pending batch, so it is not asked again. Collect it by the command with --batch, or see "
     "goldless journal batches",
     attempts=0,
 )
@@ -57,7 +57,7 @@ ByKey = Callable[[Mapping[str, Any]], None]  # takes replies by the keys of thei
 
 
 @dataclasses.dataclass(slots=True)
-class Reused:
+class CacheHits:
     """Replies taken from the journal, with what they cost when their calls were made."""
 
     calls: int = 0
@@ -65,8 +65,8 @@ class Reused:
     unpriced: int = 0
     """Of the calls, those whose price was not known."""
 
-    def __add__(self, other: Reused) -> Reused:
-        return Reused(self.calls + other.calls, self.cost_usd + other.cost_usd, self.unpriced + other.unpriced)
+    def __add__(self, other: CacheHits) -> CacheHits:
+        return CacheHits(self.calls + other.calls, self.cost_usd + other.cost_usd, self.unpriced + other.unpriced)
 
 
 class JournalledModel(WrappedModel):
@@ -77,13 +77,13 @@ class JournalledModel(WrappedModel):
         self._journal = journal
         self.replicate = replicate  # every replicate of a request is a call of its own, paid for once
         self.ledger = ledger
-        self.reused = Reused()  # replies that the journal had before this run
+        self.reused = CacheHits()  # replies that the journal had before this run
         self.counted: set[str] = set()
 
     def replica(self, replicate: int) -> Self:
         """The same model with other calls of the same requests; what waits is shared."""
         other = copy.copy(self)
-        other.replicate, other.reused, other.counted = replicate, Reused(), set()
+        other.replicate, other.reused, other.counted = replicate, CacheHits(), set()
         return other
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
@@ -121,11 +121,11 @@ class JournalledModel(WrappedModel):
             deliver({key: self._known(key, kept) for key, kept in found.items()})
         return [key for key in keys if key not in found]
 
-    def _known(self, key: str, kept: Kept) -> Reply:
+    def _known(self, key: str, kept: StoredReply) -> Reply:
         usage, cost_usd, estimated = kept.charge
         if key not in self.counted:
             self.counted.add(key)
-            self.reused += Reused(1, cost_usd or 0.0, cost_usd is None)
+            self.reused += CacheHits(1, cost_usd or 0.0, cost_usd is None)
         said = json.loads(kept.reply)
         if "logprobs" in said:
             return TokenLogprobs(tuple(said["logprobs"]))
@@ -160,7 +160,7 @@ class JournalledModel(WrappedModel):
     def _most(self, request: Request) -> Usage:
         return most_usage(request, getattr(self._model, "thinking_tokens", 0))
 
-    async def _call(self, asked: Mapping[str, Request], aside: Mapping[str, Aside], deliver: ByKey) -> None:
+    async def _call(self, asked: Mapping[str, Request], aside: Mapping[str, Reservation], deliver: ByKey) -> None:
         """Ask the model, and deliver what it says once that is kept; what cannot be kept is a failure."""
         scores = {key: request for key, request in asked.items() if isinstance(request, ScoreRequest)}
         keys, requests = list(scores), list(scores.values())
@@ -195,7 +195,7 @@ class JournalledModel(WrappedModel):
         return reply
 
     def _booked(
-        self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Mapping[str, Aside]
+        self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Mapping[str, Reservation]
     ) -> Iterator[Call]:
         for key, reply in replies.items():
             if isinstance(reply, CallFailure):
@@ -275,7 +275,9 @@ class BatchedChat(JournalledModel):
     def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model, journal, ledger, replicate=replicate)
         self._batching = batching(model)
-        self._pending: dict[str, tuple[ChatRequest, Aside]] = {}  # calls to be sent, with what is reserved for each
+        self._pending: dict[
+            str, tuple[ChatRequest, Reservation]
+        ] = {}  # calls to be sent, with what is reserved for each
         self._out: set[str] = set()  # calls in batches that are not answered yet
         self._collected: dict[str, Usage | CallFailure] = {}
         """Calls answered since the last run: what they are charged for, if the batch says so, or how they failed."""
@@ -312,7 +314,7 @@ class BatchedChat(JournalledModel):
                 continue
             for key, reply in found.items():
                 most = self._most(requests[key])
-                aside = Aside(most, most, 0.0)
+                aside = Reservation(most, most, 0.0)
                 self.ledger.reserve(aside.usd)
                 if isinstance(reply, CallFailure):
                     charge = self.ledger.book_unkept(aside, reply.charged)
@@ -325,7 +327,7 @@ class BatchedChat(JournalledModel):
             # what a batch did not get to before it expired or was cancelled is in no batch from here on
             forget_batch(self._journal, batch.label)
 
-    def _known(self, key: str, kept: Kept) -> Reply:
+    def _known(self, key: str, kept: StoredReply) -> Reply:
         """A reply that the journal has; one that was collected now is this run's."""
         usage = self._collected.pop(key, None)
         if not isinstance(usage, Usage):
@@ -394,7 +396,7 @@ def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None 
         cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
         raise WaitingError(
             f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "
-            "Run the same command again to collect the replies and go on; goldless journal batches shows what is out"
+            "Run the same command again to collect the replies and resume; goldless journal batches lists them"
         ) from cause
 
 

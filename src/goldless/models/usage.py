@@ -90,7 +90,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class Reservation:
     """The usage and cost set aside for one call before it is sent."""
 
     shown: Usage  # the most that it can be charged for, by its request
@@ -141,13 +141,13 @@ class Ledger:
         """The maximum cost of a call; 0 if the price is unknown."""
         return 0.0 if self.price is None else self.price.cost(shown + self._hidden)
 
-    def set_aside(self, shown: Usage) -> Aside | None:
+    def set_aside(self, shown: Usage) -> Reservation | None:
         """Reserve the maximum cost of a call; None if the budget does not allow it."""
         usd, budget = self.most_usd(shown), self._budget
         if budget is not None and budget.committed_usd + usd > budget.limit_usd:
             return None
         self.reserve(usd)
-        return Aside(shown, shown + self._hidden, usd)
+        return Reservation(shown, shown + self._hidden, usd)
 
     def reserve(self, usd: float) -> None:
         """Reserve an amount whatever the budget allows, such as what calls of an earlier run may still cost."""
@@ -164,21 +164,21 @@ class Ledger:
         await event.wait()
         return True
 
-    def book(self, aside: Aside, usage: Usage) -> Charge:
+    def book(self, aside: Reservation, usage: Usage) -> Charge:
         """Replace a reservation by what the call is charged for, and return that."""
         charge = self._settle(aside, usage)
         self.kept += 1
         self.kept_usage += charge.usage
         return charge
 
-    def book_unkept(self, aside: Aside, charged: tuple[int, int] | None) -> Charge | None:
+    def book_unkept(self, aside: Reservation, charged: tuple[int, int] | None) -> Charge | None:
         """Replace the reservation of a call without a reply to keep; ``charged`` as in a CallFailure."""
         if charged is not None:
             return self._settle(aside, Usage(*charged))
         self._commit(-aside.usd)
         return None
 
-    def _settle(self, aside: Aside, usage: Usage) -> Charge:
+    def _settle(self, aside: Reservation, usage: Usage) -> Charge:
         """Book a call by what its server says and by the most that is possible."""
         given, written = usage.input_tokens - aside.shown.input_tokens, usage.output_tokens - aside.shown.output_tokens
         # no call is without input, and few tokens are hidden
@@ -197,7 +197,6 @@ class Ledger:
         return Charge(usage, cost_usd, estimated)
 
     def _commit(self, usd: float) -> None:
-        """End the reservation of one call."""
         if self._budget is not None:
             self._budget.committed_usd += usd
             self._budget.under_way -= 1

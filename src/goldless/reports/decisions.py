@@ -42,7 +42,7 @@ def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None)
     more = f"; and {len(undecided) - LISTED} more" * (len(undecided) > LISTED)
     yield (
         f"Undecided: {len(undecided)} of {len(comparisons)} differences: {listed}{more} (ranges hold in "
-        f"{IN_RANGE:.0%})."
+        f"{IN_RANGE:.0%} of cases)."
     )
 
 
@@ -71,7 +71,7 @@ def comparison_table(
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Where a run that was to stop early stopped, and what it knows."""
+    """The stop of a run that was to stop early, and what it knows."""
 
     question: str
     alpha: float

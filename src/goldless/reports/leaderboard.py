@@ -228,7 +228,7 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
         yield f"Worst case, if missing scores were {ends}: intervals of {listed(worst)}."
     if found.peers is not None and found.peers < FEWEST_PEERS:
         too_few = f"{found.peers} {'is' if found.peers == 1 else 'are'} too few"
-        yield f"Intervals are for these peers: for peers like these, {too_few}."
+        yield f"Intervals treat the peers as fixed: {too_few} to allow for other peers."
     wider = [
         (row.new_peers.high or 0.0) - (row.new_peers.low or 0.0) for row in found.rows if row.new_peers is not None
     ]
@@ -239,7 +239,7 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
 # --- in words --------------------------------------------------------------------------------------------------------
 
 
-def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
+def run_findings(boards: Mapping[str, Leaderboard]) -> list[Said]:
     """Sentences on what is decided, by which metrics; and whether the leader writes most."""
     scored = {name: rows for name, board in boards.items() if (rows := _scored(board))}
     measures = {name: rows for name, rows in scored.items() if comparative(name) == "better"} or scored
@@ -258,7 +258,7 @@ def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
     return found
 
 
-def of_one(metric: str, board: Leaderboard) -> Said:
+def metric_finding(metric: str, board: Leaderboard) -> Said:
     """The leader under one metric, with its interval, and whether that is decided."""
     scored = _scored(board)
     if not scored:
@@ -268,7 +268,7 @@ def of_one(metric: str, board: Leaderboard) -> Said:
     ends = "no interval"
     one = lead.estimate
     if one.low is not None and one.high is not None:
-        ends = f"{board.level * 100:g}\u202f% interval {_numeral(one.low, board)} to {_numeral(one.high, board)}"
+        ends = f"{board.level * 100:g}% interval {_numeral(one.low, board)} to {_numeral(one.high, board)}"
     tasks = f", {one.n:,} task{'s' * (one.n != 1)}" if one.n else ""
     score = _numeral(lead.score, board)
     score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"
@@ -383,7 +383,7 @@ class Leaderboards:
     findings: tuple[Finding, ...] = ()
     """Findings of the audit in texts and scores."""
     stopped: Stopped | None = field(default=None, metadata=IF_ANY)
-    """Where it stopped, and what is decided; None: it was not to stop early."""
+    """The stop, and what is decided; None: it was not to stop early."""
     metrics: Mapping[str, RaterScores | Leaderboard] = field(default_factory=dict)
     KEYS = (
         *("study", "fingerprint", "scorer", "models", "canaries", "settings", "options", "prompts", "templates"),

@@ -13,7 +13,7 @@ from goldless.metrics.ranking import RankedAgent, Ranking
 from goldless.reports.decisions import Stopped
 from goldless.reports.document import IF_ANY, INLINE, cells
 from goldless.reports.findings import REVIEW, Said
-from goldless.reports.leaderboard import Leaderboard, of_one
+from goldless.reports.leaderboard import Leaderboard, metric_finding
 from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import ABSENT, Estimate
@@ -138,7 +138,7 @@ class ReviewReport:
     comparisons: tuple[Comparison, ...] | None = None
     """Pairs of agents by the first ranking: decided, or about how many more tasks it would take; None: not tested."""
     stopped: Stopped | None = field(default=None, metadata=IF_ANY)
-    """Where it stopped, and what is decided; None: it was not to stop early."""
+    """The stop, and what is decided; None: it was not to stop early."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """Labelled pairs: all, decided, tied, tested on."""
     settings: ReviewSettings = ReviewSettings()
@@ -196,7 +196,7 @@ class ReviewReport:
         name, board = next(iter(self.boards.items()), ("", None))
         if board is None or all(row.score is None for row in board.rows):
             return [(f"The review has no ranking; {who}{f': {self.nobody}' if self.nobody else ''}.",)]
-        lead = of_one(f"{REVIEW}{name}", board) if self.stopped is None else (self.stopped.sentence,)
+        lead = metric_finding(f"{REVIEW}{name}", board) if self.stopped is None else (self.stopped.sentence,)
         agreement, agrees = self.panel.agreement, ""
         if agreement is not None and agreement.accuracy.value is not None:
             used = f"{agreement.accuracy.n or agreement.n_pairs:,}"
@@ -305,7 +305,6 @@ class ReviewReport:
         )
 
     def _sweep_table(self) -> ReportTable:
-        """One row per limit and kind of weights."""
         columns = (
             Column("limit", "> limit", "figure"),
             Column("weights", "weights"),

@@ -368,7 +368,6 @@ def _metric(options: Options) -> LikelihoodMetric:
 
 
 def _group_means(rows: Sequence[Row], found: Sequence[float | str]) -> dict[str, float]:
-    """The mean reward of each task that has one."""
     by_task: dict[str, list[float]] = {}
     for row, reward in zip(rows, found, strict=True):
         if not isinstance(reward, str):

@@ -163,7 +163,6 @@ def declared(model: Any) -> Mapping[str, Option]:
 
 
 def _form_of(written: str) -> OptionForm:
-    """The form of a type, as it is written."""
     kind = written.replace(" | None", "")
     words = re.fullmatch(r"Literal\[(.*)\]", kind)
     return FORMS_OF[kind] if words is None else one_of(*ast.literal_eval(f"[{words[1]}]"))

@@ -295,7 +295,9 @@ class Options:
         group=STOPPING,
         form=forms.LINES,
     )
-    alpha: float = option(0.05, "Error rate that --until aims at, however often one looks.", "ALPHA", form=forms.LEVEL)
+    alpha: float = option(
+        0.05, "Error rate that --until aims at, over all of its looks at the data.", "ALPHA", form=forms.LEVEL
+    )
     at_least: int = option(10, "Minimum number of tasks before --until may stop.", at_least=2)
     detect: float | None = option(
         None,

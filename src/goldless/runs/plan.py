@@ -64,7 +64,6 @@ class Preprocessor:
 
     @property
     def name(self) -> str:
-        """The rewriter."""
         return "+".join(sorted(self.table["rewriter"].unique()))
 
     def texts(self) -> dict[tuple[str, str], str | CallFailure]:

@@ -124,7 +124,7 @@ class Replay:
 
 
 async def replay(folder: Path) -> Replay:
-    """Recompute the scores and the review of a run folder, and compare them with what it printed.
+    """Recompute the scores and the review of a run folder, and compare them with the recorded ones.
 
     Calls no model, and runs no code that comes with the folder.
     """
@@ -252,7 +252,6 @@ def published_run(given: str) -> Iterator[Path]:
 
 
 def _fetched(address: str, room: Path) -> Path:
-    """The archive at an address."""
     name = address.partition("?")[0].rstrip("/").rpartition("/")[2]
     file = room / (name or "run")
     try:

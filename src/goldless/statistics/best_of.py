@@ -4,7 +4,7 @@ The best of n noisy scores is too high on average: by 1.54 standard errors for t
 score is the bootstrap bias correction of Tsamardinos, Greasidou and Borboudakis (Machine Learning 107, 2018): tasks are
 drawn with replacement, the best submission on the drawn tasks is chosen, and its score on the tasks that were not drawn
 is counted; the mean over draws is the score that choosing in this way is worth. It allows for submissions that are
-alike, and is a little too low where they differ, because about 63 % of the tasks decide in each draw.
+alike, and is a little too low where they differ, because about 63% of the tasks decide in each draw.
 
 The interval is the usual one of the chosen submission at the level ``level ** (1 / n)``: by Šidák's inequality (JASA
 62, 1967) all n intervals hold together with probability ``level`` or more, and so does that of whichever was chosen.

@@ -115,7 +115,7 @@ limits, such as 0 and 1, or all the same. ``wilson``: of judgements that are all
 Limits = tuple[float, float]
 """The smallest and the largest score that there can be."""
 TAIL = 2.0
-"""Factor of the skewness of so few tasks: 88 % of the intervals of five lognormal scores then hold the mean."""
+"""Factor of the skewness of so few tasks: 88% of the intervals of five lognormal scores then hold the mean."""
 FEW_TASKS = 10
 """With fewer tasks the interval is Student's t: too few different resamples exist to estimate a distribution."""
 FARTHEST = 2.0

@@ -54,7 +54,7 @@ class Comparison:
     more_tasks: int | None = None
     """The fewest more tasks that are likely to decide; 0: decided; None: too far to estimate."""
     more_tasks_high: int | None = None
-    """The most; in 80 % the number that it takes is between the two. None: no end can be given."""
+    """The most; in 80% the number that it takes is between the two. None: no end can be given."""
     skewed: bool = False
     """True if it would be decided if the differences were not skewed."""
     alpha: float = SIGNIFICANT

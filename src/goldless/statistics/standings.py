@@ -8,7 +8,7 @@ and peers give the mean over n tasks and k peers the variance
 
 since the residuals are in both of the first two. The interval is Student's t with Satterthwaite's degrees of freedom;
 its end on the side of a tail of the peers is further out. Of three peers too little is known: where their effects are
-exponential, 86 % of the intervals hold the mean (``benchmarks/decisions.py --only peers``), so there is none.
+exponential, 86% of the intervals hold the mean (``benchmarks/decisions.py --only peers``), so there is none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from goldless.statistics.skewness import further, skewness
 
 FEWEST_PEERS = 4
 TAIL = 3.0
-"""Factor of the skewness of peers: with exponential effects 91 % of the intervals then hold the mean."""
+"""Factor of the skewness of peers: with exponential effects 91% of the intervals then hold the mean."""
 
 
 @dataclass(frozen=True, slots=True)

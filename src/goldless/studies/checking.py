@@ -26,7 +26,7 @@ HINT_AMONG = 1000
 """With more names than this no nearest name is searched: it takes too long."""
 
 ALIASES = {
-    "agent": ("model", "model_id", "model_name", "system", "author", "generator", "llm"),
+    "agent": ("model", "model_id", "model_name", "system", "author", "generator", "llm", "who"),
     "output": ("response", "reply", "judgement"),
     "preference": ("winner", "label"),
     "prompt": ("question", "instruction", "input", "query"),
@@ -44,7 +44,7 @@ ALIASES = {
         *("messages", "conversation", "conversations"),
     ),
 }
-"""Other common names of a required column, for hints only."""
+"""Other common names of a column, for guesses and hints."""
 
 
 def is_empty(value: Any) -> bool:

@@ -49,7 +49,7 @@ class Study:
     name: str
     """Name of its folder or file."""
     path: Path | None
-    """Where it was read from; None for a frame."""
+    """The path it was read from; None for a frame."""
     _: KW_ONLY
     task_table: pl.DataFrame
     """task, prompt, reference, synopsis_…, and other columns as one object in JSON."""

@@ -23,7 +23,7 @@ class Recipe:
     rank: int = option(16, "Rank of the adapter (LoRA r).", form=RANK)
     alpha: int = option(16, "Scale of the adapter (LoRA alpha).", "--lora-alpha", old="--alpha", at_least=1)
     dropout: float = 0.0
-    learning_rate: float = option(2e-4, "Highest learning rate.", form=LEVEL)
+    learning_rate: float = option(2e-4, "Peak learning rate.", form=LEVEL)
     schedule: str = "linear"
     warmup_steps: int = 5
     batch_size: int = option(2, "Examples per batch.", at_least=1)

@@ -61,9 +61,7 @@ def _settings(table: Any, own: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Collecting(as_given(CollectConfig)):  # type: ignore[misc]
-    edition: Path | None = argument(
-        "[EDITION]", "Folder of the edition (default: named after the venue).", default=None
-    )
+    edition: Path | None = argument("EDITION", "Folder of the edition (default: named after the venue).", default=None)
     seconds_between_requests: float = option(
         1.0, "Pause between requests to the venue.", "SECONDS", group="Connection", form=NOT_NEGATIVE
     )
@@ -217,7 +215,7 @@ class Demonstrating:
 async def demo(own: Demonstrating, options: Options) -> Scored:
     """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
 
-    This is a demonstration, not a result. It takes some minutes, most of them for the embedded model's own reviews.
+    This is a demonstration, not a result. It takes a few minutes, most of them for the embedded model's own reviews.
 
     Example:
       goldless gre demo --out gre-demo

@@ -292,7 +292,7 @@ class ReviewRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewStage:
+class PaperReviewStage:
     """One model that reviews: it gets the prompt, then the whole paper, and its whole reply must fit after both."""
 
     agent: str
@@ -392,7 +392,7 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
             refuse_without_chat(model, "review papers")
 
         async def one_model(name: str) -> None:
-            stage = ReviewStage(name, opened[name], request)
+            stage = PaperReviewStage(name, opened[name], request)
             try:
                 settings = await stage.settings()
             except CallError as error:

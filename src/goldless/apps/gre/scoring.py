@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,15 +95,28 @@ async def score_edition(
     save_run(evaluation, folder)
     if hidden is not None:
         save_run(hidden, folder / INJECTED)
-    # how firm the ranking is stands in the edition's own results
     if folder != own:
         result.save(folder, study)
-    kept = result if folder == own else read_result(RunFolder(own))
-    if isinstance(kept, EditionResult):
-        firm = edition_standing(planned, planned.config.score.draws)
-        replace(kept, standing=firm).save(own, study if folder == own else None)
-        result = replace(result, standing=firm)
+    result = _with_standing(planned, result, folder, study, asked.say)
     return tried, result, evaluation
+
+
+def _with_standing(
+    edition: Edition, result: EditionResult, folder: Path, study: Study, say: Callable[[str], None]
+) -> EditionResult:
+    """The result of a run folder with how firm the ranking is, which stands in the edition's own results."""
+    own = edition.run_folder()
+    kept = result if folder == own else read_result(RunFolder(own))
+    if not isinstance(kept, EditionResult):
+        return result
+    firm = edition_standing(edition, edition.config.score.draws)
+    try:
+        replace(kept, standing=firm).save(own, study if folder == own else None)
+    except UserError as error:
+        if folder == own:
+            raise
+        say(f"{own} does not say how firm the ranking is: {str(error).partition('. ')[0]}")
+    return replace(result, standing=firm)
 
 
 def _reviews_told(edition: Edition, study: Study) -> dict[str, str]:

@@ -68,7 +68,7 @@ def view(own: Viewing, options: Options) -> None:
 class Working(Browsing):
     """Options of ``studio``."""
 
-    folder: Path = argument("FOLDER", "The folder for runs; it is made if it does not exist.", Path("runs"))
+    folder: Path = argument("FOLDER", "Folder for runs; created if it does not exist.", Path("runs"))
 
 
 @verb("journal", first=("port", "browser"))

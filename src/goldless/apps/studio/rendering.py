@@ -128,7 +128,7 @@ def environment() -> jinja2.Environment:
         "given": _formatted("{:g}"),
         "nats": _formatted("{:+z,.2f}"),
         "end": _formatted("{:+g}"),
-        "share": _formatted("{:.0%}", "%", " %"),
+        "share": _formatted("{:.0%}"),
         "moment": moment,
         "bar": bar,
         "seconds": seconds_text,
@@ -139,8 +139,8 @@ def environment() -> jinja2.Environment:
     return found
 
 
-def _formatted(pattern: str, old: str = "", new: str = "") -> Any:
-    return lambda value: pattern.format(value).replace("-", MINUS).replace(old, new) if is_number(value) else MISSING
+def _formatted(pattern: str) -> Any:
+    return lambda value: pattern.format(value).replace("-", MINUS) if is_number(value) else MISSING
 
 
 def linked(name: str, address: str | None) -> Markup | str:

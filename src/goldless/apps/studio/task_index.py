@@ -369,7 +369,6 @@ def _splits(run: RunFolder) -> pl.DataFrame:
 
 
 def _failures(run: RunFolder, table: str) -> pl.DataFrame:
-    """The failed rows of a table of evidence."""
     frame = scanned(run, table, "task", "failure")
     with _naming(run, table):
         failed = None if frame is None else failed_rows(frame, table)

@@ -1,8 +1,8 @@
 """Calls to one server: HTTP, keys, failures as one exception, retries, and how many calls there are at once.
 
 The number of calls at once doubles with every round (as many clean replies as calls allowed) as long as that brings at
-least a quarter more throughput. From the first time that a server is overloaded (429, 529, a timeout), it grows by 5 %
-with every clean round and falls to 80 % with every overload; many 429 within one round are one overload.
+least a quarter more throughput. From the first time that a server is overloaded (429, 529, a timeout), it grows by 5%
+with every clean round and falls to 80% with every overload; many 429 within one round are one overload.
 """
 
 from __future__ import annotations

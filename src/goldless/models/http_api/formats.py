@@ -9,9 +9,9 @@ tokens that all answers share. Every alternative listed there is assigned to the
 normalised over the answers. There are no probabilities
 
 - if a token that matters could begin several answers (they share their first token);
-- if an answer is not listed and could still have more than 1 % of the answers' mass; an unlisted answer with a
-  smaller bound gets that bound, so each probability is off by at most 1 %;
-- if the answers together have less than 5 % of the mass: the model is not answering there.
+- if an answer is not listed and could still have more than 1% of the answers' mass; an unlisted answer with a
+  smaller bound gets that bound, so each probability is off by at most 1%;
+- if the answers together have less than 5% of the mass: the model is not answering there.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ServerParameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class WireFormat:
     """The way chat calls are written and read."""
 
     route: str  # of a call, ``{model}`` to be filled in
@@ -305,17 +305,17 @@ def _read_gemini(data: Any) -> Written:
 # a table, laid out by hand
 # fmt: off
 FORMATS = {
-    "openai": Format(
+    "openai": WireFormat(
         route="/v1/chat/completions", listing="/v1/models", body=_openai_body, read=_read_openai,
         charged=("usage", ("prompt_tokens",), ("completion_tokens",))),
-    "anthropic": Format(
+    "anthropic": WireFormat(
         route="/v1/messages", listing="/v1/models?limit=1000", body=_anthropic_body, read=_read_anthropic,
         charged=("usage", ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
                  ("output_tokens",)),
         wording=ServerParameters(limits=("max_tokens",), seed=False, alternatives=0),
         # the last with a temperature; models that do not take one say so, and are asked without
         headers={"anthropic-version": "2023-06-01"}),
-    "gemini": Format(
+    "gemini": WireFormat(
         route="/v1/models/{model}:generateContent", listing="/v1/models?pageSize=1000", body=_gemini_body,
         read=_read_gemini, wording=ServerParameters(limits=("maxOutputTokens",)),
         charged=("usageMetadata", ("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount"))),

@@ -12,7 +12,7 @@ from goldless.reports.html import blocks
 from goldless.reports.html.blocks import Block, Inline, Name, figure, fold, link, note, section, term, warning, words
 from goldless.reports.html.charts import IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import excerpt, label, numeral, plural, visible
-from goldless.reports.leaderboard import Leaderboards, over_all
+from goldless.reports.leaderboard import Leaderboards, run_findings
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.review import EXAM, ReviewReport
 from goldless.reports.run_folder import RunFolder
@@ -56,7 +56,7 @@ def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
         yield Name(scores.stopped.by), f": {scores.stopped.sentence}"
     elif review is not None and review.stopped is not None and not run.boards:
         yield (f"The review: {review.stopped.sentence}",)
-    for place, said in enumerate(over_all(run.standings)):
+    for place, said in enumerate(run_findings(run.standings)):
         yield said if place else (*said, *_missing(run))
     for metric, board in run.standings.items():
         if all(row.score is None for row in board.rows):

@@ -91,5 +91,5 @@ def plural(amount: int, word: str, several: str | None = None) -> str:
 
 
 def percent(level: float) -> str:
-    """A level such as 0.95 as per cent."""
-    return f"{level * 100:g}\u202f%"
+    """A level such as 0.95 as a percentage."""
+    return f"{level * 100:g}%"

@@ -18,7 +18,7 @@ from goldless.reports.html.blocks import Block, Inline, Name, Words, each_metric
 from goldless.reports.html.charts import HeatCell, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.texts import TextLinks, agents_of, has_texts
-from goldless.reports.leaderboard import Leaderboard, of_one
+from goldless.reports.leaderboard import Leaderboard, metric_finding
 from goldless.reports.report_table import Column, large_text
 from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals
@@ -171,7 +171,7 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *intervals),
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
         [blocks.table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows)],
-        finding=in_text(of_one(metric, board), label),
+        finding=in_text(metric_finding(metric, board), label),
     )
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
     yield from blocks.remarks((*board.notes, *summary))
@@ -321,7 +321,7 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     yield figure(
         "tasks",
         ("Scores on single tasks: ", Name(metric)),
-        "Boxes show the middle half of the tasks, lines 90\u202f% of them; the vertical stroke is the median.",
+        "Boxes show the middle half of the tasks, lines 90% of them; the vertical stroke is the median.",
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
         [*_influence(links, board, scores), blocks.table(caption, columns, rows)],
         finding=finding,

@@ -242,11 +242,14 @@ def how_to_read(row: Mapping[str, Any]) -> str | None:
     columns = list(row)
     found = {name: probable_column(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}
     responses = found | {"task": found["task"] or found["prompt"]}
-    if all(responses[name] for name in REQUIRED):
-        return f"Try --columns {_named(responses)}"
     agents = agent_columns(columns)
     texts = [name for name in agents if isinstance(row[name], str) and not name.lower().startswith(NOT_AGENTS)]
     texts = [name for name in texts if read_cell(row[name], "number")[0] is None]
+    others = [name for name in texts if name != found["text"]]
+    if not found["agent"] and len(others) == 1:
+        responses["agent"] = others[0]
+    if all(responses[name] for name in REQUIRED):
+        return f"Try --columns {_named(responses)}"
     if found["agent"] or (found["text"] and len(texts) < 2):
         needed = {name: responses[name] or "COLUMN" for name in REQUIRED}
         return f"Say which columns have them, in place of COLUMN: --columns {_named(needed)}"

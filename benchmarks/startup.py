@@ -36,8 +36,8 @@ COMMANDS = {
     "goldless score --help": ["-m", "goldless", "score", "--help"],
     "goldless review --help": ["-m", "goldless", "review", "--help"],
     "goldless crashtest --help": ["-m", "goldless", "crashtest", "--help"],
-    "goldless compare --help": ["-m", "goldless", "compare", "--help"],
-    "goldless gate --help": ["-m", "goldless", "gate", "--help"],
+    "goldless study check --help": ["-m", "goldless", "study", "check", "--help"],
+    "goldless gre collect --help": ["-m", "goldless", "gre", "collect", "--help"],
     "a minimal typer app --help": ["-c", MINIMAL, "--help"],
 }
 

@@ -15,7 +15,7 @@ shape or takes a name in use is recorded with the reason, and everything else wo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -102,8 +102,7 @@ class Catalogue(Generic[T]):
                 failure = f"the name is already used by {taken[plugin.name]}"
             if failure is None:
                 taken[plugin.name] = plugin.package
-            value = plugin.value if failure is None else None
-            yield Plugin(plugin.group, plugin.name, plugin.package, plugin.version, value, failure)
+            yield replace(plugin, value=plugin.value if failure is None else None, failure=failure)
 
     def all(self) -> dict[str, T]:
         """Everything usable, built-ins first."""

@@ -44,10 +44,13 @@ def test_the_help_loads_no_heavy_library_though_it_names_every_verb():
 
 @pytest.mark.parametrize(
     "verb",
-    ["score", *(pytest.param(verb, marks=pytest.mark.nightly) for verb in ("review", "finetune", "gre collect"))],
+    [
+        *("score", "study check"),
+        *(pytest.param(verb, marks=pytest.mark.nightly) for verb in ("review", "finetune", "gre collect")),
+    ],
 )
 def test_the_help_of_a_verb_loads_no_heavy_library_and_asks_no_package_what_it_adds(verb):
-    assert loaded_by(*verb.split(), "--help", heavy=(*HEAVY, "importlib.metadata", "hashlib")) == "0 []"
+    assert loaded_by(*verb.split(), "--help", heavy=(*HEAVY, "importlib.metadata", "pydantic")) == "0 []"
 
 
 def test_a_library_that_is_loaded_would_be_seen(tmp_path):

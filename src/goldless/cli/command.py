@@ -71,6 +71,12 @@ class Helped:
 class VerbGroup(Helped, TyperGroup):
     """Verbs under one name."""
 
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        self.add_help_option = not args or args[0].startswith("-")
+        if not self.add_help_option:
+            self.params = []  # typer imports pydantic to see that none was given
+        return super().make_context(info_name, args, parent, **extra)
+
 
 class Command(Helped, TyperCommand):
     """A verb: options that are not given are as the project's settings say; its help shows those that matter most."""

@@ -159,11 +159,6 @@ class Verbs(VerbGroup):
         except KeyError:
             return None
 
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        if args and not args[0].startswith("-"):
-            self.params, self.add_help_option = [], False  # typer imports pydantic to see that none was given
-        return super().make_context(info_name, args, parent, **extra)
-
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command for the words of a command line: a verb, also under its old name, or a question of it."""
         if old := next((words for words in (" ".join(args[:2]), args[0]) if words in MOVED), None):

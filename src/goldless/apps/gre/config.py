@@ -6,12 +6,10 @@ file has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from goldless.apps.gre.papers import reads_as_person
 from goldless.cli.command import same
@@ -27,9 +25,23 @@ PAPERS = "Papers"
 ASKED = "Generation"
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""
-LISTED = BeforeValidator(several)
+
+
+@dataclass(frozen=True)
+class Before:
+    """A change of a value before its check: pydantic's own takes longer to import than a help to print."""
+
+    change: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core.core_schema import no_info_before_validator_function  # noqa: PLC0415 - see above
+
+        return no_info_before_validator_function(self.change, handler(source))
+
+
+LISTED = Before(several)
 """Of texts, of which the file may give one without brackets."""
-AS_TEXT = BeforeValidator(lambda given: str(given) if isinstance(given, int | date) else given)
+AS_TEXT = Before(lambda given: str(given) if isinstance(given, int | date) else given)
 """Of a date: TOML knows dates and years of its own."""
 NOT_NEGATIVE = OptionForm(float, must_be="a number of at least 0", allows=lambda given: 0 <= given < float("inf"))
 
@@ -37,7 +49,7 @@ NOT_NEGATIVE = OptionForm(float, must_be="a number of at least 0", allows=lambda
 class ConfigPart:
     """A table of the file; unknown settings are errors, and so are values that a setting's declaration excludes."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 - pydantic reads it by this name
 
     def __post_init__(self) -> None:
         """Refuse values out of bounds."""
@@ -169,13 +181,12 @@ class EditionConfig(ConfigPart):
             raise ValueError(f"models: {', '.join(taken)} is reserved for human reviews. Choose another name")
 
 
-_CONFIG = TypeAdapter(EditionConfig)
-
-
 def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
     """A config from plain data. Raises with a list of all problems."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - see Before
+
     try:
-        return _CONFIG.validate_python(given)
+        return TypeAdapter(EditionConfig).validate_python(given)
     except ValidationError as error:
         problems = [_problem(one) for one in error.errors(include_url=False)]
         raise UserError("\n".join([f"{where}: the edition's config is not valid:", *problems])) from None

@@ -11,6 +11,7 @@ import pytest
 from goldless.reports.html import charts
 from goldless.reports.html.charts import COLOURS, HEAT_OPACITY, SERIES, HeatCell, IntervalRow, heat_map, interval_plot
 from goldless.reports.html.labels import label, numeral
+from goldless.statistics.bootstrap import ABSENT, Estimate
 
 
 def attributes(svg: str, pattern: str) -> list[dict[str, str]]:
@@ -22,7 +23,8 @@ def attributes(svg: str, pattern: str) -> list[dict[str, str]]:
 
 
 def test_an_interval_is_drawn_from_its_low_to_its_high_end_with_its_value_between():
-    rows = [IntervalRow("a", 5.0, 4.0, 7.0), IntervalRow("b", 1.0, 0.0, 10.0), IntervalRow("c", None)]
+    found = {"a": Estimate(5.0, 4.0, 7.0), "b": Estimate(1.0, 0.0, 10.0), "c": ABSENT}
+    rows = [IntervalRow(name, one) for name, one in found.items()]
     svg = str(interval_plot(rows, title="t", axis="x"))
     assert svg.count("missing</text>") == 1
     whiskers = attributes(svg, r"<line[^>]*whisker[^>]*>")
@@ -44,7 +46,8 @@ def test_a_heat_map_writes_numbers_into_cells_while_they_fit_and_signs_where_the
 
 
 def test_the_middle_half_of_an_interval_is_drawn_to_scale():
-    svg = str(interval_plot([IntervalRow("a", 3.0, 1.0, 5.0, shape="stroke", inner=(2.0, 4.0))], title="t", axis="x"))
+    row = IntervalRow("a", Estimate(3.0, 1.0, 5.0), shape="stroke", inner=(2.0, 4.0))
+    svg = str(interval_plot([row], title="t", axis="x"))
     box, bar = (attributes(svg, rf'<line[^>]*class="{kind} blue"[^>]*>')[0] for kind in ("inner", "whisker"))
     # from 2 to 4 is half as long as from 1 to 5
     long, whole = (float(one["x2"]) - float(one["x1"]) for one in (box, bar))
@@ -72,7 +75,7 @@ def test_no_label_covers_another_or_a_point_or_leaves_the_edges_and_without_room
 
 
 def test_a_legend_too_long_for_one_line_is_wrapped():
-    points = [charts.Point("p", 1.0, 1.0, series=f"a family with a long name {place}") for place in range(9)]
+    points = [charts.Point("p", 1.0, Estimate(1.0), series=f"a family with a long name {place}") for place in range(9)]
     svg = str(charts.scatter_plot(points, title="t", x_axis="x", y_axis="y"))
     placed = re.findall(r'<g transform="translate\(([\d.]+) ([\d.]+)\)"><circle', svg)
     assert len(placed) == 9

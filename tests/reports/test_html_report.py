@@ -117,6 +117,13 @@ def test_a_score_that_is_missing_is_said_to_be_and_never_shown_as_zero(tmp_path)
     assert "8 of 32 pair scores are missing." in page.text
 
 
+def test_a_judge_whose_ranks_have_nothing_to_do_with_those_of_people_is_above_one_that_reverses_them(tmp_path):
+    document = every_document()["agreement"]
+    for judge, value in zip(document["criteria"][0]["judges"], (-0.5, 0.0), strict=True):
+        judge["correlations"][0] |= {"value": value}
+    assert "judge-a is first with 0.000." in page_of(write_folder(tmp_path, {"agreement": document})).text
+
+
 def test_judgements_that_could_not_be_read_are_counted_in_the_verdict_of_a_review(tmp_path):
     found = document("review") | {"failures": {"unparsable": 403}}
     for row in found["rankings"]["win rate"]["agents"]:

@@ -20,15 +20,15 @@ def mean_interval(level: float = 0.95, resamples: int = 10_000, seed: int = 0) -
     def compute(scores: Sequence[Any]) -> Mapping[str, float]:
         import numpy as np  # noqa: PLC0415 - see above
 
-        from goldless.statistics.bootstrap import task_intervals  # noqa: PLC0415 - see above
+        from goldless.statistics.bootstrap import ABSENT, task_intervals  # noqa: PLC0415 - see above
 
         values = np.array([one.score.as_float() for one in scores], dtype=float)
         used = values[np.isfinite(values)]
-        ends: list[float | None] = [None, None, None]
+        found = ABSENT
         if len(used):
             (found,) = task_intervals(used[:, None], tails=True, seed=seed, resamples=resamples, level=level)
-            ends = [found.value, found.low, found.high]
-        return dict(zip(("mean", "low", "high"), (float("nan") if x is None else x for x in ends), strict=True))
+        numbers = (float("nan") if x is None else x for x in found.numbers)
+        return dict(zip(("mean", "low", "high"), numbers, strict=True))
 
     return compute
 

@@ -219,7 +219,7 @@ class BiasReport:
         signed = " || ".join(filter(None, [self.signature, self.review_signature, *self.metric_signatures.values()]))
         tables = [ReportTable("Coverage", columns, tuple(map(write, self.coverage)), signed)]
         for bias in get_args(Bias):
-            tables += self.measure_tables(self.of(bias))
+            tables += [table for _, table in self.measures(self.of(bias))]
         return [*tables, self.unavailable_table()] if self.unavailable else tables
 
     def unavailable_table(self) -> ReportTable:
@@ -227,12 +227,12 @@ class BiasReport:
         rows = tuple({**write(one), "judges": ", ".join(one.judges) or None} for one in self.unavailable)
         return ReportTable("Not measured", columns, rows)
 
-    def measure_tables(self, rows: Iterable[BiasRow]) -> list[ReportTable]:
-        """The rows of one bias, one table per measure."""
+    def measures(self, rows: Iterable[BiasRow]) -> list[tuple[list[BiasRow], ReportTable]]:
+        """The rows of one bias by measure, with the table of each."""
         groups: dict[tuple[str, str | None], list[BiasRow]] = {}
         for row in rows:
             groups.setdefault((row.measure, row.about if row.bias == "favour rate" else None), []).append(row)
-        return [self._table(group, about) for (_, about), group in groups.items()]
+        return [(group, self._table(group, about)) for (_, about), group in groups.items()]
 
     def _table(self, rows: Sequence[BiasRow], about: str | None) -> ReportTable:
         """One measure; ``about``: what all its rows are about."""

@@ -3,82 +3,59 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from goldless.meta_evaluation.agreement import Agreement
-from goldless.meta_evaluation.bias import STAR, BiasReport
+from goldless.meta_evaluation.agreement import Agreement, JudgeAgreement
+from goldless.meta_evaluation.bias import STAR, BiasReport, BiasRow
 from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
-from goldless.meta_evaluation.crash_test import CrashTest
+from goldless.meta_evaluation.crash_test import CrashResult, CrashTest, Rating
+from goldless.meta_evaluation.perturbations.perturbation import Must
 from goldless.reports.findings import Said, in_text
 from goldless.reports.html import blocks
 from goldless.reports.html.blocks import Block, bullets, figure, fold, remarks, result_table, section, term, words
-from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
+from goldless.reports.html.charts import Band, IntervalRow, Shape, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
-from goldless.statistics.bootstrap import Estimate
+from goldless.statistics.bootstrap import ABSENT, Estimate
 
-RATED = {
-    "pass": {"shape": "dot", "tone": "blue", "sign": "✓\u00a0pass"},
-    "fail": {"shape": "cross", "tone": "vermilion", "sign": "✕\u00a0fail"},
-    "not shown": {"shape": "ring", "tone": "muted", "sign": "○\u00a0not\u00a0shown"},
+GROUPS: dict[Must, str] = {
+    "fall": "Content removed: the score must fall",
+    "not rise": "Superficial changes: the score must not rise",
 }
-GROUPS = {"fall": "Content removed: the score must fall", "not rise": "Superficial changes: the score must not rise"}
+RATED: dict[Rating, tuple[Shape, str, str]] = {
+    "pass": ("dot", "blue", "✓\u00a0pass"),
+    "fail": ("cross", "vermilion", "✕\u00a0fail"),
+    "not shown": ("ring", "muted", "○\u00a0not\u00a0shown"),
+}
+"""Shape, colour and sign."""
 
 
 def _drawn(
     slug: str,
     table: ReportTable,
-    columns: tuple[str, str],
+    rows: Sequence[IntervalRow],
     caption: tuple[blocks.Inline, ...],
     said: Iterable[Said],
-    *,
-    prefix: str = "",
-    rows: Iterable[Mapping[str, Any]] | None = None,
     **plot: Any,
 ) -> Block:
-    """A table, or some of its rows, as values with intervals; ``columns``: of the name and value.
-
-    The ends are in PREFIXlow and PREFIXhigh. ``plot``: axis, reference and band.
-    """
-    key, value = columns
-    lines = [
-        IntervalRow(
-            *(str(row[key]), row[value], row.get(f"{prefix}low"), row.get(f"{prefix}high")),
-            **{"aside": numeral(row[value], absent="", signed=row.get("neutral") == 0.0), **_look(row)},
-        )
-        for row in (table.rows if rows is None else rows)
-    ]
-    drawn = pictures(interval_plot, lines, title=table.title, **plot)
+    """Values with intervals, and the table with their numbers; ``plot``: axis, reference and band."""
+    drawn = pictures(interval_plot, rows, title=table.title, **plot)
     finding = " ".join(in_text(one, label) for one in said)
     return figure(slug, table.title, caption, drawn, [result_table(table)], finding=finding)
-
-
-def _look(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The look of a rated metric, a biased or fair judge, a judge of some kind, or a coefficient of two scorers."""
-    if "rating" in row:
-        how: dict[str, Any] = dict(RATED[row["rating"]])
-        aside = f"{numeral(row['smd'], 2, signed=True, absent='')} {how.pop('sign')}"
-        hint = f"{row['perturbation']}: {row['rating']}, {row['reason'] or row['note'] or ''}"
-        return {**how, "aside": aside, "group": GROUPS[row["must"]], "hint": hint}
-    if "shown" in row:
-        tone = "vermilion" if row["shown"] else "blue" if row["neutral"] is not None else "muted"
-        return {"shape": "dot" if row["shown"] else "ring", "tone": tone}
-    if "kind" in row:
-        ours = row["kind"] in {"reviewer", "panel"}
-        return {"shape": "dot" if ours else "square", "tone": "blue" if ours else "green", "hint": row["kind"]}
-    return {"group": f"{row['metric']}: {label(row['scorers'])}"} if "scorers" in row else {}
 
 
 @section("agreement", "Agreement with people")
 def agreement_section(run: RunFolder) -> Iterator[Block]:
     """Accuracy on decided pairs and rank correlation, and how far people agree with each other."""
     found: Agreement | None = run.others.get("agreement")
-    for one in () if found is None else found.criteria:
-        level = 0.0 if found is None else found.level
+    if found is None:
+        return
+    level = found.level
+    for one in found.criteria:
         accuracy, *others = one.tables(level)
         caption = (
             f"Share of pairs where a judge prefers the same response as people do, with {percent(level)} intervals; a "
@@ -86,24 +63,28 @@ def agreement_section(run: RunFolder) -> Iterator[Block]:
         )
         band, told = _ceiling(one.ceiling.accuracy)
         plot: dict[str, Any] = {"axis": "accuracy", "reference": 0.5, "band": band}
-        yield _drawn("accuracy", accuracy, ("judge", "accuracy"), (caption, *told), one.findings(), **plot)
+        drawn = [_judge_row(judge, judge.accuracy.share) for judge in one.by_accuracy]
+        yield _drawn("accuracy", accuracy, drawn, (caption, *told), one.findings(), **plot)
         details: list[Block] = []
         if any(judge.correlations for judge in one.judges):
             correlation = others.pop(0)
-            kinds = {judge.name: judge.kind for judge in one.judges}
-            rows = [{**row, "kind": kinds[str(row["judge"])]} for row in correlation.rows if row["over"] == "tasks"]
-            rows.sort(key=lambda row: -(row["spearman"] or -2.0))
+            drawn = [_judge_row(judge, judge.correlation("spearman") or ABSENT) for judge in one.judges]
+            drawn.sort(key=lambda row: (row.estimate.value is None, -(row.estimate.value or 0.0)))
             band, told = _ceiling(one.ceiling.spearman)
             caption = f" over the responses to a task, averaged over tasks, with {percent(level)} intervals."
-            plot = {"axis": "Spearman, mean over tasks", "reference": 0.0, "band": band, "rows": rows}
-            said = [(f"{label(rows[0]['judge'])} is first with {numeral(rows[0]['spearman'])}.",)]
+            plot = {"axis": "Spearman, mean over tasks", "reference": 0.0, "band": band}
+            said = [(f"{label(drawn[0].label)} is first with {numeral(drawn[0].estimate.value)}.",)]
             read = (term("spearman", "Spearman's coefficient"), caption, *told)
-            columns = ("judge", "spearman")
-            details.append(_drawn("correlation", correlation, columns, read, said, prefix="spearman_", **plot))
+            details.append(_drawn("correlation", correlation, drawn, read, said, **plot))
         alpha = words("How well people agree with each other: ", term("alpha", "Krippendorff's alpha"), ", and below.")
         details += [alpha, *map(result_table, others)]
         yield fold("Rank correlations, agreement between people, and which judge exceeds which", details)
         yield from remarks([*one.notes, *([one.ceiling.note] if one.ceiling.note else [])])
+
+
+def _judge_row(judge: JudgeAgreement, found: Estimate) -> IntervalRow:
+    ours, aside = judge.kind in {"reviewer", "panel"}, numeral(found.value, absent="")
+    return IntervalRow(judge.name, found, aside, *(("dot", "blue") if ours else ("square", "green")), hint=judge.kind)
 
 
 def _ceiling(found: Estimate | None) -> tuple[Band | None, tuple[blocks.Inline, ...]]:
@@ -111,7 +92,7 @@ def _ceiling(found: Estimate | None) -> tuple[Band | None, tuple[blocks.Inline, 
     if found is None or found.value is None:
         return None, ()
     said = (" Grey is the ", term("ceiling", "human ceiling"), ": how far one person agrees with the others.")
-    return Band(found.low, found.high, "one person vs the others", found.value), said
+    return Band(found, "one person vs the others"), said
 
 
 @section("calibration", "Agents on the people's scale")
@@ -125,8 +106,8 @@ def calibration_section(run: RunFolder) -> Iterator[Block]:
     tables = found.tables()
     if found.agents:
         caption = (f"Mean label over all tasks, with {percent(found.level)} intervals.",)
-        columns = ("agent", "mean")
-        yield _drawn("calibration", tables.pop(0), columns, caption, found.findings(), axis="mean label")
+        drawn = [IntervalRow(one.agent, one.mean, numeral(one.mean.value, absent="")) for one in found.by_mean]
+        yield _drawn("calibration", tables.pop(0), drawn, caption, found.findings(), axis="mean label")
     yield from map(result_table, tables)
     yield from remarks(found.notes)
 
@@ -157,24 +138,29 @@ def crash_section(run: RunFolder) -> Iterator[Block]:
 
 
 def _crash_figure(metric: str, test: CrashTest) -> Block:
-    table = test.table(metric)
+    results = test.metrics[metric].perturbations
     caption = (
         f" of {metric} after a change, with its {percent(test.level)} interval. Dot: pass; cross: fail; ring: the "
         f"interval is too wide to decide. Grey band: effects smaller than {test.margin:g} count as none."
     )
-    failed = [label(row.perturbation) for row in test.metrics[metric].perturbations if row.rating == "fail"]
+    failed = [label(row.perturbation) for row in results if row.rating == "fail"]
     return _drawn(
         "crash-test",
-        table,
-        ("perturbation", "smd"),
+        test.table(metric),
+        [_perturbation_row(row) for must in GROUPS for row in results if row.must == must],
         (term("smd", "Standardised mean difference"), caption),
         [(f"{label(metric)} fails {', '.join(failed) or 'no test'}.",)],
-        prefix="smd_",
-        rows=sorted(table.rows, key=lambda row: list(GROUPS).index(str(row["must"]))),
         axis="standardised mean difference: lower ← 0 → higher",
         reference=0.0,
-        band=Band(-test.margin, test.margin) if test.margin > 0 else None,
+        band=Band(Estimate(low=-test.margin, high=test.margin)) if test.margin > 0 else None,
     )
+
+
+def _perturbation_row(row: CrashResult) -> IntervalRow:
+    shape, tone, sign = RATED[row.rating]
+    aside = f"{numeral(row.smd.value, 2, signed=True, absent='')} {sign}"
+    hint = f"{row.perturbation}: {row.rating}, {row.reason or row.smd.note or ''}"
+    return IntervalRow(row.perturbation, row.smd, aside, shape, tone, GROUPS[row.must], hint)
 
 
 @section("bias", "Bias of judges")
@@ -187,7 +173,7 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
     yield from _matrix(found)
     for bias in dict.fromkeys(row.bias for row in found.rows):
         rows = found.of(bias)
-        figures: list[Block] = [_bias_figure(table, found.level) for table in found.measure_tables(rows)]
+        figures = [_bias_figure(of, table, found.level) for of, table in found.measures(rows)]
         if bias == "self-preference":
             figures.insert(0, words("The ", term("gap", "preference gap"), " of every two:"))
         yield fold(f"{bias.capitalize()} in detail", [*figures, *remarks([STAR] * any(row.shown for row in rows))])
@@ -212,15 +198,20 @@ def _matrix(found: BiasReport) -> Iterator[Block]:
         yield blocks.table("● The interval excludes the value of an unbiased judge", columns, ordered)
 
 
-def _bias_figure(table: ReportTable, level: float) -> Block:
-    neutral: Any = table.rows[0]["neutral"]
+def _bias_figure(rows: Sequence[BiasRow], table: ReportTable, level: float) -> Block:
+    neutral = rows[0].neutral
     unknown = " Where the better response may also be the longer one, what an unbiased judge would do is not known."
     caption = f"With {percent(level)} intervals. Dot: significant bias; ring: not significant, or undecidable."
     read = (caption, unknown if neutral is None else " The line marks an unbiased judge.")
-    shown = sum(bool(row["shown"]) for row in table.rows)
-    said = [(f"{shown} of {len(table.rows)} numbers show a bias.",)]
+    said = [(f"{sum(bool(row.shown) for row in rows)} of {len(rows)} numbers show a bias.",)]
     axis = "difference of shares" if neutral == 0.0 else "share"
-    return _drawn("bias", table, ("judge", "value"), read, said, axis=axis, reference=neutral)
+    return _drawn("bias", table, list(map(_bias_row, rows)), read, said, axis=axis, reference=neutral)
+
+
+def _bias_row(row: BiasRow) -> IntervalRow:
+    aside = numeral(row.value, absent="", signed=row.neutral == 0.0)
+    tone = "vermilion" if row.shown else "muted" if row.neutral is None else "blue"
+    return IntervalRow(row.judge, row, aside, "dot" if row.shown else "ring", tone)
 
 
 @section("cost", "Cost")
@@ -239,5 +230,9 @@ def consistency_section(run: RunFolder) -> Iterator[Block]:
     if found is not None:
         said = f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals."
         plot: dict[str, Any] = {"axis": "correlation", "reference": 0.0}
-        yield _drawn("consistency", found.table(), ("coefficient", "value"), (said,), found.findings(), **plot)
+        drawn = []
+        for row in found.rows:
+            aside, group = numeral(row.over_agents.value, absent=""), f"{row.metric}: {label(row.scorers)}"
+            drawn.append(IntervalRow(row.coefficient, row.over_agents, aside, group=group))
+        yield _drawn("consistency", found.table(), drawn, (said,), found.findings(), **plot)
         yield from remarks(found.notes)

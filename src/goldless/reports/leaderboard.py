@@ -176,7 +176,7 @@ class Leaderboard(Tabled):
     @property
     def ends(self) -> list[float]:
         """Scores and the ends of their intervals."""
-        return [end for row in self.rows for end in _spread(row) if end is not None]
+        return [end for row in self.rows for end in row.estimate.numbers if end is not None]
 
     @property
     def counts_pairs(self) -> bool:
@@ -191,15 +191,11 @@ class Leaderboard(Tabled):
         return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
 
 
-def _spread(row: LeaderboardRow) -> tuple[float | None, float | None, float | None]:
-    return row.estimate.low, row.estimate.high, row.score
-
-
 def _bar(row: LeaderboardRow, least: float, most: float) -> str:
     """The interval as a line from the least to the most of all, with the score as a dot."""
-    low, high, score = (
+    score, low, high = (
         None if end is None else round((end - least) / ((most - least) or 1.0) * (BAR_WIDTH - 1))
-        for end in _spread(row)
+        for end in row.estimate.numbers
     )
     cells = [" "] * BAR_WIDTH
     if low is not None and high is not None:

@@ -148,6 +148,11 @@ class Estimate:
     """Of a share: the tasks that its judgements are on."""
     KEYS = ESTIMATE_KEYS
 
+    @property
+    def numbers(self) -> tuple[float | None, float | None, float | None]:
+        """The value and both ends of the interval."""
+        return self.value, self.low, self.high
+
     def within(self, lowest: float, highest: float) -> Self:
         """The same with ends within these; without ends where they are one: tasks that agree show no spread."""
         if self.low is None or self.high is None:

@@ -34,6 +34,7 @@ from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictu
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.page import site_page
 from goldless.reports.report_table import Column, ReportTable
+from goldless.statistics.bootstrap import Estimate
 
 NAME = "GRE-bench"
 GENERATOR = '<meta name="generator" content="goldless gre site">'
@@ -155,11 +156,11 @@ def _board(one: Recomputed) -> Iterator[Block]:
     yield from _tables([shown])
     drawn, band = [], None
     for row in rows:
-        score, low, high = map(_rounded, (row.score.value, row.score.low, row.score.high))
+        score = Estimate(*map(_rounded, row.score.numbers))
         if row.agent != HUMAN:
-            drawn.append(IntervalRow(row.agent, score, low, high, aside=numeral(score, 2, absent="")))
-        elif score is not None:
-            band = Band(low, high, "human baseline", middle=score)
+            drawn.append(IntervalRow(row.agent, score, numeral(score.value, 2, absent="")))
+        elif score.value is not None:
+            band = Band(score, "human baseline")
     level = percent(one.clock.level)
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
     title = f"{one.metric}: score of each model with its {level} interval"

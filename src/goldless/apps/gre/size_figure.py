@@ -16,7 +16,6 @@ from goldless.reports.html.charts import (
     Band,
     Point,
     element,
-    family_lines,
     picture,
     scatter_plot,
     series_legend,
@@ -24,7 +23,6 @@ from goldless.reports.html.charts import (
 )
 from goldless.reports.html.labels import decimals_for, label, numeral
 from goldless.reports.report_table import large_text
-from goldless.statistics.bootstrap import Estimate
 
 TITLES = {"gem": "GEM", "gem-s[abstract]": "GEM-S (abstract)", "gem-s[assw]": "GEM-S (ASSW)"}
 """Metrics as the paper calls them, in its order."""
@@ -70,8 +68,8 @@ def size_figure(board: Board, *, dark: bool = False) -> str:
             x_axis="parameters (log scale)",
             y_axis="nats" if metric in TITLES else "score",
             logarithmic=True,
-            lines=family_lines(point for point in mine if point.series != OTHER),
-            band=None if human is None else _baseline(human.estimate),
+            unconnected=OTHER,
+            band=None if human is None else Band(human.estimate, "human baseline"),
             width=PANEL,
             legend_below=False,
         )
@@ -99,30 +97,22 @@ def _css(*, dark: bool) -> str:
     return night if dark else f"{light}@media (prefers-color-scheme:dark){{{night}}}"
 
 
-def _baseline(human: Estimate) -> Band:
-    return Band(human.low, human.high, "human baseline", middle=human.value)
-
-
-def _ends(score: Estimate) -> tuple[float | None, float | None, float | None]:
-    return score.value, score.low, score.high
-
-
 def _points(board: Board, metric: str, sized: Sequence[Agent]) -> Iterator[Point]:
     """A point per model: families differ in shape, and in colour as far as there are colours."""
     families = list(dict.fromkeys(agent.family or OTHER for agent in sized))
     scores = board.metrics[metric]
-    decimals = decimals_for([end for score in scores.values() for end in _ends(score.estimate)])
+    decimals = decimals_for([end for score in scores.values() for end in score.estimate.numbers])
     for agent in [agent for agent in sized if agent.agent in board.models(metric)]:
         score, family, size = scores[agent.agent], agent.family or OTHER, agent.parameters or 0.0
         about = "about " * (agent.agent in board.estimated_sizes)
         hint = f"{agent.agent} ({family}): {about}{large_text(size)} parameters, {numeral(score.score, decimals)}"
-        _, low, high = _ends(score.estimate)
+        _, low, high = score.estimate.numbers
         if low is not None and high is not None:
             hint += f" ({numeral(low, decimals)} to {numeral(high, decimals)})"
         place = families.index(family)
         shape, tone = SHAPES[place % len(SHAPES)], TONES[place % len(TONES)]
         name = agent.agent.rsplit("/", 1)[-1]
-        yield Point(name, size, score.score or 0.0, low, high, family, shape, tone, hint)
+        yield Point(name, size, score.estimate, family, shape, tone, hint)
 
 
 def _caption(board: Board, metrics: Sequence[str], unsized: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.review import EXAM, ReviewReport
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
+from goldless.statistics.bootstrap import Estimate
 
 ONE_BY_ONE = {"crash_test"}
 """Results with a sentence for every metric, all of which belong to the verdict."""
@@ -132,7 +133,7 @@ def _exam(review: ReviewReport, table: ReportTable) -> Block:
         else:
             outcome, look["shape"], look["tone"] = "not above", "cross", "vermilion"
         aside = f"{numeral(trait.value, absent='')} {outcome}"
-        drawn.append(IntervalRow(reviewer, trait.value, *trait.interval, aside, **look))
+        drawn.append(IntervalRow(reviewer, Estimate(trait.value, *trait.interval), aside, **look))
     failed = list(dict.fromkeys(row.name for row in review.reviewers if not row.passed))
     return figure(
         "exam",

@@ -8,7 +8,7 @@ has at least 4.5:1 (WCAG 2.1, AA).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from goldless.arrays import BoolArray, FloatArray
 from goldless.reports.html.labels import excerpt, fitted, numeral, text_width, visible
 from goldless.reports.report_table import large_text
+from goldless.statistics.bootstrap import ABSENT, Estimate
 
 COLOURS: dict[str, tuple[str, str]] = {
     "ground": ("#ffffff", "#15181b"),
@@ -225,10 +226,8 @@ class IntervalRow:
     """One line of the plot."""
 
     label: str
-    value: float | None
-    """None: shown as missing."""
-    low: float | None = None
-    high: float | None = None
+    estimate: Estimate
+    """Without a value: shown as missing."""
     aside: str = ""
     """Text at the right."""
     shape: Shape = "dot"
@@ -247,10 +246,8 @@ class IntervalRow:
 class Band:
     """A shaded range of values; only a line at the middle if an end is unknown."""
 
-    low: float | None
-    high: float | None
+    range: Estimate
     label: str = ""
-    middle: float | None = None
 
 
 def interval_plot(
@@ -266,8 +263,8 @@ def interval_plot(
     room = min(240.0, width * 0.36)
     left = min(room, max((text_width(fitted(row.label, room)) for row in rows), default=0) + 16)
     aside = max((text_width(row.aside) for row in rows), default=0)
-    ends = [end for row in rows for end in (row.value, row.low, row.high, row.limit)]
-    scale = scale_over([*ends, reference, *_ends(band)], left + 6, width - aside - 20)
+    ends = [end for row in rows for end in (*row.estimate.numbers, row.limit)]
+    scale = scale_over([*ends, reference, *(band.range if band else ABSENT).numbers], left + 6, width - aside - 20)
     height = 25 if len(rows) <= 20 else 21
     top = 14 + (18 if band is not None and band.label else 0)
     drawn: list[Markup] = []
@@ -290,23 +287,20 @@ def interval_plot(
 
 def _interval(row: IntervalRow, scale: AxisScale, y: float, left: float, width: float) -> Markup:
     parts = [words(fitted(row.label, left - 8), left - 8, y + 4, class_="label", anchor="end")]
-    if row.low is not None and row.high is not None:
-        parts.append(line(scale(row.low), y, scale(row.high), y, f"whisker {row.tone}"))
+    value, low, high = row.estimate.numbers
+    if low is not None and high is not None:
+        parts.append(line(scale(low), y, scale(high), y, f"whisker {row.tone}"))
     if row.inner is not None:
         parts.append(line(scale(row.inner[0]), y, scale(row.inner[1]), y, f"inner {row.tone}"))
-    if row.value is None:
+    if value is None:
         parts.append(words("missing", scale.begin + 4, y + 4, class_="tick missing"))
     else:
-        parts.append(mark(row.shape, scale(row.value), y, row.tone))
+        parts.append(mark(row.shape, scale(value), y, row.tone))
     if row.limit is not None:
         parts.append(line(scale(row.limit), y - 8, scale(row.limit), y + 8, "limit"))
     if row.aside:
         parts.append(words(row.aside, width - 2, y + 4, class_="aside", anchor="end"))
     return element("g", hint(row.hint), *parts)
-
-
-def _ends(band: Band | None) -> tuple[float | None, ...]:
-    return () if band is None else (band.low, band.high, band.middle)
 
 
 def _band(band: Band, scale: AxisScale, begin: float, end: float, *, upright: bool) -> Markup:
@@ -316,11 +310,12 @@ def _band(band: Band, scale: AxisScale, begin: float, end: float, *, upright: bo
         return (along, across) if upright else (across, along)
 
     parts, at = [], scale.end
-    if band.middle is not None:
-        at = scale(band.middle)
+    middle, low, high = band.range.numbers
+    if middle is not None:
+        at = scale(middle)
         parts.append(line(*turned(at, begin), *turned(at, end), "band-line"))
-    if band.low is not None and band.high is not None:
-        first, last = sorted((scale(band.low), scale(band.high)))
+    if low is not None and high is not None:
+        first, last = sorted((scale(low), scale(high)))
         at = (first + last) / 2 if upright else first
         (x, y), (width, height) = turned(first, begin), turned(max(1.0, last - first), end - begin)
         parts.insert(0, element("rect", x=x, y=y, width=width, height=height, class_="band"))
@@ -353,8 +348,6 @@ def mini_interval(value: float | None, low: float | None, high: float | None, sc
 
 HEIGHT = 420
 LEFT, RIGHT, TOP, BOTTOM = 58, 28, 40, 52
-Lines = Sequence[tuple[str, Sequence[tuple[float, float]]]]
-"""Each a class and its points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,9 +356,7 @@ class Point:
 
     label: str
     x: float
-    y: float
-    low: float | None = None
-    high: float | None = None
+    y: Estimate
     series: str = ""
     """Its series, shown in the legend."""
     shape: Shape = "dot"
@@ -373,12 +364,15 @@ class Point:
     hint: str = ""
 
 
-def family_lines(points: Iterable[Point]) -> Lines:
-    """Lines through the points of each series, in its colour."""
+def _family_lines(points: Iterable[Point], unconnected: str) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """A line through the points of each series, from left to right, with its class."""
     families: dict[str, list[Point]] = {}
     for point in points:
-        families.setdefault(point.series, []).append(point)
-    return [(f"family {of[0].tone}", sorted((point.x, point.y) for point in of)) for of in families.values()]
+        if point.series != unconnected:
+            families.setdefault(point.series, []).append(point)
+    for of in families.values():
+        if len(of) > 1:
+            yield f"family {of[0].tone}", sorted((point.x, point.y.value or 0.0) for point in of)
 
 
 def series_legend(points: Iterable[Point], width: float) -> tuple[Markup, float]:
@@ -394,22 +388,23 @@ def scatter_plot(
     x_axis: str,
     y_axis: str,
     logarithmic: bool = False,
-    lines: Lines = (),
+    unconnected: str = "",
     band: Band | None = None,
     width: float = WIDTH,
     legend_below: bool = True,
 ) -> Markup:
-    """Points with intervals, lines and a band; a label without room is left out."""
+    """Points with intervals, a line through each series but one, and a band; a label without room is left out."""
     right, bottom = width - RIGHT, HEIGHT - BOTTOM
     across = scale_over([point.x for point in points], LEFT, right, logarithmic=logarithmic)
-    ends = [end for point in points for end in (point.y, point.low, point.high)]
-    up = scale_over([*ends, *_ends(band)], bottom, TOP)
-    spots = [(across(point.x), up(point.y)) for point in points]
-    paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in lines if len(path) > 1]
+    ends = [end for point in points for end in point.y.numbers]
+    up = scale_over([*ends, *(band.range if band else ABSENT).numbers], bottom, TOP)
+    spots = [(across(point.x), up(point.y.value or 0.0)) for point in points]
+    families = _family_lines(points, unconnected)
+    paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in families]
     whiskers = {
-        at: (x, up(point.low), x, up(point.high))
+        at: (x, up(point.y.low), x, up(point.y.high))
         for at, (point, (x, _)) in enumerate(zip(points, spots, strict=True))
-        if point.low is not None and point.high is not None
+        if point.y.low is not None and point.y.high is not None
     }
     names = [fitted(point.label, min(190, width * 0.4), SMALL) for point in points]
     segments = [*((*one, *other) for _, path in paths for one, other in pairwise(path)), *whiskers.values()]

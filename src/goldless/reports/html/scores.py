@@ -161,7 +161,7 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         said = f"{numeral(row.score, decimals)} ({_ends(one, decimals)}), {plural(one.n, 'task')}"
         hint = f"{row.agent}: {said if row.score is not None else one.note or 'missing'}"
         aside = numeral(row.score, decimals, absent="")
-        drawn.append(IntervalRow(row.agent, row.score, one.low, one.high, aside, hint=hint))
+        drawn.append(IntervalRow(row.agent, one, aside, hint=hint))
     title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
     counted = "pairs of responses" if board.counts_pairs else "responses"
     rows = [{**row, "behind": links(row["agent"])} for row in shown.rows]
@@ -303,7 +303,7 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     for row in rows:
         middle, inner, low, high = (row.get(name) for name in ("q2", "q1", "q0", "q4"))
         half = None if inner is None else (inner, row["q3"])
-        drawn.append(IntervalRow(row["agent"], middle, low, high, shape="stroke", inner=half))
+        drawn.append(IntervalRow(row["agent"], Estimate(middle, low, high), shape="stroke", inner=half))
     shares = {name: percent(share) for name, share in QUANTILES.items()}
     headings = {"least": "least", **shares, "most": "most"}
     columns = (
@@ -370,17 +370,16 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
     decimals, rows, points = decimals_for(board.ends), list[dict[str, Any]](), list[charts.Point]()
     families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
     for row, agent in found:
-        one = row.estimate
         family, size = agent.family or "other", agent.parameters or 0.0
         hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
         at = families.index(family)
         look = charts.SHAPES[at % len(charts.SHAPES)], charts.SERIES[at % len(charts.SERIES)]
-        points.append(charts.Point(row.agent, size, row.score or 0.0, one.low, one.high, family, *look, hint))
+        points.append(charts.Point(row.agent, size, row.estimate, family, *look, hint))
         rows.append(cells(row, parameters=agent.parameters, family=agent.family))
     people, band, about_people = _people(run, metric, board), None, ""
     if people is not None:
         rows.append(cells(people, agent="people (mean)", score=people.value))
-        band = charts.Band(people.low, people.high, "people", people.value)
+        band = charts.Band(people, "people")
         about_people = " The grey line is the mean of the human agents, in the band of its interval if it has one."
     columns = (
         *blocks.names(agent="agent"),
@@ -406,7 +405,7 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
             x_axis="parameters (log scale)",
             y_axis=board.unit,
             logarithmic=True,
-            lines=charts.family_lines(point for point in points if point.series != "other"),
+            unconnected="other",
             band=band,
         ),
         [blocks.table("Agents with known size", columns, rows)],

@@ -204,8 +204,9 @@ def told_collection(edition: Edition, study: Study) -> Iterable[str]:
     count = len(study.tasks)
     yield f"{count} paper{'s' * (count != 1)} with {reviews} human reviews: {edition.study_folder}"
     rows = table_rows(study, REVIEWS)
-    sections = [section for row in rows for section in row.get("sections") or () if isinstance(section, dict)]
-    if titles := [title for title in dict.fromkeys(section["title"] for section in sections) if title]:
+    kept = [row["sections"] for row in rows if isinstance(row.get("sections"), list)]
+    sections = [section for some in kept for section in some if isinstance(section, dict)]
+    if titles := dict.fromkeys(str(section["title"]) for section in sections if section.get("title")):
         yield f"sections of the human reviews: {', '.join(titles)}"
     held = dict.fromkeys(name for row in rows for name, value in row.items() if reads_as_text(value))
     if fields := [name for name in held if name not in REVIEW_COLUMNS]:

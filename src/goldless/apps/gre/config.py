@@ -58,6 +58,8 @@ class ConfigPart:
             value = getattr(self, name)
             if value is not None and not one.form.allows(value):
                 raise ValueError(f"{name} must be {one.form.must_be}, got {value!r}")
+            if isinstance(value, str) and "\0" in value:
+                raise ValueError(f"{name} must be a text without null characters, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from paper_listing import drawn as draw_papers
 
 from goldless import read_study
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import ANCHOR, marked_papers, open_edition, open_or_begin, write_rows
+from goldless.apps.gre.edition import ANCHOR, marked_papers, open_edition, open_or_begin, table_rows, write_rows
 from goldless.apps.gre.papers import HumanReview, Paper, PaperSource
 from goldless.errors import UserError
 
@@ -41,6 +42,15 @@ def test_an_anchor_keeps_its_text_its_candidate_and_its_references_and_names_its
         assert study.task(paper).prompt == before.task(paper).prompt
         assert people(study, paper) == people(before, paper)
     assert study.task("n1").extra.get("anchor") is None
+
+
+def test_notes_of_an_earlier_edition_that_name_nobody_are_not_taken_over(tmp_path, edition):
+    notes = edition.study_folder / "reviews.jsonl"
+    rows = [json.loads(line) for line in notes.read_text().splitlines()]
+    notes.write_text("".join(json.dumps({**row, "agent": None}) + "\n" for row in rows))
+    study = next_year(tmp_path, edition, anchor_papers=2).study()
+    assert {row["task"] for row in table_rows(study, "reviews")} == set(NEW)
+    assert people(study, "p1") == people(edition.study(), "p1")
 
 
 def test_the_same_seed_draws_the_same_anchors_and_older_anchors_are_not_handed_on(tmp_path, edition):

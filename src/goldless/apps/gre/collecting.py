@@ -243,8 +243,9 @@ def _anchors(earlier: Edition, config: CollectConfig, taken: Collection[str]) ->
     drawn = sorted(own, key=lambda task: draw_rank(config.seed, earlier.name, task))[: config.anchor_papers]
     found: Tables = {"tasks": [task_row(study.task(task)) | {ANCHOR: earlier.name} for task in drawn]}
     about = {"responses": study.rows("responses"), **{name: table_rows(study, name) for name in (REVIEWS, "rewrites")}}
+    people = [agent.agent for agent in study.agents if is_person(agent.agent)]
     for table, rows in about.items():
-        found[table] = [row for row in rows if row["task"] in drawn and is_person(row["agent"])]
+        found[table] = [row for row in rows if row.get("task") in drawn and row.get("agent") in people]
         found[table].sort(key=lambda row: drawn.index(row["task"]))
     return found
 

@@ -133,7 +133,9 @@ def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[st
     metrics = [outcome.metric for outcome in evaluation.outcomes.values()]
     if not metrics or not evaluation.complete:
         return
-    yield f"next: goldless crashtest {name} --metric {quote(metrics[0])}  # can the metric be trusted on this study?"
+    few = " --perturbation deletion,padding" if evaluation.evidence.asked else ""  # all would take many calls
+    tested = f"goldless crashtest {name} --metric {quote(metrics[0])}{few}"
+    yield f"next: {tested}  # can the metric be trusted on this study?"
     agents = [row.agent for row in evaluation.outcomes[metrics[0]].rows]
     task = next(iter(evaluation.outcomes[metrics[0]].responses["task"]), None)
     if evaluation.logprobs.height and task is not None and len(agents) > 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from goldless.audit.finding import Finding
@@ -233,7 +232,7 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
         (row.new_peers.high or 0.0) - (row.new_peers.low or 0.0) for row in found.rows if row.new_peers is not None
     ]
     if wider:
-        yield f"With other peers the scores could differ by about ±{median(wider) / 2:.2g}; -v shows both intervals."
+        yield f"With other peers the scores could differ by up to about ±{max(wider) / 2:.2g}; -v shows both intervals."
 
 
 # --- in words --------------------------------------------------------------------------------------------------------

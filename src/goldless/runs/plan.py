@@ -277,7 +277,8 @@ def with_default_metrics(study: Study, options: Options) -> Options:
     """
     if DEFAULT_METRICS not in [name for name in options.metrics if isinstance(name, str)]:
         return options
-    both = len(study.one_sample_each().agents) > 2
+    agents = len(study.one_sample_each().agents)
+    both = agents > 2
     if options.recorded:
         recorded = read_recorded(study, "control_logprobs")
         control, prompts = bool(recorded["synopsis"].null_count()), "prompt" in recorded["synopsis"].to_list()
@@ -289,7 +290,7 @@ def with_default_metrics(study: Study, options: Options) -> Options:
         control = len(tasks) > 1
         short = all(0 < len((task.prompt or "").strip()) <= LONGEST_PROMPT for task in tasks)
         prompts = control and short and repeats_prompts(study.one_sample_each())
-        if not both:
+        if agents == 2:
             options.say(
                 "Two agents tell equally much about each other, so shared-info would be the same for both: one "
                 "direction is compared, how much each response makes the other's more predictable."

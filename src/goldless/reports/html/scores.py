@@ -72,8 +72,8 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
     levels = {board.level for board in run.standings.values()}
     yield note(
         f"Intervals of {' and '.join(percent(level) for level in sorted(levels))} over tasks. Agents with overlapping "
-        "intervals can still differ, because they answered the same tasks: the column on the right says which are "
-        "shown to be above which."
+        "intervals can still differ, because they answered the same tasks: the column after the interval says which "
+        "are shown to be above which."
     )
     if run.review is not None and len(run.review.boards) == 1 and not run.boards:
         yield from blocks.remarks(run.review.notes)

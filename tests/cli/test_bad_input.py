@@ -275,6 +275,7 @@ REFUSED = {
     "config trust": "no settings here",
     "view nowhere": "no such folder",
     "view . --port 70000": "--port must be between 0 and 65535, got 70000",
+    "view . --bundle site --tasks 0": "--tasks must be a whole number of at least 1, got 0",
     "compare --rankings {three}": "needs two scorers",
     RANKED: "at least twice",
     f"{RANKED} --scorer gguf:x other": "one study",

@@ -14,7 +14,7 @@ from paper_listing import LeftOut, Listing
 from paper_listing import drawn as draw_papers
 
 from goldless import read_study
-from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.collecting import collect_edition, told_collection
 from goldless.apps.gre.edition import ANCHOR, marked_papers, open_edition, open_or_begin, table_rows, write_rows
 from goldless.apps.gre.papers import HumanReview, Paper, PaperSource
 from goldless.errors import UserError
@@ -51,6 +51,14 @@ def test_notes_of_an_earlier_edition_that_name_nobody_are_not_taken_over(tmp_pat
     study = next_year(tmp_path, edition, anchor_papers=2).study()
     assert {row["task"] for row in table_rows(study, "reviews")} == set(NEW)
     assert people(study, "p1") == people(edition.study(), "p1")
+
+
+def test_sections_of_reviews_that_are_no_list_are_not_told(edition):
+    notes = edition.study_folder / "reviews.jsonl"
+    rows = [json.loads(line) for line in notes.read_text().splitlines()]
+    notes.write_text("".join(json.dumps({**row, "sections": 3}) + "\n" for row in rows))
+    told = list(told_collection(edition, edition.study()))
+    assert not [line for line in told if line.startswith("sections of the human reviews")]
 
 
 def test_the_same_seed_draws_the_same_anchors_and_older_anchors_are_not_handed_on(tmp_path, edition):

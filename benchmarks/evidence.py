@@ -181,19 +181,18 @@ def goldless_scores(folder: Path, metric: str) -> tuple[dict[str, float], Callab
 def goldless_review(folder: Path) -> tuple[dict[str, float], Callable[[], object]]:
     """The panel's win rate by agent, and what computes its statistics."""
     from goldless.judging.scales import find_scale  # noqa: PLC0415
-    from goldless.metrics.chair import panel_verdicts  # noqa: PLC0415
     from goldless.metrics.judgement_table import pair_judgements  # noqa: PLC0415
+    from goldless.metrics.label_agreement import panel_judge  # noqa: PLC0415
     from goldless.metrics.ranking import rank_by_win_rate  # noqa: PLC0415
     from goldless.runs.review_evidence import recorded_review  # noqa: PLC0415
-    from goldless.runs.review_outcome import shares_by_agent  # noqa: PLC0415
     from goldless.studies import read_study  # noqa: PLC0415
 
     study = read_study(folder)
     evidence = recorded_review(study, scale=find_scale("pairwise"), reviewers=[], convention="default")
     names = {"reviewers": evidence.reviewers, "tasks": study.tasks, "agents": [a.agent for a in study.agents]}
-    panel = panel_verdicts(pair_judgements(evidence.judgements, **names))
-    scores = shares_by_agent(panel)
-    return dict(zip(scores.agents, np.nanmean(scores.score, axis=0), strict=True)), lambda: rank_by_win_rate(panel)
+    panel = panel_judge(pair_judgements(evidence.judgements, **names))
+    shares, verdicts = panel.response_scores, panel.verdicts
+    return dict(zip(shares.agents, np.nanmean(shares.score, axis=0), strict=True)), lambda: rank_by_win_rate(verdicts)
 
 
 KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], dict[str, float]], Callable[[Path], tuple], float]] = {

@@ -22,14 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 
 import goldless
-from goldless.metrics.chair import panel_verdicts
 from goldless.metrics.judgement_table import PairJudgements, pair_judgements
 from goldless.metrics.label_agreement import (
     PairCredits,
     accuracies,
     compare_all_credits,
-    panel_credits,
-    reviewer_credits,
+    panel_judge,
+    reviewer_judges,
 )
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.options import Options
@@ -91,9 +90,9 @@ def panel_frontier(
 ) -> Frontier:
     """Every panel of the reviewers on the decided pairs that all of them judged; ``usd``: cost by reviewer."""
     decided = labels.decided()
-    single = reviewer_credits(judgements, decided, convention=convention)
-    common = decided.kept(np.all([~np.isnan(one.credit) for one in single.values()], axis=0))
-    single = reviewer_credits(judgements, common, convention=convention)
+    judges = reviewer_judges(judgements, convention=convention)
+    common = decided.kept(np.all([~np.isnan(one.credits(decided).credit) for one in judges], axis=0))
+    single = {one.name: one.credits(common) for one in judges}
     names = judgements.reviewers
     panels = [members for size in range(1, len(names) + 1) for members in itertools.combinations(names, size)]
     panels.sort(key=lambda members: (sum(usd[name] for name in members), len(members)))  # of equals, the cheapest
@@ -101,8 +100,7 @@ def panel_frontier(
     def credits_of(members: tuple[str, ...]) -> PairCredits:
         if len(members) == 1:
             return single[members[0]]
-        verdicts = panel_verdicts(judgements, weights=dict.fromkeys(members, 1.0), convention=convention)
-        return panel_credits(verdicts, common, name=" + ".join(members), convention=convention)
+        return panel_judge(judgements, weights=dict.fromkeys(members, 1.0), convention=convention).credits(common)
 
     earned = [credits_of(members) for members in panels]
     cost = np.array([sum(usd[name] for name in members) for members in panels])

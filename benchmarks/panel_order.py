@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 import goldless
 from goldless.metrics.judgement_table import pair_judgements
-from goldless.metrics.label_agreement import reviewer_credits
+from goldless.metrics.label_agreement import reviewer_judges
 from goldless.metrics.panel_worth import PanelVotes, panel_votes
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import recorded_review, what_people_said
@@ -49,8 +49,8 @@ def main() -> None:
     evidence = recorded_review(study, scale=options.chosen_scale, reviewers=(), convention="default")
     agents = [agent.agent for agent in study.agents]
     table = pair_judgements(evidence.judgements, reviewers=evidence.reviewers, tasks=study.tasks, agents=agents)
-    earned = reviewer_credits(table, what_people_said(study, options).tested)
-    known = [float(np.nanmean(earned[name].credit)) for name in table.reviewers]
+    tested = what_people_said(study, options).tested
+    known = [float(np.nanmean(judge.credits(tested).credit)) for judge in reviewer_judges(table)]
     votes = panel_votes(table, table.reviewers)
     sizes = [size for size in (2, 5, 20, 50) if size < len(study.tasks)]
     found: dict[str, list[float]] = {}

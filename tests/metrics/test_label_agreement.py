@@ -8,15 +8,14 @@ from scipy.stats import ttest_rel
 
 from evidence_frames import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 from goldless.errors import MetricError
-from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
+from goldless.metrics.chair import PanelScores, reviewer_scores
 from goldless.metrics.label_agreement import (
+    Judge,
     accuracies,
     compare_all_credits,
-    panel_credits,
+    panel_judge,
     rank_agreement,
-    reviewer_credits,
-    score_credits,
-    with_each_order,
+    reviewer_judges,
 )
 from goldless.records import Rating
 from goldless.statistics.comparisons import holm
@@ -25,6 +24,12 @@ from goldless.statistics.rank_correlation import rank_correlations
 
 def accuracy_of(earned, **draws):
     return accuracies([earned], **draws)[0]
+
+
+def credits_of_r(table, labels, convention="default"):
+    """Of a table of one reviewer."""
+    (judge,) = reviewer_judges(table, convention=convention)
+    return judge.credits(labels, convention)
 
 
 LABELS = pair_labels_of([Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))])
@@ -50,12 +55,11 @@ def test_each_order_of_a_reviewer_is_scored_on_its_own():
         ("cy", "di", 1),
         ("di", "cy", 1),
     ]
-    found = accuracy_of(reviewer_credits(compared(rows), LABELS)["r"])
+    found = accuracy_of(credits_of_r(compared(rows), LABELS))
     assert found.share.value == pytest.approx(2.25 / 3)
     assert (found.n_pairs, found.asked, found.share.n, found.tied) == (5, 3, 3, 1)
-    verdicts = panel_verdicts(compared(rows))
     # one vote of both orders: 1, a tie, 1
-    assert accuracy_of(panel_credits(verdicts, LABELS)).share.value == pytest.approx(2.5 / 3)
+    assert accuracy_of(panel_judge(compared(rows)).credits(LABELS)).share.value == pytest.approx(2.5 / 3)
 
 
 def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
@@ -66,12 +70,10 @@ def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
     first, second = ["ann", "bob"] * 3, ["bob", "ann"] * 3
     reviewers = ["r", "r", "s", "s", "q", "q"]
     rows = pair_judgements_from_columns(reviewers, ["t"] * 6, first, second, [1, 1, 1, 1, 0, 0], **NAMES)
-    earned = with_each_order(panel_credits(panel_verdicts(rows), LABELS), rows)
-    found = accuracy_of(earned)
+    found = accuracy_of(panel_judge(rows).credits(LABELS))
     assert (found.share.value, found.each_order) == (0.5, (1 + 0) / 2)
-    weights = {"r": 1.0}
-    alone = with_each_order(panel_credits(panel_verdicts(rows, weights=weights), LABELS), rows, weights=weights)
-    assert accuracy_of(alone).each_order == accuracy_of(reviewer_credits(rows, LABELS)["r"]).share.value == 0.5
+    alone = accuracy_of(panel_judge(rows, weights={"r": 1.0}).credits(LABELS))
+    assert alone.each_order == accuracy_of(credits_of_r(rows.of(["r"]), LABELS)).share.value == 0.5
 
 
 def test_accuracy_by_task_counts_every_task_alike():
@@ -87,26 +89,26 @@ def test_accuracy_by_task_counts_every_task_alike():
         np.ones((2, 4), dtype=np.int64),
         np.ones((2, 4), dtype=np.int64),
     )
-    found = accuracy_of(score_credits(scores, labels))
+    found = accuracy_of(Judge("m", "scores", scores).credits(labels))
     assert (found.share.value, found.by_task) == (5 / 6, (1 + 0) / 2)
 
 
 def test_a_missing_order_is_left_out_by_default_and_half_right_in_the_papers():
     rows = compared([("ann", "bob", 1), ("bob", "ann", None), ("ann", "cy", 1), ("cy", "ann", 0)])
-    default = accuracy_of(reviewer_credits(rows, LABELS)["r"])
+    default = accuracy_of(credits_of_r(rows, LABELS))
     assert (default.share.value, default.asked, default.share.n, default.missing) == (1, 2, 1, 1)
-    paper = accuracy_of(reviewer_credits(rows, LABELS, convention="paper")["r"])
+    paper = accuracy_of(credits_of_r(rows, LABELS, "paper"))
     assert (paper.share.value, paper.share.n, paper.missing) == ((0.75 + 1) / 2, 2, 0)
 
 
 def test_of_two_ratings_the_higher_is_better_and_equal_ones_are_half_right():
     """ann-bob right, ann-cy tied, ann-di missing, bob-cy wrong, bob-di missing; in the papers di has 0: both right."""
     ratings = response_ratings_from_columns(["r"] * 4, ["t"] * 4, ["ann", "bob", "cy", "di"], [4, 3, 4, None])
-    default = accuracy_of(reviewer_credits(ratings, LABELS)["r"])
+    default = accuracy_of(credits_of_r(ratings, LABELS))
     assert (default.share.value, default.asked, default.share.n, default.tied) == (0.5, 5, 3, 1)
-    paper = accuracy_of(reviewer_credits(ratings, LABELS, convention="paper")["r"])
+    paper = accuracy_of(credits_of_r(ratings, LABELS, "paper"))
     assert (paper.share.value, paper.share.n) == ((1 + 0.5 + 1 + 0 + 1) / 5, 5)
-    assert accuracy_of(score_credits(reviewer_scores(ratings, "r"), LABELS)).share.value == 0.5
+    assert accuracy_of(Judge("m", "scores", reviewer_scores(ratings, "r")).credits(LABELS)).share.value == 0.5
 
 
 def many_tasks(seed, tasks=60, right=0.7):
@@ -126,7 +128,7 @@ def many_tasks(seed, tasks=60, right=0.7):
 
 def test_the_interval_is_wider_than_if_pairs_were_independent_and_near_the_plain_task_bootstrap():
     judgements, labels = many_tasks(1)
-    own = reviewer_credits(judgements, labels)["r"]
+    own = credits_of_r(judgements, labels)
     found = accuracy_of(own, resamples=4000)
     random = np.random.default_rng(5)
     groups = [own.credit[(labels.task == t) & ~np.isnan(own.credit)] for t in range(60)]
@@ -138,11 +140,11 @@ def test_the_interval_is_wider_than_if_pairs_were_independent_and_near_the_plain
 
 def test_a_judge_is_not_compared_with_itself_by_a_test_nor_with_one_under_other_labels():
     judgements, labels = many_tasks(1)
-    own = reviewer_credits(judgements, labels)["r"]
+    own = credits_of_r(judgements, labels)
     (found,) = compare_all_credits([own, own], resamples=100)
     assert (found.difference.value, found.p_pairs) == (0, None)
     with pytest.raises(MetricError, match="different labels"):
-        compare_all_credits([own, reviewer_credits(judgements, labels.among(["ann", "bob"]))["r"]])
+        compare_all_credits([own, credits_of_r(judgements, labels.among(["ann", "bob"]))])
 
 
 def test_tied_pairs_count_in_the_denominator_of_tau_a():
@@ -165,12 +167,9 @@ def human(table):
 
 def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_papers():
     first, second = scores([[1, 2, 3], [2, 2, 2], [3, 2, 1]]), human([[1, 2, 3], [1, 2, 3], [3, 2, np.nan]])
-    default = rank_agreement(first, second)
-    assert (default.value, default.n) == (1, 2)
-    paper = rank_agreement(first, second, convention="paper")
-    assert (paper.value, paper.n) == (pytest.approx(2 / 3), 3)
-    kendall = rank_agreement(first, second, coefficient="kendall")
-    assert kendall.value == pytest.approx(2 / 3)
+    assert rank_agreement(first, second) == 1
+    assert rank_agreement(first, second, convention="paper") == pytest.approx(2 / 3)
+    assert rank_agreement(first, second, coefficient="kendall") == pytest.approx(2 / 3)
 
 
 def test_all_judges_are_compared_two_by_two_with_a_test_over_tasks():
@@ -184,7 +183,7 @@ def test_all_judges_are_compared_two_by_two_with_a_test_over_tasks():
         value = (random.random(36) < right).astype(float)
         names = {"tasks": labels.tasks, "agents": labels.agents}
         own = pair_judgements_from_columns([name] * 36, task, first, second, value, **names)
-        judges.append(reviewer_credits(own, labels)[name])
+        judges.append(credits_of_r(own, labels))
     found = compare_all_credits(judges, resamples=300)
     assert [(c.first, c.second) for c in found] == [("good", "fair"), ("good", "poor"), ("fair", "poor")]
     ps = []

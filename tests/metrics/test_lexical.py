@@ -16,7 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 from goldless.meta_evaluation.perturbations.changes import delete_as_published
 from goldless.metrics.catalogue import baseline
 from goldless.metrics.chair import PanelScores
-from goldless.metrics.label_agreement import accuracies, score_credits
+from goldless.metrics.label_agreement import Judge, accuracies
 from goldless.metrics.lexical import Bleu, Length, Rouge, word_tokenizer
 from goldless.metrics.pair_labels import pair_labels
 from goldless.statistics.effects import pooled_smd
@@ -143,7 +143,7 @@ def agreement(xsum, name):
     scores = np.array(baseline(name).scores(pairs), dtype=float).reshape(len(tasks), len(agents))
     once = np.ones(scores.shape, dtype=np.int64)
     found = PanelScores(tasks, agents, scores, asked=once, used=once)
-    return accuracies([score_credits(found, labels, name=name)], resamples=100)[0]
+    return accuracies([Judge(name, "scores", found).credits(labels)], resamples=100)[0]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

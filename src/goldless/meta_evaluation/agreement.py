@@ -18,8 +18,6 @@ from goldless.errors import MetricError, UserError, check_known
 from goldless.meta_evaluation.ceiling import Ceiling, Measured, RaterAgreement, human_ceiling
 from goldless.meta_evaluation.judges import (
     Given,
-    Judge,
-    Kind,
     agent_names,
     check_unlike,
     draws_of,
@@ -29,7 +27,15 @@ from goldless.meta_evaluation.judges import (
     refuse_rater_metrics,
 )
 from goldless.metrics.judgement_table import Convention
-from goldless.metrics.label_agreement import Accuracy, JudgeComparison, PairCredits, accuracies, compare_all_credits
+from goldless.metrics.label_agreement import (
+    Accuracy,
+    Judge,
+    JudgeComparison,
+    Kind,
+    PairCredits,
+    accuracies,
+    compare_all_credits,
+)
 from goldless.metrics.pair_labels import PairLabels
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said, named

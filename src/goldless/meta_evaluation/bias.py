@@ -29,7 +29,6 @@ from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import (
     PAIR,
-    Kind,
     Orders,
     agent_names,
     draws_of,
@@ -37,13 +36,13 @@ from goldless.meta_evaluation.judges import (
     metric_judges,
     people_votes,
     recorded_scales,
-    reviewer_judges,
     toward,
     verdicts,
     votes,
 )
 from goldless.metrics.chair import voting_weights
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, judgement_arrays
+from goldless.metrics.label_agreement import Kind, panel_judge, reviewer_judges
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
@@ -406,9 +405,10 @@ class _Search:
         self.panel: dict[str, float] = {}
         if len(rows):
             self.table = judgement_arrays(rows, reviewers=reviewers, tasks=study.tasks, agents=self.agents)
-            judges = [*reviewer_judges(self.table, weights=weights, convention=options.convention), *judges]
             if weights is not None or len(reviewers) > 1:
                 self.panel = voting_weights(self.table.reviewers, weights)
+                judges = [panel_judge(self.table, weights=weights, convention=options.convention), *judges]
+            judges = [*reviewer_judges(self.table, convention=options.convention), *judges]
         self.scored = [judge for judge in judges if judge.compared is None]
         self.votes = pl.concat(map(votes, judges))
         self.each = pl.concat(verdicts(judge, "each") for judge in judges).filter(kind="reviewer")

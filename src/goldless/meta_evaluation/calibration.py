@@ -19,7 +19,6 @@ from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.judges import (
     Given,
-    Judge,
     agent_names,
     check_unlike,
     draws_of,
@@ -31,6 +30,7 @@ from goldless.meta_evaluation.judges import (
     run_scores,
     scoring_judge,
 )
+from goldless.metrics.label_agreement import Judge
 from goldless.metrics.pair_labels import rater_voices
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said

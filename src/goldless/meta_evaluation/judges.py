@@ -20,28 +20,9 @@ import polars as pl
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.judging.scales import find_scale
-from goldless.metrics.chair import (
-    PanelScores,
-    PanelVerdicts,
-    panel_scores,
-    panel_verdicts,
-    reviewer_scores,
-    usual_fusion,
-)
-from goldless.metrics.judgement_table import (
-    NEITHER,
-    Convention,
-    PairJudgements,
-    ResponseRatings,
-    judgement_arrays,
-)
-from goldless.metrics.label_agreement import (
-    PairCredits,
-    panel_credits,
-    reviewer_credits,
-    score_credits,
-    with_each_order,
-)
+from goldless.metrics.chair import PanelScores, PanelVerdicts, usual_fusion
+from goldless.metrics.judgement_table import NEITHER, Convention, judgement_arrays
+from goldless.metrics.label_agreement import Judge, Kind, panel_judge, reviewer_judges
 from goldless.metrics.pair_labels import PairLabels
 from goldless.reports.formats import unguarded
 from goldless.reports.run_folder import SCORES, RunFolder
@@ -49,10 +30,8 @@ from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
 from goldless.runs.options import Options, check_options
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
-from goldless.runs.review_outcome import shares_by_agent
 from goldless.signature import Signature, table_hash
 from goldless.statistics.bootstrap import Draws
-from goldless.statistics.rank_correlation import levelled
 from goldless.statistics.standings import score_table
 from goldless.studies import Study
 from goldless.studies.checking import Cells, Problems, all_at_once
@@ -63,48 +42,6 @@ Scores = Mapping[tuple[str, str], float | None]
 """The score of each task and agent; None: missing."""
 Given = str | Path | Sequence[str | Path] | Mapping[str, Scores]
 """External scores: files, or scores by metric."""
-Kind = Literal["metric", "reviewer", "panel", "scores"]
-PANEL = "panel"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Judge:
-    """One judge, with its scores of responses or its judgements of pairs."""
-
-    name: str
-    kind: Kind
-    scores: PanelScores | None = None
-    """Scores of responses; None: it compares pairs."""
-    compared: PairJudgements | None = None
-    """Judgements of pairs, by it or by each of its reviewers; None: the difference of scores decides."""
-    weights: Mapping[str, float] | None = None
-    """Weights of a panel's votes on pairs; None: equal."""
-    convention: Convention = "default"
-    signature: str = ""
-
-    @property
-    def verdicts(self) -> PanelVerdicts:
-        """One vote on each pair, both orders together, by a judge that compares."""
-        assert self.compared is not None
-        return panel_verdicts(self.compared, weights=self.weights, convention=self.convention)
-
-    @property
-    def response_scores(self) -> PanelScores:
-        """Scores of responses; for comparisons, the share that each response won."""
-        return self.scores if self.scores is not None else shares_by_agent(self.verdicts)
-
-    def credits(self, labels: PairLabels, convention: Convention) -> PairCredits:
-        if self.compared is None:
-            return score_credits(self.response_scores, labels, name=self.name, convention=convention)
-        if self.kind == "reviewer":
-            return reviewer_credits(self.compared, labels, convention=convention)[self.name]
-        earned = panel_credits(self.verdicts, labels, name=self.name, convention=convention)
-        return with_each_order(earned, self.compared, weights=self.weights)
-
-    def levelled(self) -> Judge:
-        """The same judge, with scores that differ only by rounding made equal."""
-        scores = self.response_scores
-        return replace(self, scores=replace(scores, score=levelled(scores.score)))
 
 
 def check_unlike(judges: Sequence[Judge]) -> None:
@@ -166,13 +103,11 @@ def verdicts(judge: Judge, orders: Orders) -> pl.DataFrame:
 
     ``first``: whether low is shown first, null where both orders count. ``heard``: whether nothing is missing.
     """
-    table = judge.compared
-    if table is None:
+    if judge.compared is None:
         return _scored(judge)
     found = []
     for first in (True, False) if orders == "each" else (None,):
-        one = table if first is None else table.in_order(0 if first else 1)
-        voted = panel_verdicts(one, weights=judge.weights, convention=judge.convention)
+        voted = (judge if first is None else judge.in_order(0 if first else 1)).verdicts
         rows = _voted(judge.name, judge.kind, voted, vote=voted.verdict, heard=voted.used == voted.asked)
         found.append(rows.with_columns(first=pl.lit(first, pl.Boolean)).filter(voted.asked > 0))
     return pl.concat(found)
@@ -244,27 +179,6 @@ def score_arrays(scores: Scores, *, tasks: Sequence[str], agents: Sequence[str])
 # --- reviewers -------------------------------------------------------------------------------------------------------
 
 
-def reviewer_judges(
-    table: PairJudgements | ResponseRatings,
-    *,
-    weights: Mapping[str, float] | None = None,
-    convention: Convention = "default",
-) -> list[Judge]:
-    """The reviewers, each alone, and their panel if there are several or weights are given.
-
-    The panel votes on both orders of comparisons; ratings are z-normalised for it, or raw as in Auto-PRE.
-    """
-    if isinstance(table, PairJudgements):
-        judges = [Judge(name, "reviewer", compared=table.of([name]), convention=convention) for name in table.reviewers]
-        panel = Judge(PANEL, "panel", compared=table, weights=weights, convention=convention)
-    else:
-        own = {name: reviewer_scores(table, name, convention=convention) for name in table.reviewers}
-        judges = [Judge(name, "reviewer", scores, convention=convention) for name, scores in own.items()]
-        fused = panel_scores(table, weights=weights, normalisation=usual_fusion(convention), convention=convention)
-        panel = Judge(PANEL, "panel", fused, convention=convention)
-    return [*judges, panel] if weights is not None or len(table.reviewers) > 1 else judges
-
-
 def judgements_hash(rows: pl.DataFrame) -> str:
     """A hash of these judgements."""
     return table_hash(rows.select("reviewer", "task", "first", "second", "agent", "value"))
@@ -318,7 +232,8 @@ def recorded_judges(
     }
     fusion = "vote" if chosen.pairwise else usual_fusion(convention)
     found = []
-    for judge in reviewer_judges(table, convention=convention):
+    panels = [panel_judge(table, convention=convention)] * (len(heard) > 1)
+    for judge in [*reviewer_judges(table, convention=convention), *panels]:
         panel = judge.kind == "panel"
         own = rows if panel else rows.filter(pl.col("reviewer") == judge.name)
         described = {"reviewers": ",".join(heard), "fusion": fusion} if panel else {}

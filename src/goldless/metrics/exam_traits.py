@@ -17,7 +17,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
-from goldless.metrics.label_agreement import reviewer_credits
+from goldless.metrics.label_agreement import reviewer_judges
 from goldless.metrics.pair_labels import PairLabels
 from goldless.metrics.panel_worth import FEWEST_PEERS, panel_votes, peer_estimates, shared_votes
 from goldless.statistics.bootstrap import ABSENT, LEVEL, Draws, Estimate, task_intervals, task_shares
@@ -131,11 +131,9 @@ def human_exam(
     exam = labels.among(questioners).decided()
     if not exam.n_pairs:
         raise MetricError(f"no pair of {', '.join(questioners)} has a decided label. Choose other questioners")
-    earned = reviewer_credits(judgements, exam, convention=convention)
-    credit, asked = (
-        np.stack(column) for column in zip(*((own.credit, own.asked) for own in earned.values()), strict=True)
-    )
-    return _traits(list(earned), credit, exam.task, asked, **draws)
+    earned = [judge.credits(exam, convention) for judge in reviewer_judges(judgements, convention=convention)]
+    credit, asked = np.stack([own.credit for own in earned]), np.stack([own.asked for own in earned])
+    return _traits(judgements.reviewers, credit, exam.task, asked, **draws)
 
 
 def peers(

@@ -1,4 +1,4 @@
-"""Agreement with people: how often a reviewer or a panel prefers the same response as the labels.
+"""Agreement with people: judges of responses, and how often each prefers the same response as the labels.
 
 Every judgement of a labelled pair earns a credit: 1 where it agrees, 0 where it does not, 0.5 where it finds neither
 better. Accuracy is the mean credit over pairs; pairs of one task are not independent, so its interval comes from
@@ -10,19 +10,32 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from functools import cached_property
+from typing import Literal, Unpack
 
 import numpy as np
 from scipy.special import stdtr
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_verdicts, reviewer_scores
+from goldless.metrics.chair import (
+    Normalisation,
+    PanelScores,
+    PanelVerdicts,
+    panel_scores,
+    panel_verdicts,
+    reviewer_scores,
+    usual_fusion,
+)
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
 from goldless.metrics.pair_labels import PairLabels
-from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_intervals, task_shares
+from goldless.metrics.ranking import win_rates
+from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_shares
 from goldless.statistics.comparisons import holm, sign_flip_ps
-from goldless.statistics.rank_correlation import Coefficient, rank_correlations
+from goldless.statistics.rank_correlation import Coefficient, levelled, rank_correlations
+
+Kind = Literal["metric", "reviewer", "panel", "scores"]
+PANEL = "panel"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,75 +108,103 @@ class JudgeComparison:
     )
 
 
-def reviewer_credits(
-    judgements: PairJudgements | ResponseRatings, labels: PairLabels, *, convention: Convention = "default"
-) -> dict[str, PairCredits]:
-    """Each reviewer's credits: comparisons are scored in each order and averaged, ratings by their difference.
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """One judge: a metric, a reviewer, a panel of reviewers, or external scores."""
 
-    By default a pair is missing where one of the requested orders is.
-    """
-    if isinstance(judgements, ResponseRatings):
-        return {
-            name: score_credits(
-                reviewer_scores(judgements, name, convention=convention), labels, name=name, convention=convention
-            )
-            for name in judgements.reviewers
-        }
-    labels = labels.decided()
-    place = judgements.places(labels)
-    leans = np.sign(judgements.leans(convention))
-    votes, found = judgements.votes(leans), {}
-    for name, own, voted, asked in zip(judgements.reviewers, leans, votes, judgements.asked, strict=True):
-        earned = _credits(name, labels, place, voted, asked.any(axis=1), convention=convention)
-        tied = int((own[place[~np.isnan(earned.credit)]] == 0).sum())
-        found[name] = replace(earned, tied=tied)
-    return found
+    name: str
+    kind: Kind
+    scores: PanelScores | None = None
+    """Scores of responses; None: it compares pairs."""
+    compared: PairJudgements | None = None
+    """Judgements of pairs, by it or by each of its reviewers; None: the difference of scores decides."""
+    weights: Mapping[str, float] | None = None
+    """Weights of a panel's votes on pairs; None: equal."""
+    convention: Convention = "default"
+    signature: str = ""
+
+    @cached_property
+    def verdicts(self) -> PanelVerdicts:
+        """One vote on each pair, both orders together, by a judge that compares."""
+        assert self.compared is not None
+        return panel_verdicts(self.compared, weights=self.weights, convention=self.convention)
+
+    def in_order(self, order: Literal[0, 1]) -> Judge:
+        """A judge that compares, in one order alone: 0 with low shown first, 1 with low shown second."""
+        assert self.compared is not None
+        return replace(self, compared=self.compared.in_order(order))
+
+    @cached_property
+    def response_scores(self) -> PanelScores:
+        """Scores of responses; for comparisons, the share that each response won, a tie counting as one half."""
+        if self.scores is not None:
+            return self.scores
+        score = win_rates(self.verdicts)
+        there = (~np.isnan(score)).astype(np.int64)
+        return PanelScores(self.verdicts.tasks, self.verdicts.agents, score, there, there)
+
+    def levelled(self) -> Judge:
+        """The same judge, with scores that differ only by rounding made equal."""
+        scores = self.response_scores
+        return replace(self, scores=replace(scores, score=levelled(scores.score)))
+
+    def credits(self, labels: PairLabels, convention: Convention = "default") -> PairCredits:
+        """The credits on the decided pairs of the labels; ``convention``: of pairs of which a score is missing.
+
+        Of two responses to a task the one with the higher score is better. A reviewer's comparisons are scored in each
+        order and averaged, and missing where one of the requested orders is; a panel has one vote on both orders.
+        """
+        labels = labels.decided()
+        if self.compared is not None:
+            return self._credits_of_votes(labels, self.compared.places(labels))
+        scores, task, low, high = self.response_scores, labels.task, labels.low, labels.high
+        if (labels.tasks, labels.agents) != (scores.tasks, scores.agents):
+            raise MetricError("labels and scores must have the same tasks and agents in the same order")
+        votes = np.sign(scores.score[task, low] - scores.score[task, high])
+        asked = (scores.asked[task, low] > 0) & (scores.asked[task, high] > 0)
+        if convention != "default":
+            votes = np.nan_to_num(votes)
+        credit: FloatArray = np.where(asked, (1 + votes * labels.sign) / 2, np.nan)
+        return PairCredits(self.name, labels, credit, asked, int((credit == NEITHER).sum()), convention)
+
+    def _credits_of_votes(self, labels: PairLabels, place: IntArray) -> PairCredits:
+        """``place``: the judged pair that each label is about, -1: none."""
+        orders = [self.in_order(0).verdicts, self.in_order(1).verdicts]
+        asked = np.append(self.verdicts.asked > 0, False)[place]
+        sides = np.stack([np.append(np.sign(one.margin), np.nan)[place] for one in orders])
+        each = (1 + sides * labels.sign) / 2
+        known = ~np.isnan(each)
+        mean = np.where(known, each, 0.0).sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan)
+        if self.kind == "reviewer":
+            lost = np.stack([np.append(one.asked > 0, False)[place] for one in orders]) & ~known
+            credit = np.where(lost.any(axis=0), np.nan, mean)
+            tied = int((each[:, ~np.isnan(credit)] == NEITHER).sum())
+            return PairCredits(self.name, labels, credit, asked, tied, self.convention)
+        credit = (1 + np.append(np.sign(self.verdicts.margin), np.nan)[place] * labels.sign) / 2
+        return PairCredits(self.name, labels, credit, asked, int((credit == NEITHER).sum()), self.convention, mean)
 
 
-def panel_credits(
-    verdicts: PanelVerdicts, labels: PairLabels, *, name: str = "panel", convention: Convention = "default"
-) -> PairCredits:
-    """The credits of a panel's vote."""
-    labels = labels.decided()
-    votes, asked = np.sign(verdicts.margin), verdicts.asked > 0
-    return _credits(name, labels, verdicts.places(labels), votes, asked, convention=convention)
+def reviewer_judges(table: PairJudgements | ResponseRatings, *, convention: Convention = "default") -> list[Judge]:
+    """The reviewers, each alone."""
+    if isinstance(table, PairJudgements):
+        return [Judge(name, "reviewer", compared=table.of([name]), convention=convention) for name in table.reviewers]
+    own = {name: reviewer_scores(table, name, convention=convention) for name in table.reviewers}
+    return [Judge(name, "reviewer", scores, convention=convention) for name, scores in own.items()]
 
 
-def with_each_order(
-    earned: PairCredits, judgements: PairJudgements, *, weights: Mapping[str, float] | None = None
-) -> PairCredits:
-    """The credits of a panel with those of its votes in each order on its own."""
-    orders = []
-    for order in (0, 1):
-        verdicts = panel_verdicts(judgements.in_order(order), weights=weights, convention=earned.convention)
-        orders.append(panel_credits(verdicts, earned.labels, convention=earned.convention).credit)
-    known = ~np.isnan(orders)
-    total, count = np.where(known, orders, 0.0).sum(axis=0), known.sum(axis=0)
-    return replace(earned, each_order=np.where(count > 0, total / np.maximum(count, 1), np.nan))
-
-
-def score_credits(
-    scores: PanelScores, labels: PairLabels, *, name: str = "panel", convention: Convention = "default"
-) -> PairCredits:
-    """The credits of scores: of two responses to a task the one with the higher score is better."""
-    labels = labels.decided()
-    if (labels.tasks, labels.agents) != (scores.tasks, scores.agents):
-        raise MetricError("labels and scores must have the same tasks and agents in the same order")
-    task, low, high = labels.task, labels.low, labels.high
-    votes = np.sign(scores.score[task, low] - scores.score[task, high])
-    asked = (scores.asked[task, low] > 0) & (scores.asked[task, high] > 0)
-    return _credits(name, labels, np.arange(len(task)), votes, asked, convention=convention)
-
-
-def _credits(
-    name: str, labels: PairLabels, place: IntArray, votes: FloatArray, asked: BoolArray, *, convention: Convention
-) -> PairCredits:
-    """The credits of votes from -1 to 1, positive for low; ``place``: which is on each label's pair, -1: none."""
-    votes, asked = np.append(votes, np.nan)[place], np.append(asked, False)[place]
-    if convention != "default":
-        votes = np.nan_to_num(votes)
-    credit: FloatArray = np.where(asked, (1 + votes * labels.sign) / 2, np.nan)
-    return PairCredits(name, labels, credit, asked, int((credit == NEITHER).sum()), convention)
+def panel_judge(
+    table: PairJudgements | ResponseRatings,
+    *,
+    weights: Mapping[str, float] | None = None,
+    fusion: Normalisation | None = None,
+    convention: Convention = "default",
+) -> Judge:
+    """The reviewers together: a vote on both orders of comparisons, or a mean of ratings, added up as is usual."""
+    if isinstance(table, PairJudgements):
+        return Judge(PANEL, "panel", compared=table, weights=weights, convention=convention)
+    how = fusion or usual_fusion(convention)
+    scores = panel_scores(table, weights=weights, normalisation=how, convention=convention)
+    return Judge(PANEL, "panel", scores, convention=convention)
 
 
 def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Accuracy]:
@@ -243,8 +284,7 @@ def rank_agreement(
     *,
     coefficient: Coefficient = "spearman",
     convention: Convention = "default",
-    **draws: Unpack[Draws],
-) -> Estimate:
+) -> float | None:
     """Mean over tasks of Spearman's coefficient, or of Kendall's tau-a or tau-b, of scores and ratings over the agents.
 
     ``ratings`` [tasks, agents], in the order of the scores.
@@ -252,9 +292,7 @@ def rank_agreement(
     default, and counts 0 with the papers' convention.
     """
     by_task = rank_correlations(scores.score, ratings, coefficient)
-    if convention != "default":
-        by_task = np.nan_to_num(by_task, nan=0.0)
-    return task_intervals(by_task[:, None], **draws)[0]
+    return _mean(by_task if convention == "default" else np.nan_to_num(by_task, nan=0.0))
 
 
 def _check_same_labels(first: PairCredits, second: PairCredits) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray
 from goldless.metrics.chair import TIED
 from goldless.metrics.judgement_table import Convention, PairJudgements, ResponsePairs, ResponseRatings
-from goldless.metrics.label_agreement import reviewer_credits
+from goldless.metrics.label_agreement import reviewer_judges
 from goldless.metrics.pair_labels import PairLabels
 from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
 from goldless.statistics.shared_errors import EffectiveVotes, effective_votes
@@ -182,8 +182,8 @@ def panel_worth(
     by_votes = effective_votes(votes.vote, votes.task, reviewers, centre=0.5, **draws)
     by_errors, notes = None, []
     if labels is not None:
-        earned = reviewer_credits(table.of(list(reviewers)), labels, convention=convention)
-        wrong = 1 - np.stack([earned[name].credit for name in reviewers])
+        judges = reviewer_judges(table.of(list(reviewers)), convention=convention)
+        wrong = 1 - np.stack([judge.credits(labels, convention).credit for judge in judges])
         by_errors = effective_votes(wrong, labels.decided().task, reviewers, **draws)
         if len(reviewers) > 1 and by_errors.votes.value is None:
             notes.append(f"labels do not show which errors are shared ({by_errors.votes.note}); votes are used instead")

@@ -16,19 +16,26 @@ import polars as pl
 from goldless.errors import MetricError, UserError
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging import licences as licensing
-from goldless.metrics import chair, exam_traits, label_agreement
-from goldless.metrics.chair import PanelScores, PanelVerdicts
+from goldless.metrics import exam_traits
+from goldless.metrics.chair import usual_fusion
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.judgement_table import (
-    Convention,
     PairJudgements,
     ResponseRatings,
     judgement_arrays,
     pair_judgements,
 )
+from goldless.metrics.label_agreement import (
+    Judge,
+    accuracies,
+    paired_t,
+    panel_judge,
+    rank_agreement,
+    reviewer_judges,
+)
 from goldless.metrics.panel_worth import panel_worth
 from goldless.metrics.qualification import Candidate, Qualification, Weighting, qualify
-from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate, win_rates
+from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import HERE_ONLY
@@ -236,15 +243,12 @@ class Votes:
         return {name: weight for name, weight in self.qualification.weights.items() if name in heard}
 
     @cached_property
-    def panel(self) -> PanelVerdicts | PanelScores | None:
-        """The panel's verdicts or scores; None: there are no votes."""
+    def panel(self) -> Judge | None:
+        """Those who passed, together; None: there are no votes."""
         options = self.plan.options
         if not self.weights or self.table is None:
             return None
-        if isinstance(self.table, PairJudgements):
-            return chair.panel_verdicts(self.table, weights=self.weights, convention=options.convention)
-        fusion = options.fusion or chair.usual_fusion(options.convention)
-        return chair.panel_scores(self.table, weights=self.weights, normalisation=fusion, convention=options.convention)
+        return panel_judge(self.table, weights=self.weights, fusion=options.fusion, convention=options.convention)
 
     def comparisons(self, until: Until | None) -> list[Comparison]:
         """The differences of agents by the panel's scores or win rates; empty where there is no panel.
@@ -253,7 +257,7 @@ class Votes:
         """
         if self.panel is None:
             return []
-        options, found = self.plan.options, shares_by_agent(self.panel)
+        options, found = self.plan.options, self.panel.response_scores
         values = found.score
         if options.pairing is not None:  # an agent that is decided is only a partner of others
             scored = [[(task, agent) in options.pairing for agent in found.agents] for task in found.tasks]
@@ -267,42 +271,32 @@ class Votes:
     def rankings(self, draws: Draws, *, only_first: bool = False) -> dict[str, Ranking]:
         """The agents as the panel ranks them, by the name of the ranking; empty: there is no vote."""
         panel = self.panel
-        if not isinstance(panel, PanelVerdicts):
-            return {} if panel is None else {"mean": rank_by_mean(panel, **draws)}
-        found = {"win rate": rank_by_win_rate(panel, **draws)}
+        if panel is None or panel.compared is None:
+            return {} if panel is None else {"mean": rank_by_mean(panel.response_scores, **draws)}
+        found = {"win rate": rank_by_win_rate(panel.verdicts, **draws)}
         if not only_first:
             refits: Draws = {**draws, "resamples": min(REFITS, draws["resamples"])}
-            found["bradley-terry"] = rank_by_bradley_terry(panel, **refits)
+            found["bradley-terry"] = rank_by_bradley_terry(panel.verdicts, **refits)
         return found
 
     def agreements(self, *, only_panel: bool = False) -> dict[str, PanelAgreement]:
         """Agreement with people of each reviewer by name, and of the panel under the empty name."""
-        table, panel, people, options = self.table, self.panel, self.plan.people, self.plan.options
-        if people.tested is None or table is None:
+        people, options = self.plan.people, self.plan.options
+        if people.tested is None or self.table is None:
             return {}
-        convention, draws = options.convention, self.plan.draws
-        earned: dict[str, label_agreement.PairCredits] = {}
+        judges = {} if self.panel is None else {"": self.panel}
         if not only_panel:
-            earned = dict(label_agreement.reviewer_credits(table, people.tested, convention=convention))
-        scores = {name: _own_scores(table, name, convention) for name in earned}
-        if isinstance(panel, PanelVerdicts):
-            earned[""] = label_agreement.panel_credits(panel, people.tested, convention=convention)
-            if isinstance(table, PairJudgements) and options.orders == "both":
-                earned[""] = label_agreement.with_each_order(earned[""], table, weights=self.weights)
-        elif panel is not None:
-            earned[""] = label_agreement.score_credits(panel, people.tested, convention=convention)
-        if panel is not None:
-            scores[""] = shares_by_agent(panel)
-        ranked: dict[str, Any] = {"convention": convention, **draws}
+            judges = {one.name: one for one in reviewer_judges(self.table, convention=options.convention)} | judges
+        earned = {name: judge.credits(people.tested, options.convention) for name, judge in judges.items()}
         agreements = {}
-        for name, accuracy in zip(earned, label_agreement.accuracies(list(earned.values()), **draws), strict=True):
+        for name, accuracy in zip(earned, accuracies([*earned.values()], **self.plan.draws), strict=True):
             spearman = kendall = difference = p = None
             if people.ratings is not None:
-                both = scores[name], people.ratings
-                spearman = label_agreement.rank_agreement(*both, coefficient="spearman", **ranked).value
-                kendall = label_agreement.rank_agreement(*both, coefficient="kendall", **ranked).value
+                both = judges[name].response_scores, people.ratings
+                spearman = rank_agreement(*both, coefficient="spearman", convention=options.convention)
+                kendall = rank_agreement(*both, coefficient="kendall", convention=options.convention)
             if name and "" in earned:
-                difference, p = label_agreement.paired_t(earned[""], earned[name])
+                difference, p = paired_t(earned[""], earned[name])
             agreements[name] = PanelAgreement(
                 accuracy=accuracy.share,
                 n_pairs=accuracy.n_pairs,
@@ -310,7 +304,7 @@ class Votes:
                 spearman=spearman,
                 kendall_tau_a=kendall,
                 accuracy_by_task=accuracy.by_task,
-                accuracy_each_order=accuracy.each_order,
+                accuracy_each_order=accuracy.each_order if options.orders == "both" else None,
                 panel_difference=difference,
                 panel_p_pairs=p,
             )
@@ -330,21 +324,6 @@ def ranking_boards(rankings: Mapping[str, Ranking]) -> list[BoardSoFar]:
         )
         for name, found in [*rankings.items()][:1]
     ]
-
-
-def _own_scores(table: PairJudgements | ResponseRatings, name: str, convention: Convention) -> PanelScores:
-    if isinstance(table, ResponseRatings):
-        return chair.reviewer_scores(table, name, convention=convention)
-    return shares_by_agent(chair.panel_verdicts(table.of([name]), weights={name: 1.0}, convention=convention))
-
-
-def shares_by_agent(verdicts: PanelVerdicts | PanelScores) -> PanelScores:
-    """Each response's score, or its share of won comparisons; a tie counts as one half."""
-    if isinstance(verdicts, PanelScores):
-        return verdicts
-    score = win_rates(verdicts)
-    there = (~np.isnan(score)).astype(np.int64)
-    return PanelScores(verdicts.tasks, verdicts.agents, score, there, there)
 
 
 # --- results -----------------------------------------------------------------------------------------------------
@@ -462,7 +441,7 @@ def _signature(votes: Votes, identities: Mapping[str, ModelIdentity]) -> Signatu
         "limits": ",".join(limits) or "none",
         "combination": qualification.combination,
         "weights": f"{qualification.weighting}({weights})",
-        "fusion": None if scale.pairwise else options.fusion or chair.usual_fusion(options.convention),
+        "fusion": None if scale.pairwise else options.fusion or usual_fusion(options.convention),
         "prompts": "shown" if any(task.prompt for task, _ in plan.study) else "none: responses alone",
         "own-family": "judged" if options.judges_own_family else "left-out",
         "convention": options.convention,

@@ -287,7 +287,7 @@ def test_scores_of_a_metric_are_looked_at_beside_reviewers(tmp_path, toy_scorer)
     [
         ({"reviewers": ["evee"]}, "Did you mean 'eve'"),
         ({"favours": ["ann:zed"]}, "no agent 'zed'"),
-        ({"families": {"zed": "x"}}, "no agent or reviewer with this name"),
+        ({"families": {"zed": "x"}}, "no agent or reviewer 'zed'"),
         ({"weights": {"zed": 1.0}}, "no judgement by reviewer 'zed'"),
         ({"weights": {}}, "at least one reviewer"),
         ({"convention": "papers"}, "one of default, paper, pre, auto-pre"),

@@ -186,7 +186,6 @@ def test_more_than_twelve_values_are_refused_by_name():
         (labels_frame(), "at least two raters, got no labels"),
         (labelled(a=[1, 2]), "at least two raters, got only a"),
         (labelled(a=[1, None], b=[None, 1]), "no item was labelled by two raters"),
-        (labelled(a=[math.nan, 1], b=[1, 1]), "a's label of t0, x is NaN"),
     ],
 )
 def test_labels_that_cannot_be_compared_are_refused(labels, message):

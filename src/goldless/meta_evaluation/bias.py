@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import (
@@ -292,17 +292,13 @@ async def find_bias(
             f"nothing to test for bias: {reason}, and no metric was given. Name metrics with --metric, "
             "reviewers with --reviewers, or another --scale"
         )
-    known = [*agents, *reviewers]
-    if strange := [name for name in options.families if name not in known]:
-        said = (f"--family {name!r}: no agent or reviewer with this name{nearest(name, known)}" for name in strange)
-        raise UserError("\n".join(said))
+    check_known(options.families, [*agents, *reviewers], "--family: no agent or reviewer", "Known")
     evaluation = None
     if options.metrics:
         spent = sum(row.cost_usd or 0.0 for row in (review.spending if review is not None else ()))
         left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
         evaluation = await evaluate_study(study, replace(options, budget_usd=left))
-    asked: dict[str, Any] = {"rows": rows, "reviewers": reviewers, "reason": reason, "evaluation": evaluation}
-    search = _Search(study, options, people, **asked, weights=weights, orders=orders)
+    search = _Search(study, options, people, rows, reviewers, reason, evaluation, weights, orders)
     parts = [search.position(), *(search.feature(*one) for one in FEATURES), search.gaps(), search.families()]
     found = [one for part in (*parts, search.favours(pairs)) for one in part]
     paid = [one for one in (review, evaluation) if one is not None]
@@ -382,38 +378,39 @@ async def _judgements(study: Study, options: Options) -> tuple[pl.DataFrame, tup
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
+@dataclass
 class _Search:
     """All votes, and how they are counted."""
 
-    def __init__(
-        self,
-        study: Study,
-        options: Options,
-        people: People,
-        *,
-        rows: pl.DataFrame,
-        reviewers: tuple[str, ...],
-        reason: str,
-        evaluation: Evaluation | None,
-        weights: Mapping[str, float] | None,
-        orders: Orders,
-    ) -> None:
-        self.study, self.options, self.said, self.rows, self.reason = study, options, people, rows, reason
-        self.evaluation, self.weights, self.orders = evaluation, weights, orders
-        self.reviewers, self.agents, self.draws = reviewers, agent_names(study), draws_of(options)
-        self.table, judges = None, metric_judges(evaluation, study)
+    study: Study
+    options: Options
+    said: People
+    rows: pl.DataFrame
+    """Judgements."""
+    reviewers: tuple[str, ...]
+    reason: str
+    """The reason why there would be no judgements."""
+    evaluation: Evaluation | None
+    weights: Mapping[str, float] | None
+    orders: Orders
+
+    def __post_init__(self) -> None:
+        self.agents, self.draws = agent_names(self.study), draws_of(self.options)
+        self.table, judges = None, metric_judges(self.evaluation, self.study)
         self.panel: dict[str, float] = {}
-        if len(rows):
-            self.table = judgement_arrays(rows, reviewers=reviewers, tasks=study.tasks, agents=self.agents)
-            if weights is not None or len(reviewers) > 1:
-                self.panel = voting_weights(self.table.reviewers, weights)
-                judges = [panel_judge(self.table, weights=weights, convention=options.convention), *judges]
-            judges = [*reviewer_judges(self.table, convention=options.convention), *judges]
+        if len(self.rows):
+            how: dict[str, Any] = {"convention": self.options.convention}
+            names = {"reviewers": self.reviewers, "tasks": self.study.tasks, "agents": self.agents}
+            self.table = judgement_arrays(self.rows, **names)
+            if self.weights is not None or len(self.reviewers) > 1:
+                self.panel = voting_weights(self.reviewers, self.weights)
+                judges = [panel_judge(self.table, weights=self.weights, **how), *judges]
+            judges = [*reviewer_judges(self.table, **how), *judges]
         self.scored = [judge for judge in judges if judge.compared is None]
         self.votes = pl.concat(map(votes, judges))
         self.each = pl.concat(verdicts(judge, "each") for judge in judges).filter(kind="reviewer")
-        self.verdicts = pl.concat(verdicts(judge, orders) for judge in judges)
-        self.people = None if people.labels is None else people_votes(people.labels)
+        self.verdicts = pl.concat(verdicts(judge, self.orders) for judge in judges)
+        self.people = None if self.said.labels is None else people_votes(self.said.labels)
         self.labels = None if self.people is None else self.people.select(*PAIR, said="vote")
 
     def coverage(self) -> Iterator[Coverage]:

@@ -158,7 +158,9 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
         name = evaluation.scorer.short if evaluation.scorer is not None else str(scorer)
         if any(one.scorer == name for one in found):
             raise UserError(f"scorers must be different, got {name} twice")
-        found += [ScoredBy(name, o.metric, response_scores(o), o.signature) for o in evaluation.outcomes.values()]
+        found += [
+            ScoredBy(name, o.metric, response_scores(o.responses), o.signature) for o in evaluation.outcomes.values()
+        ]
     compared = compare_scorers(found, **draws)
     return replace(compared, complete=complete, spending=tuple(spending))
 

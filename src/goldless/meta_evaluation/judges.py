@@ -26,13 +26,12 @@ from goldless.metrics.label_agreement import Judge, Kind, panel_judge, reviewer_
 from goldless.metrics.pair_labels import PairLabels
 from goldless.reports.formats import unguarded
 from goldless.reports.run_folder import SCORES, RunFolder
-from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
+from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options, check_options
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.signature import Signature, table_hash
 from goldless.statistics.bootstrap import Draws
-from goldless.statistics.standings import score_table
 from goldless.studies import Study
 from goldless.studies.checking import Cells, Problems, all_at_once
 from goldless.studies.frames import Listed
@@ -151,29 +150,26 @@ def scoring_judge(
 
 def metric_judges(evaluation: Evaluation | None, study: Study, *, only_asked: bool = False) -> list[Judge]:
     """Computed metrics as judges, by their response scores; ``only_asked``: without responses that have no pair."""
-    found = []
+    found, names = [], {"tasks": study.tasks, "agents": agent_names(study)}
     for name, one in ({} if evaluation is None else evaluation.outcomes).items():
-        rows = response_scores(replace(one, responses=one.responses.filter(pl.col("asked") > 0)) if only_asked else one)
-        names = {"tasks": study.tasks, "agents": agent_names(study)}
-        found.append(scoring_judge(name, "metric", rows, signature=one.signature, **names))
+        rows = one.responses.filter(pl.col("asked") > 0) if only_asked else one.responses
+        found.append(scoring_judge(name, "metric", response_scores(rows), signature=one.signature, **names))
     return found
 
 
-def response_scores(results: MetricScores | MetricOutcome) -> dict[tuple[str, str], float | None]:
-    """The score of each response."""
-    rows = results.responses.select("task", "agent", "score")
-    return {(task, agent): score for task, agent, score in rows.iter_rows()}
+def response_scores(rows: pl.DataFrame) -> dict[tuple[str, str], float | None]:
+    """The score of each response in a table with the columns task, agent and score."""
+    return {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").iter_rows()}
 
 
 def score_arrays(scores: Scores, *, tasks: Sequence[str], agents: Sequence[str]) -> tuple[FloatArray, BoolArray]:
     """Scores as [tasks, agents], NaN where there is none, and which of them were requested."""
     number = [{name: place for place, name in enumerate(names)} for names in (tasks, agents)]
-    task = np.array([number[0][name] for name, _ in scores], dtype=np.int64)
-    agent = np.array([number[1][name] for _, name in scores], dtype=np.int64)
-    score = np.array(list(scores.values()), dtype=np.float64)  # None becomes NaN
-    asked = np.zeros((len(tasks), len(agents)), dtype=np.bool_)
-    asked[task, agent] = True
-    return score_table(task, agent, score, tasks=len(tasks), agents=len(agents)), asked
+    places = [number[0][name] for name, _ in scores], [number[1][name] for _, name in scores]
+    table, asked = np.full((len(tasks), len(agents)), np.nan), np.zeros((len(tasks), len(agents)), dtype=np.bool_)
+    table[places] = np.array(list(scores.values()), dtype=np.float64)  # None becomes NaN
+    asked[places] = True
+    return table, asked
 
 
 # --- reviewers -------------------------------------------------------------------------------------------------------
@@ -277,37 +273,35 @@ def read_table(
 
 def given_judges(scores: Given | None, study: Study) -> list[Judge]:
     """External scores as judges. Reports all problems at once: unknown names, repeated rows, bad numbers."""
-    names = {"tasks": study.tasks, "agents": agent_names(study)}
-    found: list[tuple[str, Scores, dict[str, str]]] = []
     if isinstance(scores, Mapping):
+        known = set(study.tasks), set(agent_names(study))
         for name, one in scores.items():
-            found.append((name, one, {}))
-            strange = [f"{t!r} and {a!r}" for t, a in one if t not in names["tasks"] or a not in names["agents"]]
+            strange = [f"{t!r} and {a!r}" for t, a in one if t not in known[0] or a not in known[1]]
             if strange:
                 raise UserError(
                     f"{name}: {len(strange)} of {len(one)} scores are for a task or an agent that is not in "
                     f"{study.name}: {listed(strange)}"
                 )
-    elif scores is not None:
-        columns: dict[str, Cells] = {"metric": "optional_name", "task": "name", "agent": "name"}
-        columns["score"] = "optional_number"
-        empty = "no rows. The columns are metric (optional), task, agent and score"
-        with all_at_once("scores") as problems:
-            for path in map(Path, [scores] if isinstance(scores, str | Path) else scores):
-                rows, check = read_table(path, columns, problems, study=study, empty=empty)
-                rows = rows.with_columns(pl.col("metric").fill_null(path.stem))
-                again = ~pl.struct("metric", "task", "agent").is_first_distinct()
-                said = "{metric} already has a score for agent {agent!r} on task {task!r}"
-                for (name,), own in check.report(rows, again, said).group_by("metric", maintain_order=True):
-                    cells = {(t, a): score for t, a, score in own.select("task", "agent", "score").iter_rows()}
-                    found.append((str(name), cells, {"file": path.name}))
-    judges = []
-    for name, one, file in found:
-        rows_hash = evidence_hash([(task, agent, score) for (task, agent), score in sorted(one.items())])
-        settings = {"scores": f"given-{rows_hash}", **file, "study": study.fingerprint[:8]}
-        judge = scoring_judge(name, "scores", one, signature=str(Signature(name, settings)), **names)
-        judges.append(judge.levelled())
+        return [_given_judge(name, one, study) for name, one in scores.items()]
+    columns: dict[str, Cells] = {"metric": "optional_name", "task": "name", "agent": "name"}
+    columns["score"] = "optional_number"
+    empty, judges = "no rows. The columns are metric (optional), task, agent and score", []
+    with all_at_once("scores") as problems:
+        for path in map(Path, [scores] if isinstance(scores, str | Path) else scores or ()):
+            rows, check = read_table(path, columns, problems, study=study, empty=empty)
+            rows = rows.with_columns(pl.col("metric").fill_null(path.stem))
+            again = ~pl.struct("metric", "task", "agent").is_first_distinct()
+            said = "{metric} already has a score for agent {agent!r} on task {task!r}"
+            for (name,), own in check.report(rows, again, said).group_by("metric", maintain_order=True):
+                judges.append(_given_judge(str(name), response_scores(own), study, file=path.name))
     return judges
+
+
+def _given_judge(name: str, scores: Scores, study: Study, **file: str) -> Judge:
+    rows_hash = evidence_hash([(task, agent, score) for (task, agent), score in sorted(scores.items())])
+    signature = str(Signature(name, {"scores": f"given-{rows_hash}", **file, "study": study.fingerprint[:8]}))
+    names = {"tasks": study.tasks, "agents": agent_names(study)}
+    return scoring_judge(name, "scores", scores, signature=signature, **names).levelled()
 
 
 # --- run folders -----------------------------------------------------------------------------------------------------
@@ -326,11 +320,9 @@ class ScoredBy:
 
 def run_scores(run: RunFolder) -> list[ScoredBy]:
     """The scores in a run folder, by metric and signature."""
-    rows: dict[tuple[str, str], dict[tuple[str, str], float | None]] = {}
-    table = run.required_scores().select("metric", "task", "agent", "score", pl.col("signature").fill_null(""))
-    for metric, task, agent, score, signature in table.iter_rows():
-        rows.setdefault((metric, signature), {})[task, agent] = score
-    return [ScoredBy(run.name, metric, scores, signature) for (metric, signature), scores in rows.items()]
+    table = run.required_scores().with_columns(pl.col("signature").fill_null(""))
+    parts = table.group_by("metric", "signature", maintain_order=True)
+    return [ScoredBy(run.name, str(m), response_scores(rows), str(signature)) for (m, signature), rows in parts]
 
 
 def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = ()) -> list[ScoredBy]:

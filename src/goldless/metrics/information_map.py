@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from goldless.errors import MetricError
 from goldless.sentences import Sentence
 
 
@@ -85,9 +83,6 @@ class InformationMap:
         best = max(range(len(row)), key=row.__getitem__)
         return best if row[best] > 0 else None
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
-
 
 def make_information_map(
     *,
@@ -108,15 +103,6 @@ def make_information_map(
     ``pieces`` are the texts of y's tokens; the others are log-probabilities in nats of the same tokens: given x, given
     nothing, and given x without each of its sentences in turn. ``peer_sentences`` are those of the pieces joined.
     """
-    if not agent_sentences or not peer_sentences:
-        raise MetricError("both responses must have at least one sentence")
-    if len(without_nats) != len(agent_sentences):
-        raise MetricError(
-            f"without_nats must have one entry per sentence ({len(agent_sentences)}), got {len(without_nats)}"
-        )
-    for values in (conditional_nats, marginal_nats, *without_nats):
-        if len(values) != len(pieces):
-            raise MetricError(f"a scorer must return one log-probability per token ({len(pieces)}), got {len(values)}")
     peer_text, ends = "".join(pieces), list(itertools.accumulate(map(len, pieces)))
     starts = [0, *ends][: len(pieces)]
     homes = _homes(pieces, peer_sentences)

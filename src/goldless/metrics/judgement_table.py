@@ -68,8 +68,6 @@ class ResponsePairs:
 
     def places(self, pairs: ResponsePairs) -> IntArray:
         """The index here of each pair of a table of the same tasks and agents; -1: it is not here."""
-        if (self.tasks, self.agents) != (pairs.tasks, pairs.agents):
-            raise MetricError("labels and judgements must have the same tasks and agents in the same order")
         key, own = ((one.task * len(self.agents) + one.low) * len(self.agents) + one.high for one in (pairs, self))
         if not len(own):
             return np.full(len(key), -1)
@@ -125,12 +123,6 @@ def pair_judgements(
     """Comparisons as arrays; ``value``: how far the first is better. If names are given, all others are left out."""
     rows, names = _numbered(judgements.drop_nulls("second"), ("first", "second"), (reviewers, tasks, agents))
     who, at, left, right, values = (rows[column].to_numpy() for column in rows.columns)
-    outside = values[(values < 0) | (values > 1)]
-    if len(outside):
-        raise MetricError(
-            f"the value of a comparison must be between 0 and 1, got {outside[0]:g}. "
-            "1 means the first is better, 0 the second, 0.5 neither"
-        )
     for same in np.flatnonzero(left == right)[:1]:
         raise MetricError(f"task {names[1][at[same]]}: {names[2][left[same]]} is compared with itself")
     low, high, turned = np.minimum(left, right), np.maximum(left, right), (left > right).astype(np.int64)
@@ -191,11 +183,6 @@ def _numbered(
 
     And the names of reviewers, tasks and agents: those given, or as they appear.
     """
-    scales = sorted(rows["format"].unique().to_list())
-    if len(scales) > 1:
-        raise MetricError(f"judgements must be on one scale, got {len(scales)} ({', '.join(scales)}). Choose one")
-    if rows["value"].is_infinite().any():
-        raise MetricError("a judgement's value must be a finite number or missing, got infinity")
 
     def known(names: Sequence[str] | None, *columns: str) -> Names:
         appearing = rows.select(pl.concat_list(pl.col(*columns).cast(pl.String)).explode()).to_series()
@@ -206,10 +193,6 @@ def _numbered(
     numbers = [pl.col(column).cast(pl.Enum(kind), strict=False) for column, kind in kinds.items()]
     kept = rows.select(*numbers, pl.col("value").fill_null(np.nan)).drop_nulls(list(kinds))
     kept = kept.with_columns(pl.col(column).to_physical().cast(pl.Int64) for column in kinds)
-    heard = set(kept["reviewer"].unique().to_list())
-    silent = [name for number, name in enumerate(names[0]) if number not in heard]
-    if silent:
-        raise MetricError(f"no judgement by {', '.join(map(repr, silent))} on these tasks and agents")
     return kept, names
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from scipy.special import stdtr
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.errors import MetricError
 from goldless.metrics.chair import (
     Normalisation,
     PanelScores,
@@ -158,8 +157,6 @@ class Judge:
         if self.compared is not None:
             return self._credits_of_votes(labels, self.compared.places(labels))
         scores, task, low, high = self.response_scores, labels.task, labels.low, labels.high
-        if (labels.tasks, labels.agents) != (scores.tasks, scores.agents):
-            raise MetricError("labels and scores must have the same tasks and agents in the same order")
         votes = np.sign(scores.score[task, low] - scores.score[task, high])
         asked = (scores.asked[task, low] > 0) & (scores.asked[task, high] > 0)
         if convention != "default":
@@ -214,8 +211,6 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
     """
     if not judges:
         return []
-    for other in judges[1:]:
-        _check_same_labels(judges[0], other)
     credit = np.stack([one.credit for one in judges])
     shares = task_shares(credit, judges[0].labels.task, **draws)
     sums, counts = _task_sums(credit, judges[0].labels.task), _task_sums(credit * 0 + 1, judges[0].labels.task)
@@ -237,8 +232,6 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
 
 def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[JudgeComparison]:
     """Compare every two judges on the pairs that both judged, with a test over tasks corrected for all comparisons."""
-    for other in judges[1:]:
-        _check_same_labels(judges[0], other)
     both = list(itertools.combinations(judges, 2))
     if not both:
         return []
@@ -256,7 +249,6 @@ def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -
 
 def paired_t(first: PairCredits, second: PairCredits) -> tuple[float | None, float | None]:
     """Mean difference of the credits on the pairs that both judged, and p of a two-sided t-test over these pairs."""
-    _check_same_labels(first, second)
     difference = first.credit - second.credit
     used = difference[~np.isnan(difference)]
     return _mean(used), _t_test(used)
@@ -293,15 +285,6 @@ def rank_agreement(
     """
     by_task = rank_correlations(scores.score, ratings, coefficient)
     return _mean(by_task if convention == "default" else np.nan_to_num(by_task, nan=0.0))
-
-
-def _check_same_labels(first: PairCredits, second: PairCredits) -> None:
-    one, other = first.labels, second.labels
-    columns = ((one.task, other.task), (one.low, other.low), (one.high, other.high), (one.sign, other.sign))
-    if not all(np.array_equal(mine, theirs) for mine, theirs in columns):
-        raise MetricError(
-            f"{first.name} and {second.name} were compared with different labels. Use the same labels for both"
-        )
 
 
 def _t_test(differences: FloatArray) -> float | None:

@@ -247,8 +247,6 @@ def _groups(
 def _table(labels: pl.DataFrame, items: Items) -> tuple[list[str], tuple[float, ...], IntArray, IntArray]:
     """Raters, categories, the category number of each rater's label [raters, items] (-1: none), each item's task."""
     shown = pl.col("item").str.replace_all("\n", ", ", literal=True)
-    for rater, item in labels.filter(pl.col("category").is_nan()).select("rater", shown).head(1).iter_rows():
-        raise MetricError(f"{rater}'s label of {item} is NaN. Leave out labels that were not given")
     known = labels.unique(["rater", "item", "category"], maintain_order=True)
     again = known.filter(pl.struct("rater", "item").is_duplicated())
     for rater, item, (one, other, *_) in (

@@ -80,7 +80,8 @@ def qualify(
     reviewer passes. ``combination``: a reviewer must pass all of them, or any. ``weight_from``: the trait whose value
     or logit is the weight. The mean of traits is over those of ``thresholds``. A trait that was not measured is failed.
     """
-    _check(traits, thresholds, weighting, weight_from)
+    measured = {name for own in traits.values() for name in own}
+    check_known(thresholds, measured, "no candidate was measured for", "Measured", MetricError)
     limits = {name: _limit(traits, name, threshold) for name, threshold in thresholds.items()}
     counting = {name: limit for name, limit in limits.items() if limit is not None}
     weighing = [name for name in thresholds if name not in ONLY_AN_EXAM]
@@ -149,25 +150,3 @@ def _words(name: str, trait: Trait | None, limit: float) -> str:
         return f"{name} not measured"
     relation = "above" if trait.value > limit else "not above"
     return f"{name} {trait.value:.4f} {relation} {limit:.4f}"
-
-
-def _check(
-    traits: Mapping[str, Mapping[str, Trait]],
-    thresholds: Mapping[str, Threshold],
-    weighting: Weighting,
-    weight_from: str | None,
-) -> None:
-    if not traits:
-        raise MetricError("no candidates. Name at least one reviewer")
-    measured = {name for own in traits.values() for name in own}
-    wanted = (*thresholds, *([weight_from] if weight_from else []))
-    check_known(wanted, measured, "no candidate was measured for", "Measured", MetricError)
-    weighing = len(set(thresholds) - ONLY_AN_EXAM)
-    if weighting == "mean of traits" and not weighing:
-        raise MetricError(
-            "weighting 'mean of traits' needs at least one trait in thresholds that votes can be weighed by"
-        )
-    if weighting in {"trait", "logit"} and weight_from is None and weighing != 1:
-        raise MetricError(
-            f"weighting {weighting!r} with {weighing} traits needs weight_from: the trait that gives the weight"
-        )

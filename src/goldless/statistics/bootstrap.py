@@ -190,8 +190,6 @@ def task_intervals(
     say little about the others. ``tails``: whether scores without limits may have a tail, for which few tasks allow.
     """
     values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2:
-        raise UserError(f"scores must be a table [tasks, agents], got shape {values.shape}")
     if np.isinf(values).any():
         raise UserError("scores must be finite numbers, or NaN where one is missing, got an infinite score")
     if not 0 < level < 1:

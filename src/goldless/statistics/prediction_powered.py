@@ -264,8 +264,6 @@ def draw_by_size(sizes: FloatArray, count: int, *, seed: int) -> Round:
     Systematic sampling in random order: the draw has exactly this number of tasks and these chances.
     """
     open_ = np.flatnonzero(~np.isnan(sizes))
-    if not 1 <= count <= len(open_):
-        raise UserError(f"the number of tasks to draw must be from 1 to {len(open_)}, got {count}")
     chance = _chances(sizes[open_], count)
     random = np.random.default_rng(seed)
     order = random.permutation(len(open_))

@@ -442,7 +442,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
     """Compare the scores of the reviews of second versions, ``hidden``, with those of the papers themselves."""
     ((metric, outcome),) = hidden.outcomes.items()
     paper_of = marked_papers(whole, INJECTED)
-    before, after = (response_scores(one.outcomes[metric]) for one in (clean, hidden))
+    before, after = (response_scores(one.outcomes[metric].responses) for one in (clean, hidden))
     rows = []
     for agent in [agent.agent for agent in whole.agents if not is_person(agent.agent)]:
         written = {task: one.text for task in paper_of if (one := whole.response(task, agent)) is not None}
@@ -546,7 +546,7 @@ def edition_result(
     agents = [agent for agent in study.agents if not is_reference(agent.agent)]
     models = [agent.agent for agent in agents if not is_person(agent.agent)]
     signatures = {name: outcome.signature for name, outcome in outcomes.items()}
-    scores = {metric: response_scores(outcome) for metric, outcome in outcomes.items()}
+    scores = {metric: response_scores(outcome.responses) for metric, outcome in outcomes.items()}
     dates = {task: study.task(task).extra.get("public_date") for task in study.tasks}
     written = Counter(response.agent for _, responses in study for response in responses)
     noted = noted_reviews(study).values()

@@ -260,7 +260,7 @@ def submission_results(
     full = {name for name in listed if all(study.response(task, name) is not None for task in study.tasks)}
     rows = []
     for metric, outcome in evaluation.outcomes.items():
-        scores = {pair: score for pair, score in response_scores(outcome).items() if score is not None}
+        scores = {pair: score for pair, score in response_scores(outcome.responses).items() if score is not None}
         for team in dict.fromkeys(one.team for one in log):
             mine = [one.name for one in log if one.team == team]
             complete = [name for name in mine if name in full]

@@ -31,7 +31,7 @@ from goldless.apps.studio.task_index import is_run
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.meta_evaluation.ceiling import human_ceiling
-from goldless.meta_evaluation.judges import scoring_judge
+from goldless.meta_evaluation.judges import response_scores, scoring_judge
 from goldless.metrics.label_agreement import Accuracy, accuracies
 from goldless.metrics.pair_labels import pair_labels, usual_margin
 from goldless.records import Preference
@@ -344,10 +344,9 @@ def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataF
     if voted.n_decided and scores is not None:
         rows = scores.filter(pl.col("task").is_in(tasks)).select("metric", "task", "agent", "score")
         judges = []
-        for some in rows.partition_by("metric", maintain_order=True):
-            known = {(task, agent): score for _, task, agent, score in some.iter_rows()}
-            judges.append(scoring_judge(some["metric"][0], "scores", known, tasks=tasks, agents=agents))
-        found = accuracies([judge.credits(voted, "default") for judge in judges], **DRAWS)
+        for (metric,), some in rows.group_by("metric", maintain_order=True):
+            judges.append(scoring_judge(str(metric), "scores", response_scores(some), tasks=tasks, agents=agents))
+        found = accuracies([judge.credits(voted) for judge in judges], **DRAWS)
     return {
         "labels": len(labels),
         "raters": len({label.rater for label in labels}),

@@ -313,23 +313,11 @@ def verdicts_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
 
 def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
     """Judgements as a table; the agent of a rated response has its own column."""
-    return rows_frame(
-        [
-            (
-                row.reviewer,
-                row.scale,
-                row.task,
-                None if row.second is None else row.first,
-                row.second,
-                row.first if row.second is None else None,
-                row.output,
-                row.value,
-                *failure_cells(row.failure),
-            )
-            for row in rows
-        ],
-        JUDGEMENTS,
-    )
+    found = []
+    for row in rows:
+        sides = (None, None, row.first) if row.second is None else (row.first, row.second, None)
+        found.append((row.reviewer, row.scale, row.task, *sides, row.output, row.value, *failure_cells(row.failure)))
+    return rows_frame(found, JUDGEMENTS)
 
 
 def exams_frame(exam: str, answers: Sequence[JudgementEvidence], difficulty: str | None = None) -> pl.DataFrame:

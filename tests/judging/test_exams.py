@@ -175,7 +175,7 @@ async def test_what_the_agents_were_told_is_told_to_the_author_too():
     [
         (" could someone define christian for me ", "bad_reply", "is the same as the original"),
         ("  \n", "bad_reply", "is empty"),
-        (ChatReply("Could some", "length"), "truncated", "was cut off at"),
+        (ChatReply("Could some", "length"), "truncated", "was cut at"),
         (CallFailure("refused", "no"), "refused", "no"),
         (CallFailure("timeout", "late"), "timeout", "late"),
     ],
@@ -347,8 +347,8 @@ def sets(**options):
     [
         (lambda: consistency_pairs({"t": ["ann"], "u": ["bob"]}), "no task of the study has two"),
         (lambda: human_pairs(THREE, ["ann"]), "at least 2 questioners, got 1"),
-        (lambda: human_pairs(THREE, ["ann", "bub"]), "no response of an agent 'bub' in the study. Did you mean 'bob'"),
-        (lambda: human_pairs(THREE, ["ann", "ann"]), "got 'ann' twice"),
+        (lambda: human_pairs(THREE, ["ann", "bub"]), "no response of an agent 'bub'. Did you mean 'bob'"),
+        (lambda: human_pairs(THREE, ["ann", "ann"]), "must be distinct, got ann, ann"),
         (lambda: human_pairs({"t": ["ann", "cy"], "u": ["bob", "cy"]}, ["ann", "bob"]), "has no items"),
         (lambda: nearest(dict.fromkeys(ASKED)), "needs prompts, and this study has none. Add a column 'prompt'"),
         (lambda: nearest(dict.fromkeys(ASKED, "  ")), "use exams that need none .consistency"),
@@ -358,7 +358,7 @@ def sets(**options):
             "'weak' has no response to any of the 4 tasks with a prompt",
         ),
         (lambda: sets(hard=("rwkv", "gpt")), "must differ, got 'gpt' and 'rwkv' for both"),
-        (lambda: sets(hard=("gpt", "cloude")), "'cloude' in the study. Did you mean 'claude'"),
+        (lambda: sets(hard=("gpt", "cloude")), "'cloude'. Did you mean 'claude'"),
         (lambda: ranked_sets(ANSWERED, {"gpt": 1, "rwkv": 0}), "at least 3"),
         (
             lambda: ranked_sets(ANSWERED, {"gpt": 1, "rwkv": 0, "claude": 0}),

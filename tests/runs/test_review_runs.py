@@ -520,5 +520,5 @@ def test_recorded_judgements_that_are_not_there_are_an_error_that_names_those_th
     folder = goldless.save_review(found, tmp_path / "run")
     with pytest.raises(MetricError, match=r"no judgements on the scale 5-level. It has: pairwise"):
         goldless.review(folder, recorded=True, scale="5-level")
-    with pytest.raises(UserError, match="no judgements of 'x' on the scale pairwise"):
+    with pytest.raises(UserError, match="no judgements on the scale pairwise by 'x'"):
         goldless.review(folder, reviewers="x", recorded=True)

@@ -36,15 +36,6 @@ LEAST_TASKS = 2
 """A shuffled pair needs a second task, and so does an interval."""
 
 
-@dataclass(frozen=True, slots=True)
-class CriticQuestion(ReviewQuestion):
-    """A question to a critic: whether the first agent's response to ``task`` is informative about the second's."""
-
-    second: str
-    second_task: str
-    """Equal to ``task``: a matched pair; another: a shuffled one."""
-
-
 def default_shuffles(n: int) -> int:
     """The default number of derangements of n tasks: 4, or as many as there are."""
     return max(0, min(DEFAULT_SHUFFLES, n - 1))
@@ -71,23 +62,24 @@ def critic_questions(
     shuffles: int = DEFAULT_SHUFFLES,
     seed: int = 0,
     panel: Sequence[str] | None = None,
-    only: Mapping[str, Collection[tuple[str, str]]] | None = None,
-) -> list[CriticQuestion]:
+    only: Collection[tuple[str, str, str]] | None = None,
+) -> list[ReviewQuestion]:
     """Matched and shuffled questions about every ordered pair of agents, from the agents that answered each task.
+
+    Whether the first's response is informative about the second's: to the same task, matched, or to another, shuffled.
 
     A pair has ``shuffles`` shuffled questions for each matched one, or as many as its common tasks allow. A pair with
     one common task has no shuffled question, so there is no question about it. ``panel``: only pairs with an agent of
-    the panel; None: all. ``only``: the ordered pairs to ask about, by task; None: all. Each pair's draw depends only on
-    the seed, its two names and its common tasks, not on other agents in the study. Questions about the same first
-    response are together, since they share the beginning of their prompt.
+    the panel; None: all. ``only``: the ordered pairs to ask about, each behind its task; None: all. Each pair's draw
+    depends only on the seed, its two names and its common tasks, not on other agents in the study. Questions about the
+    same first response are together, since they share the beginning of their prompt.
     """
     tasks_of: dict[str, dict[str, None]] = {}
     for task, names in answered.items():
         for agent in names:
             tasks_of.setdefault(agent, {})[task] = None
-    chosen = None if only is None else {(task, *pair) for task, pairs in only.items() for pair in pairs}
-    wanted = None if chosen is None else {(first, second) for _, first, second in chosen}
-    found: dict[tuple[str, str], list[CriticQuestion]] = {(task, agent): [] for task in answered for agent in tasks_of}
+    wanted = None if only is None else {(first, second) for _, first, second in only}
+    found: dict[tuple[str, str], list[ReviewQuestion]] = {(task, agent): [] for task in answered for agent in tasks_of}
     for first, second in itertools.permutations(tasks_of, 2):
         if panel is not None and first not in panel and second not in panel:
             continue
@@ -95,8 +87,8 @@ def critic_questions(
             continue
         common = [task for task in tasks_of[first] if task in tasks_of[second]]
         for task, others in other_tasks(common, shuffles, content_hash("shuffles", seed, first, second)).items():
-            if chosen is None or (task, first, second) in chosen:
-                found[task, first] += [CriticQuestion(task, first, second, other) for other in (task, *others)]
+            if only is None or (task, first, second) in only:
+                found[task, first] += [ReviewQuestion(task, first, second, other) for other in (task, *others)]
     return list(itertools.chain.from_iterable(found.values()))
 
 
@@ -123,15 +115,6 @@ class Design:
     """Over all tasks together; a task has at most agents - 1, which are all its ordered pairs."""
     shuffles: int
     """Shuffled questions for each matched one."""
-
-    @property
-    def contrasts(self) -> int:
-        return self.rings * self.agents
-
-    @property
-    def calls(self) -> int:
-        """One matched and ``shuffles`` shuffled questions for each contrast."""
-        return self.contrasts * (1 + self.shuffles)
 
 
 def choose_design(n_tasks: int, n_agents: int, *, budget_calls: int, shuffles: int | None = None) -> Design:

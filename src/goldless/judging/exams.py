@@ -32,12 +32,12 @@ import polars as pl
 from scipy import sparse
 
 from goldless.concurrency import side_by_side
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, check_known
 from goldless.evidence import JudgementEvidence, exams_frame
 from goldless.judging.asking import Prompts, ReviewQuestion, ReviewStage, Texts, find_reading
 from goldless.judging.replies import OnlyLabelReader
 from goldless.judging.scales import PAIRWISE, fence
-from goldless.models.interface import ChatRequest, Message, Writer, content_hash
+from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, content_hash, usable
 from goldless.records import CallFailure
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
@@ -72,15 +72,9 @@ def all_pairs(answered: Answered, agents: Sequence[str] | None = None) -> list[E
 
 def _check_agents(responding: Iterable[str], agents: Sequence[str]) -> None:
     """Refuse an agent without responses, or one that is named twice."""
-    known = dict.fromkeys(responding)
-    for place, name in enumerate(agents):
-        if name not in known:
-            raise UserError(
-                f"no response of an agent {name!r} in the study{nearest(name, known) or '.'} "
-                f"Agents: {', '.join(sorted(known)) or 'none'}"
-            )
-        if name in agents[:place]:
-            raise UserError(f"agents must be distinct, got {name!r} twice")
+    check_known(agents, sorted(set(responding)), "no response of an agent", "Agents")
+    if len(set(agents)) < len(agents):
+        raise UserError(f"agents must be distinct, got {', '.join(agents)}")
 
 
 def _drawn(names: Iterable[str], items: int | None, *, exam: Exam, seed: int) -> set[str]:
@@ -292,23 +286,20 @@ async def changed_items(
     async def written(messages: tuple[Message, ...], what: str, *, drop: str = "") -> str | CallFailure:
         """The text of a reply without the fence that some models copy, or why there is none."""
         reply = await changer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
-        if isinstance(reply, CallFailure):
-            return reply
-        if reply.finish == "length":
-            return CallFailure("truncated", f"{what} was cut off at {MOST_TOKENS} tokens")
-        text = reply.text.strip().removeprefix(drop).removesuffix(drop).strip()
-        return text or CallFailure("bad_reply", f"{what} is empty")
+        if isinstance(reply, ChatReply):
+            reply = replace(reply, text=reply.text.strip().removeprefix(drop).removesuffix(drop))
+        return usable(reply, what, MOST_TOKENS)
 
     async def irrelevant(prompt: str) -> str | CallFailure:
         line = fence(prompt)
         changing = (Message("system", CHANGE.replace("{fence}", line)), Message("user", f"{line}\n{prompt}\n{line}"))
-        changed = await written(changing, "the changed question", drop=line)
+        changed = await written(changing, "changed question", drop=line)
         if isinstance(changed, CallFailure):
             return changed
         if _same_words(changed, prompt):
             return CallFailure("bad_reply", "the changed question is the same as the original")
         told = (Message("system", instruction),) if instruction else ()
-        return await written((*told, Message("user", changed)), "the answer to the changed question")
+        return await written((*told, Message("user", changed)), "answer to the changed question")
 
     async def one(task: str) -> PertinenceItem:
         answer = texts[task, relevant]

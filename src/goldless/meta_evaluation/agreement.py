@@ -268,15 +268,11 @@ class CriterionAgreement:
             return ReportTable(f"Human ceiling{self._on}: {ceiling.note}", columns, (), self.signature)
         notes = [ceiling.note] if ceiling.note else []
         notes += [f"alpha: {alpha.estimate.note}"] if alpha.estimate.low is None and alpha.estimate.note else []
-        people: list[tuple[str, Ceiling | RaterAgreement]] = [(EVERYBODY, ceiling)]
+        people: dict[str, Ceiling | RaterAgreement] = {EVERYBODY: ceiling, **{one.rater: one for one in ceiling.raters}}
         rows = [
-            {
-                "people": name,
-                **_ends("accuracy", one.accuracy),
-                **_ends("spearman", one.spearman),
-                "pairs": None if one.accuracy is None else one.accuracy.n,
-            }
-            for name, one in (*people, *((rater.rater, rater) for rater in ceiling.raters))
+            {"people": name, **_ends("accuracy", one.accuracy), **_ends("spearman", one.spearman)}
+            | ({} if one.accuracy is None else {"pairs": one.accuracy.n})
+            for name, one in people.items()
         ]
         what = "responses" if ceiling.source == "ratings" else "pairs"
         found = alpha.estimate
@@ -302,8 +298,7 @@ class CriterionAgreement:
             shown = tuple(one for one in shown if first in {one.first, one.second})
         columns = (
             Column("statistic", "of"),
-            Column("first", "first", "name"),
-            Column("second", "second", "name"),
+            *(Column(name, name, "name") for name in ("first", "second")),
             Column("difference", "diff", "signed", "-"),
             Column("low high", f"{level * 100:g}% interval", "interval", "", 3, between="…"),
             Column("p", "p", "probability", "-"),

@@ -34,7 +34,7 @@ from goldless.metrics.label_agreement import Judge
 from goldless.metrics.pair_labels import rater_voices
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
@@ -187,10 +187,9 @@ class Calibration:
             yield Name(best.agent), f" has the highest mean label: {best.mean.value:.3f} ({ends})."
 
     def tables(self) -> list[ReportTable]:
-        found = [self._agent_table()] if self.agents else []
-        found += [self._comparison_table()] if self.comparisons else []
-        found += [self._share_table()] if self.shares else []
-        return [*found, *([self._next_table()] if self.next_labels else [])]
+        parts = (self.agents, self._agent_table), (self.comparisons, self._comparison_table)
+        others = (self.shares, self._share_table), (self.next_labels, self._next_table)
+        return [table() for rows, table in (*parts, *others) if rows]
 
     def to_markdown(self) -> str:
         return "\n".join([*(table.to_markdown() for table in self.tables()), *(f"- {note}" for note in self.notes), ""])
@@ -207,18 +206,17 @@ class Calibration:
             Column("missing", "missing", "count", wide=True),
             Column("weights", "weights", wide=True),
         )
-        rows: list[dict[str, Cell]] = []
-        for one in self.by_mean:
-            weights = ", ".join(f"{name} {weight:.3g}" for name, weight in one.weights.items())
-            rows.append({**write(one), "weights": weights})
+        rows = tuple(
+            {**write(one), "weights": ", ".join(f"{name} {weight:.3g}" for name, weight in one.weights.items())}
+            for one in self.by_mean
+        )
         by = ", ".join(self.proxies)
         of = "" if self.criterion is None else f", {self.criterion}"
-        return ReportTable(f"Agents on the people's scale{of}, with {by}", columns, tuple(rows), self.signature)
+        return ReportTable(f"Agents on the people's scale{of}, with {by}", columns, rows, self.signature)
 
     def _comparison_table(self) -> ReportTable:
         columns = (
-            Column("first", "first", "name"),
-            Column("second", "second", "name"),
+            *(Column(name, name, "name") for name in ("first", "second")),
             Column("difference", "difference", "signed", decimals=2),
             Column("low high", f"{self.level * 100:g}%", "signed interval", decimals=2),
             Column("p_holm", "p", "probability"),
@@ -229,15 +227,12 @@ class Calibration:
 
     def _share_table(self) -> ReportTable:
         columns = (
-            Column("agent", "agent", "name"),
-            Column("judge", "judge", "name"),
+            *(Column(name, name, "name") for name in ("agent", "judge")),
             Column("judged", "passed", "number", decimals=2),
             Column("share", "corrected", "number", decimals=2, reason="note"),
             Column("low high", f"{self.level * 100:g}%", "interval", decimals=2),
-            Column("sensitivity", "sensitivity", "number", decimals=2),
-            Column("specificity", "specificity", "number", decimals=2),
-            Column("good", "good", "count"),
-            Column("bad", "bad", "count"),
+            *(Column(name, name, "number", decimals=2) for name in ("sensitivity", "specificity")),
+            *(Column(name, name, "count") for name in ("good", "bad")),
         )
         rows = tuple(map(write, self.shares))
         return ReportTable("Share of good responses, corrected for the judge's errors", columns, rows, self.signature)

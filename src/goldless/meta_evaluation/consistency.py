@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
+from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, over_agents, rank_correlations
 from goldless.studies import Study
 
@@ -96,14 +96,13 @@ class Consistency:
             if found.value is None:
                 yield (*who, ": the correlation under ", Name(row.metric), " is not defined.")
                 continue
-            ends, alike = "", "are not shown to rank the agents alike"
+            ends, alike, needed = "", "are not shown to rank the agents alike", f"; alike would be {ALIKE:g} or more"
             if found.low is not None and found.high is not None:
                 ends = f" ({found.low:.2f} to {found.high:.2f})"
                 if found.low >= ALIKE - ROUNDING:
-                    alike = "rank the agents alike"
+                    alike, needed = "rank the agents alike", ""
                 elif found.high < ALIKE - ROUNDING:
                     alike = "do not rank the agents alike"
-            needed = "" if alike.startswith("rank") else f"; alike would be {ALIKE:g} or more"
             yield (*who, f" {alike} under ", Name(row.metric), f": Spearman {found.value:.3f}{ends}{needed}.")
 
     def tables(self) -> list[ReportTable]:
@@ -112,8 +111,7 @@ class Consistency:
     def table(self) -> ReportTable:
         interval = f"{self.level * 100:g}%"
         columns = (
-            Column("metric", "metric", "name"),
-            Column("scorers", "scorers", "name"),
+            *(Column(name, name, "name") for name in ("metric", "scorers")),
             Column("coefficient", "coefficient"),
             Column("value", "agents", "number", "-", 3),
             Column("low high", interval, "interval", decimals=2),
@@ -121,9 +119,7 @@ class Consistency:
             Column("within_low within_high", interval, "interval", decimals=2),
             Column("n_agents", "n agents", "count", wide=True),
             Column("n_tasks", "tasks", "count", wide=True),
-            Column("asked", "asked", "count", wide=True),
-            Column("used", "used", "count", wide=True),
-            Column("missing", "missing", "count", wide=True),
+            *(Column(name, name, "count", wide=True) for name in ("asked", "used", "missing")),
             Column("tasks_used", "defined on tasks", "count", wide=True),
         )
         rows = tuple({**write(row), "scorers": row.scorers, "missing": row.asked - row.used} for row in self.rows)
@@ -165,9 +161,7 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
     return replace(compared, complete=complete, spending=tuple(spending))
 
 
-def compare_scorers(
-    scored: Sequence[ScoredBy], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
-) -> Consistency:
+def compare_scorers(scored: Sequence[ScoredBy], **draws: Unpack[Draws]) -> Consistency:
     """The agreement of every two scorers on every metric that both have, with tasks resampled for both together."""
     metrics = list(dict.fromkeys(one.metric for one in scored))
     both = [pair for pair in itertools.combinations(scored, 2) if pair[0].metric == pair[1].metric]
@@ -178,11 +172,11 @@ def compare_scorers(
             by.setdefault(one.scorer, []).append(one.metric)
         found = "; ".join(f"{name}: {', '.join(own)}" for name, own in by.items())
         raise MetricError(f"no metric was computed under two scorers ({found}). Compute the same metric under both")
-    draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
-    rows = tuple(row for pair in both for row in _agreement(*pair, draws))
+    how: Draws = {**USUAL, **draws}
+    rows = tuple(row for pair in both for row in _agreement(*pair, how))
     signatures = {f"{one.metric} by {one.scorer}": one.signature for pair in both for one in pair if one.signature}
     notes = dict.fromkeys(note for pair in both for note in _other_differences(*pair))
-    return Consistency(rows, level, signatures, (PERCENTILE, *notes))
+    return Consistency(rows, how["level"], signatures, (PERCENTILE, *notes))
 
 
 OF_THE_SCORER = {"scorer", "noise", "positions", "layout", "kernel", "dialect", "evidence", "goldless"}

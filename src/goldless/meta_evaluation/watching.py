@@ -97,8 +97,7 @@ class WatchReport:
     def tables(self) -> list[ReportTable]:
         columns = (
             Column("process", "process"),
-            Column("occasions", "occasions", "count"),
-            Column("items", "items", "count"),
+            *(Column(name, name, "count") for name in ("occasions", "items")),
             Column("values", "values", "count", wide=True),
             Column("missing", "missing", "count"),
             Column("first_mean", "first mean", "number", decimals=3),

@@ -206,36 +206,39 @@ def label_information(
         draws: Draws = {"level": level, "seed": seed, "resamples": permutations}
         return left_out_intervals(weights @ observed, without, n_tasks=n_tasks, lowest=0.0, **draws)
 
-    by_pair = {pair: _information(observed[[k]], null[:, [k]]) for k, pair in enumerate(used)}
+    def of(places: list[int]) -> Information | None:
+        """Of these pairs; None: there are none."""
+        return _information(observed[places], null[:, places]) if places else None
+
+    place = {pair: k for k, pair in enumerate(used)}
+    by_rater = [[k for k, pair in enumerate(used) if number in pair] for number in range(len(raters))]
     return LabelInformation(
         overall=_information(observed, null),
-        raters=tuple(_rater(name, i, used, observed, null) for i, name in enumerate(raters)),
+        raters=tuple(RaterInformation(name, len(own), of(own)) for name, own in zip(raters, by_rater, strict=True)),
         pairs=tuple(
-            PairInformation(raters[a], raters[b], n, by_pair.get((a, b)))
+            PairInformation(raters[a], raters[b], n, of([place[a, b]] if n else []))
             for (a, b), n in zip(pairs, common, strict=True)
         ),
         permutations=permutations,
-        groups=_groups(groups, raters, used, observed, null, intervals=intervals) if groups else (),
+        groups=_groups(groups, raters, by_rater, observed, null, intervals=intervals) if groups else (),
     )
 
 
 def _groups(
     groups: Mapping[str, str],
     raters: Sequence[str],
-    pairs: Sequence[tuple[int, int]],
+    pairs: Sequence[Sequence[int]],
     observed: FloatArray,
     null: FloatArray,
     *,
     intervals: Callable[[FloatArray], list[Estimate]],
 ) -> tuple[GroupInformation, ...]:
-    """All raters and each group: the mean over raters of the mean over their partners."""
-    mine = np.array([[rater in pair for pair in pairs] for rater in range(len(raters))], dtype=np.float64)
-    partners = mine.sum(axis=1)
-    means = np.divide(mine, partners[:, None], out=np.zeros_like(mine), where=partners[:, None] > 0)
-    members: dict[str | None, list[int]] = {None: [i for i in range(len(raters)) if partners[i]]}
-    for number, name in enumerate(raters):
-        if name in groups and partners[number]:
-            members.setdefault(groups[name], []).append(number)
+    """All raters and each group: the mean over raters of the mean over their partners. ``pairs``: those of each."""
+    means, members = np.zeros((len(raters), len(observed))), dict[str | None, list[int]]({None: []})
+    for number, (name, own) in enumerate(zip(raters, pairs, strict=True)):
+        means[number, own] = 1 / max(1, len(own))
+        for group in dict.fromkeys((None, groups.get(name))) if own else ():
+            members.setdefault(group, []).append(number)
     weights = np.stack([means[rows].mean(axis=0) for rows in members.values()])
     values, drawn, found = weights @ observed, null @ weights.T, intervals(weights)
     return tuple(
@@ -311,11 +314,3 @@ def _information(observed: FloatArray, null: FloatArray) -> Information:
     value, drawn = float(observed.mean()), null.mean(axis=1)
     reached = int((drawn >= value - _ROUNDING).sum())
     return Information(value, float(drawn.mean()), (1 + reached) / (1 + len(drawn)))
-
-
-def _rater(
-    name: str, number: int, pairs: Sequence[tuple[int, int]], observed: FloatArray, null: FloatArray
-) -> RaterInformation:
-    mine = [place for place, pair in enumerate(pairs) if number in pair]
-    information = _information(observed[mine], null[:, mine]) if mine else None
-    return RaterInformation(name, len(mine), information)

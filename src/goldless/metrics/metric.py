@@ -33,6 +33,12 @@ Pairing = Mapping[tuple[str, str], Sequence[str]]
 """The peers of each response that is scored, by task and agent."""
 
 
+def in_both_orders(pairing: Pairing) -> set[tuple[str, str, str]]:
+    """Task and two agents of each response with each of its peers, and the other way round."""
+    pairs = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
+    return pairs | {(task, peer, agent) for task, agent, peer in pairs}
+
+
 @dataclass(frozen=True, slots=True)
 class LogprobNeed:
     """The log-probabilities a metric takes: of a peer's response given the agent's, and those enabled below."""

@@ -19,12 +19,12 @@ from goldless.audit.texts import repeats_prompts
 from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
-from goldless.judging.critic_questions import CriticQuestion
+from goldless.judging.asking import ReviewQuestion
 from goldless.judging.judges import JUDGES, find_judge
 from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
 from goldless.metrics.likelihood import Wording
-from goldless.metrics.metric import LogprobNeed, Metric, Pairing
+from goldless.metrics.metric import LogprobNeed, Metric, Pairing, in_both_orders
 from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.interface import content_hash
 from goldless.records import CallFailure
@@ -154,7 +154,7 @@ class RunPlan:
     metrics: tuple[Metric, ...] = ()
     peers: tuple[str, ...] | None = None
     """Agents used as peers; None: all."""
-    questions: tuple[CriticQuestion, ...] = ()
+    questions: tuple[ReviewQuestion, ...] = ()
     """Questions for the critic."""
     shuffles: int = 0
     control: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
@@ -168,11 +168,8 @@ class RunPlan:
 
     def limited(self, pairing: Pairing) -> RunPlan:
         """The part of this plan that scores these responses; all that was drawn stays as it was drawn."""
-
-        def wanted(agent: str, peer: str, task: str) -> bool:
-            return peer in pairing.get((task, agent), ())
-
-        asked = (q for q in self.questions if wanted(q.first, q.second, q.task) or wanted(q.second, q.first, q.task))
+        sides = in_both_orders(pairing)
+        asked = (question for question in self.questions if (question.task, question.first, question.second) in sides)
         return replace(self, options=replace(self.options, pairing=pairing), questions=tuple(asked))
 
     @property
@@ -494,9 +491,7 @@ def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], lis
 def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
     """Of these agents the named peers, or as many as asked for; None: all."""
     if options.peers is not None:
-        for name in options.peers:
-            if name not in agents:
-                raise UserError(f"no agent {name!r} in the study{nearest(name, agents)}")
+        check_known(options.peers, agents, "--peers: no agent", "Agents")
         if not options.peers:
             raise UserError("--peers must name at least one agent. Leave it out to use all agents")
         return tuple(name for name in agents if name in options.peers)
@@ -509,26 +504,24 @@ def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
 
 def _critic_work(
     study: Study, options: Options, peers: tuple[str, ...] | None, metrics: Sequence[Metric]
-) -> tuple[tuple[CriticQuestion, ...], int]:
+) -> tuple[tuple[ReviewQuestion, ...], int]:
     """The questions for the critic, and the number of shuffles per matched pair."""
     if options.recorded or not any(metric.needs.verdicts is not None for metric in metrics):
         return (), 0
     answered = {task.task: [r.agent for r in responses] for task, responses in study.with_peers()}
     most = max(1, len(answered) - 1)
     shuffles = min(options.shuffles or max(1, critic_work.default_shuffles(len(answered))), most)
-    only: Mapping[str, Collection[tuple[str, str]]] | None = None
+    only = None
     if options.pairing is not None:
-        sides: dict[str, set[tuple[str, str]]] = {}  # each response with its peers, in both orders
-        for (task, agent), others in options.pairing.items():
-            sides.setdefault(task, set()).update(pair for peer in others for pair in ((agent, peer), (peer, agent)))
-        only, peers = sides, None
+        only, peers = in_both_orders(options.pairing), None
     elif options.budget_calls is not None:
         agents = list(dict.fromkeys(name for names in answered.values() for name in names))
         design = critic_work.choose_design(
             len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles
         )
         shuffles = min(design.shuffles, most)
-        only, peers = critic_work.chosen_pairs(list(answered), agents, design, seed=options.seed), None
+        chosen = critic_work.chosen_pairs(list(answered), agents, design, seed=options.seed)
+        only, peers = {(task, *pair) for task, pairs in chosen.items() for pair in pairs}, None
     asked = critic_work.critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers, only=only)
     if not asked:
         raise MetricError(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.errors import MetricError, UserError, check_known, nearest
+from goldless.errors import MetricError, UserError, check_known
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
@@ -21,7 +21,7 @@ from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
-from goldless.metrics.metric import Pairing
+from goldless.metrics.metric import Pairing, in_both_orders
 from goldless.metrics.pair_labels import PairLabels, median_ratings, pair_labels, usual_margin
 from goldless.models.interface import content_hash
 from goldless.models.provider import Use
@@ -122,8 +122,8 @@ def review_questions(study: Study, options: Options, name: str, model: str | Non
         asked = exam_items.one_order(pairs, seed=options.seed, reviewer=name)
     if pairing is None:
         return asked
-    sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
-    return [q for q in asked if sides & {(q.task, q.first, q.second), (q.task, q.second, q.first)}]
+    sides = in_both_orders(pairing)
+    return [question for question in asked if (question.task, question.first, question.second) in sides]
 
 
 def exam_judgements(exams: pl.DataFrame, exam: str) -> pl.DataFrame:
@@ -135,9 +135,7 @@ def exam_judgements(exams: pl.DataFrame, exam: str) -> pl.DataFrame:
 
 def paired_judgements(judgements: pl.DataFrame, pairing: Pairing) -> pl.DataFrame:
     """The judgements of responses that are scored: ratings of them, or comparisons with their peers."""
-    wanted: list[tuple[str, str, str | None]] = [(task, agent, None) for task, agent in pairing]
-    for (task, agent), peers in pairing.items():
-        wanted += [each for peer in peers for each in ((task, agent, peer), (task, peer, agent))]
+    wanted = [*((task, agent, None) for task, agent in pairing), *in_both_orders(pairing)]
     names = ("task", "one", "other")
     keys = [one.cast(pl.String) for one in (pl.col("task"), pl.coalesce("agent", "first"), pl.col("second"))]
     frame = pl.DataFrame(wanted, schema=dict.fromkeys(names, pl.String), orient="row")
@@ -165,12 +163,7 @@ def recorded_review(
     if scale.name not in formats:
         raise MetricError(f"{study.name} has no judgements on the scale {scale.name}. It has: {', '.join(formats)}")
     known = named.filter(pl.col("format") == scale.name)["reviewer"].to_list()
-    for name in reviewers:
-        if name not in known:
-            raise UserError(
-                f"{study.name} has no judgements of {name!r} on the scale {scale.name}"
-                f"{nearest(name, known) or '.'} Reviewers: {', '.join(known)}"
-            )
+    check_known(reviewers, known, f"{study.name} has no judgements on the scale {scale.name} by", "Reviewers")
     names = tuple(reviewers or known)
     judgements = _judgements(table, scale, names, convention)
     comparisons = judgements if scale.pairwise else _judgements(table, find_scale(PAIRWISE), names, convention)

@@ -36,7 +36,7 @@ from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES, RunFolder
-from goldless.runs.evaluation import Evaluation
+from goldless.runs.evaluation import Evaluation, score_table
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
@@ -357,10 +357,7 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
     means = by_rater.group_by("task", "low", maintain_order=True).agg(pl.col("value").mean())
     table = np.full((len(study), len(study.agents)), np.nan)
     table[means["task"].to_numpy(), means["low"].to_numpy()] = means["value"].to_numpy()
-    cell = [pl.col("task").cast(study.task_names).to_physical(), pl.col("agent").cast(study.agent_names).to_physical()]
-    answered = np.full(table.shape, not study.n_responses)
-    there = study.response_table.select(*cell)
-    answered[there["task"].to_numpy(), there["agent"].to_numpy()] = True
+    answered = ~np.isnan(score_table(study.response_table, study, pl.lit(1.0))) | (not study.n_responses)
     kept = np.flatnonzero(~np.isnan(table).all(axis=0))
     table, answered, agents = table[:, kept], answered[:, kept], tuple(agent_names(study)[i] for i in kept)
     lacking = answered & np.isnan(table)

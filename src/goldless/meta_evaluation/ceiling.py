@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING, rater_voices
+from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING, rater_voices, side
 from goldless.statistics.bootstrap import (
     Draws,
     Estimate,
@@ -108,8 +108,7 @@ def human_ceiling(
     compared = pl.col("agent") < high
     rated, preferred = said.filter(~compared), said.filter(compared)
     n_raters = pl.concat([rated["rater"], preferred["rater"]]).n_unique()
-    strong = pl.col("value").abs() > LEAST_PREFERENCE + ROUNDING
-    votes = preferred.with_columns(value=pl.when(strong).then(pl.col("value").sign()).otherwise(0.0))
+    votes = preferred.with_columns(value=side(pl.col("value"), LEAST_PREFERENCE))
     shared = [bool(voices["unit"].is_duplicated().any()) for voices in (rated, votes)]
     if not any(shared):
         why = "one rater" if n_raters == 1 else "no response was labelled by two raters"
@@ -175,8 +174,8 @@ def _one_by_one(
 
 def _majorities(voices: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """As ``_medians``, of preferences, and without coefficients; preferences up to 0.5 are not votes."""
-    net = pl.col("value").sum().over("unit") - pl.col("value")
-    credit = pl.when(net.abs() > ROUNDING).then((1 + pl.col("value") * net.sign()) / 2)
+    other = side(pl.col("value").sum().over("unit") - pl.col("value"))
+    credit = pl.when(other != 0).then((1 + pl.col("value") * other) / 2)
     shared = voices.with_columns(credit=credit).filter(pl.len().over("unit") > 1)
     return shared.select("rater", "task", "credit"), pl.DataFrame(schema={"spearman": pl.Float64})
 
@@ -187,12 +186,7 @@ def _medians(voices: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     others = every.filter(pl.col("rater") != pl.col("other"))
     both = others.group_by("rater", "task", "agent", "value", maintain_order=True).agg(pl.col("theirs").median())
     pairs = both.join(both, on=["rater", "task"], suffix="_high").filter(pl.col("agent") < pl.col("agent_high"))
-    own, other = (
-        pl.when((pl.col(name) - pl.col(f"{name}_high")).abs() > ROUNDING)
-        .then((pl.col(name) - pl.col(f"{name}_high")).sign())
-        .otherwise(0.0)
-        for name in ("value", "theirs")
-    )
+    own, other = (side(pl.col(name) - pl.col(f"{name}_high")) for name in ("value", "theirs"))
     pairs = pairs.select("rater", "task", credit=pl.when(other != 0).then((1 + own * other) / 2))
     ranked = pl.corr(pl.col("value").rank(), pl.col("theirs").rank()).fill_nan(None)
     rows = both.group_by("rater", "task", maintain_order=True).agg(spearman=ranked)

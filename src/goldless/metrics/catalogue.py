@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from goldless.errors import MetricError, nearest
@@ -25,29 +24,29 @@ from goldless.plugins import Catalogue
 
 Factory = Callable[[], TextPairMetric]
 
-EMBEDDED: Mapping[str, Measure] = MappingProxyType(
-    {"bertscore": "f1", "bertscore-precision": "precision", "bertscore-recall": "recall"}
-)
+EMBEDDED: Mapping[str, Measure] = {
+    "bertscore": "f1",
+    "bertscore-precision": "precision",
+    "bertscore-recall": "recall",
+}
 """Baselines that take a model: ``bertscore[NAME]``."""
 
-BASELINES: Mapping[str, Factory] = MappingProxyType(
-    {
-        "bleu": Bleu,
-        "bleu-1": partial(Bleu, "bleu-1", 1),
-        "bleu-2": partial(Bleu, "bleu-2", 2),
-        "rouge-1": partial(Rouge, "rouge-1", 1),
-        "rouge-2": partial(Rouge, "rouge-2", 2),
-        "rouge-l": Rouge,
-        **{name: partial(SentenceSimilarity, name, measure) for name, measure in EMBEDDED.items()},
-        "length": Length,
-        # as in PRE's table 2(b): NLTK's words, case and endings kept, no brevity penalty
-        "pre-bleu-1": partial(Bleu, "pre-bleu-1", 1, "nltk", brevity_penalty=False),
-        "pre-bleu-2": partial(Bleu, "pre-bleu-2", 2, "nltk", brevity_penalty=False),
-        "pre-rouge-1": partial(Rouge, "pre-rouge-1", 1, "nltk"),
-        "pre-rouge-2": partial(Rouge, "pre-rouge-2", 2, "nltk"),
-        "pre-rouge-l": partial(Rouge, "pre-rouge-l", "l", "nltk"),
-    }
-)
+BASELINES: Mapping[str, Factory] = {
+    "bleu": Bleu,
+    "bleu-1": partial(Bleu, "bleu-1", 1),
+    "bleu-2": partial(Bleu, "bleu-2", 2),
+    "rouge-1": partial(Rouge, "rouge-1", 1),
+    "rouge-2": partial(Rouge, "rouge-2", 2),
+    "rouge-l": Rouge,
+    **{name: partial(SentenceSimilarity, name, measure) for name, measure in EMBEDDED.items()},
+    "length": Length,
+    # as in PRE's table 2(b): NLTK's words, case and endings kept, no brevity penalty
+    "pre-bleu-1": partial(Bleu, "pre-bleu-1", 1, "nltk", brevity_penalty=False),
+    "pre-bleu-2": partial(Bleu, "pre-bleu-2", 2, "nltk", brevity_penalty=False),
+    "pre-rouge-1": partial(Rouge, "pre-rouge-1", 1, "nltk"),
+    "pre-rouge-2": partial(Rouge, "pre-rouge-2", 2, "nltk"),
+    "pre-rouge-l": partial(Rouge, "pre-rouge-l", "l", "nltk"),
+}
 """A factory for each baseline. Calling it loads and imports nothing."""
 
 

@@ -118,6 +118,11 @@ def rater_voices(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequence
     return rows.group_by("task", "low", "high", "rater", maintain_order=True).agg(value.mean())
 
 
+def side(value: pl.Expr, beyond: float = 0.0) -> pl.Expr:
+    """The sign of a value, 0 where it is not ``beyond`` that far from zero."""
+    return pl.when(value.abs() > beyond + ROUNDING).then(value.sign()).otherwise(0.0)
+
+
 def median_ratings(labels: pl.DataFrame, *, tasks: Sequence[str], agents: Sequence[str]) -> FloatArray:
     """The median rating of each response over its raters [tasks, agents]; NaN without raters."""
     medians = _medians(rater_voices(labels, tasks=tasks, agents=agents))
@@ -149,18 +154,17 @@ def pair_labels(
     """
     said, pair = rater_voices(labels, tasks=tasks, agents=agents), ["task", "low", "high"]
     medians = _medians(said)
-    value, gap, net = pl.col("value"), pl.col("value") - pl.col("value_right"), pl.col("net")
+    value, net = pl.col("value"), pl.col("net")
     by_rating = (
         medians.rename({"agent": "low"})
         .join(medians.rename({"agent": "high"}), on="task")
         .filter(pl.col("low") < pl.col("high"))
-        .select(*pair, pl.when(gap.abs() > ROUNDING).then(gap.sign()).otherwise(0.0).alias("rated"))
+        .select(*pair, rated=side(value - pl.col("value_right")))
     )
-    vote = pl.when(value.abs() > LEAST_PREFERENCE + ROUNDING).then(value.sign()).otherwise(0.0)
     by_vote = (
         said.filter(pl.col("low") < pl.col("high"))
         .group_by(pair)
-        .agg(vote.sum().alias("net"))
+        .agg(net=side(value, LEAST_PREFERENCE).sum())
         .select(*pair, pl.when(net.abs() >= least_margin - ROUNDING).then(net.sign()).otherwise(0.0).alias("voted"))
     )
     found = by_rating.join(by_vote, on=pair, how="full", coalesce=True).fill_null(0.0).sort(pair)

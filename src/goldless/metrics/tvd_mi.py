@@ -18,7 +18,7 @@ verdict depends on the order of the two, and both orders are requested anyway. E
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -142,13 +142,9 @@ def peer_scores(pairs: pl.DataFrame, *, direction: Direction, compared: Compared
     return compared(both.with_columns(score=(pl.col("score") + pl.col("about")) / 2).select(*PAIRS))
 
 
-def read_counts(verdicts: pl.DataFrame) -> dict[str, int]:
-    """Number of verdicts by how they were read."""
-    return dict(verdicts["read_from"].drop_nulls().value_counts().iter_rows())
-
-
-def reading(read: Mapping[str, int], name: str | None = None) -> str:
+def reading(verdicts: pl.DataFrame, name: str | None = None) -> str:
     """The way verdicts were read, with the number read another way than requested; ``name``: the requested way."""
+    read: dict[str, int] = dict(verdicts["read_from"].drop_nulls().value_counts().iter_rows())
     if name is None:
         return "+".join(f"{kind}-{count}" for kind, count in sorted(read.items())) or "recorded"
     labels = read.get("label", 0)

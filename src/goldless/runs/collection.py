@@ -41,7 +41,7 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.likelihood import Wording
 from goldless.metrics.metric import Given
 from goldless.metrics.qualification import Qualification
-from goldless.metrics.tvd_mi import read_counts, reading
+from goldless.metrics.tvd_mi import reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
 from goldless.models.local_weights.specification import sharing_word
@@ -235,7 +235,7 @@ class Collection:
                 "critic": critic.identity.short,
                 "prompt": find_critic_prompt(plan.options.critic_prompt).name,
                 **_identity_settings(critic),
-                "verdicts": reading(read_counts(found.verdicts), critic_stage(plan, critic).reading),
+                "verdicts": reading(found.verdicts, critic_stage(plan, critic).reading),
                 **({} if noise is None else {"noise": f"{noise.noise_nats:.0e}nats"}),
                 "shuffles": f"off-diagonal-{plan.shuffles}",
                 **({} if plan.options.budget_calls is None else {"calls": str(len(plan.questions))}),

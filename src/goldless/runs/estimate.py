@@ -134,16 +134,12 @@ class Power:
             f"with probability {self.power:g}, alpha {self.alpha:g} divided by the comparisons; within: with --until, "
             "which stops earlier where the difference is larger."
         )
-        if not self.spread:
-            return [how, "No evidence yet, so what that is in a metric's unit is unknown."]
-        return [
-            how,
-            *(
-                f"{one.metric}: {self.detect:g} standard deviations are {self.detect * one.sd:.3g} {one.unit} here "
-                f"(median over {one.pairs} pairs of agents, up to {one.tasks} tasks)."
-                for one in self.spread
-            ),
+        known = [
+            f"{one.metric}: {self.detect:g} standard deviations are {self.detect * one.sd:.3g} {one.unit} here "
+            f"(median over {one.pairs} pairs of agents, up to {one.tasks} tasks)."
+            for one in self.spread
         ]
+        return [how, *(known or ["No evidence yet, so what that is in a metric's unit is unknown."])]
 
 
 @dataclass(frozen=True, slots=True)

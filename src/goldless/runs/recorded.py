@@ -356,11 +356,10 @@ def _verdicts_or_contrasts(
     several = f"{study.name} has verdicts for several prompts"
     rows = _of_one(rows, "prompt", options.critic_prompt, several, "--critic-prompt")
     matched = int(rows.select((pl.col("task") == pl.col("second_task")).sum()).item())
-    read = dict(rows["read_from"].drop_nulls().value_counts().iter_rows())
     return {"verdicts": rows}, {
         "critic": rows["critic"][0],
         "prompt": rows["prompt"][0],
-        "verdicts": reading(read),
+        "verdicts": reading(rows),
         "shuffles": f"off-diagonal-{(len(rows) - matched) / max(1, matched):g}",
         "evidence": f"recorded-{table_hash(rows.select(TABLES['verdicts'].hashed))}",
     }

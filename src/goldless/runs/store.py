@@ -6,7 +6,6 @@ import json
 import platform
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -85,8 +84,8 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         evidence_tables["judgements"] = evidence.judgements
     for name, table in evidence_tables.items():
         write_table(None if table is None else as_texts(table), folder, name)
-    agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
-    write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
+    agents = [json.dumps(row, ensure_ascii=False) + "\n" for row in evaluation.source.rows("agents")]
+    write_text(folder / "agents.jsonl", "".join(agents))
     write_whole(folder / "pair_scores.parquet", evaluation.score_frame("pairs").write_parquet)
     write_whole(folder / "response_scores.csv", guarded_frame(evaluation.to_polars()).write_csv)
     csv = [board.to_csv() for board in evaluation.boards.values()]

@@ -275,8 +275,29 @@ def is_open(failure: CallFailure | None) -> bool:
     return failure is not None and failure.kind in OPEN_KINDS
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictReply:
+    """The outcome of one question to a reviewer or a critic."""
+
+    value: float | None = None
+    """A rating; for two responses, the preference for the first: 1 the first is better, 0 the second, 0.5 a tie,
+    and anything between if read from probabilities; of a critic, whether the first is informative about the second.
+    None: missing, and ``failure`` says why.
+    """
+    label: str | None = None
+    """The label of this value, or the likeliest one."""
+    text: str | None = None
+    """The model's last reply as it wrote it, if any."""
+    read_from: Literal["probabilities", "label"] | None = None
+    label_logprobs: Mapping[str, float] | None = None
+    """log p of each label in nats, normalised over the labels, where the model returns them."""
+    failure: CallFailure | None = None
+    unclear: bool = False
+    """True if there was a reply, but without the labels' probabilities."""
+
+
 @dataclass(frozen=True, slots=True)
-class JudgementEvidence:
+class JudgementEvidence(VerdictReply):
     """A reviewer's judgement of one response, or of two, or a critic's verdict on two, as received."""
 
     reviewer: str
@@ -290,19 +311,11 @@ class JudgementEvidence:
     """The agent shown second; None: one response was rated."""
     second_task: str | None = None
     """Of a critic's verdict: equal to ``task``: a matched pair; different: a shuffled one."""
-    output: str | None = None
-    """The reply as the model wrote it."""
-    value: float | None = None
-    """A rating; for two responses, the preference for the first: 1 the first is better, 0 the second, 0.5 a tie,
-    and anything between if read from probabilities; of a critic, whether the first is informative about the second.
-    None: missing, and ``failure`` says why.
-    """
-    label: str | None = None
-    """The label that was chosen, or the most likely one."""
-    read_from: Literal["probabilities", "label"] | None = None
-    label_logprobs: Mapping[str, float] | None = None
-    """log p of each label in nats, normalised over the labels, where the model returns them."""
-    failure: CallFailure | None = None
+
+    @property
+    def output(self) -> str | None:
+        """The reply, or the label where it was chosen without one."""
+        return self.label if self.text is None else self.text
 
 
 def verdicts_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:

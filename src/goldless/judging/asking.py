@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Literal
 
 import anyio
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, UserError
-from goldless.evidence import JudgementEvidence
+from goldless.evidence import JudgementEvidence, VerdictReply
 from goldless.judging.scales import Scale
 from goldless.models.interface import (
     Capabilities,
@@ -75,23 +75,6 @@ def find_reading(model: Model, verdicts: Verdicts, *, role: str) -> Reading:
 
 
 # --- questions and verdicts ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictReply:
-    """The outcome of one question."""
-
-    value: float | None = None
-    """None: missing, ``failure`` says why."""
-    label: str | None = None
-    """The label of this value, or the likeliest one."""
-    text: str | None = None
-    """The model's last reply, if any."""
-    read_from: Literal["probabilities", "label"] | None = None
-    label_logprobs: Mapping[str, float] | None = None
-    failure: CallFailure | None = None
-    unclear: bool = False
-    """True if there was a reply, but without the labels' probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,17 +401,6 @@ class ReviewStage:
 
     def evidence(self, asked: ReviewQuestion, verdict: VerdictReply) -> JudgementEvidence:
         """The judgement, or why it is missing."""
-        return JudgementEvidence(
-            reviewer=self.name,
-            scale=self.scale.name,
-            task=asked.task,
-            first=asked.first,
-            second=asked.second,
-            second_task=asked.second_task,
-            output=verdict.label if verdict.text is None else verdict.text,
-            value=verdict.value,
-            label=verdict.label,
-            read_from=verdict.read_from,
-            label_logprobs=verdict.label_logprobs,
-            failure=verdict.failure,
-        )
+        said = {one.name: getattr(verdict, one.name) for one in fields(verdict)}
+        about = asked.task, asked.first, asked.second, asked.second_task
+        return JudgementEvidence(self.name, self.scale.name, *about, **said)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError
-from goldless.judging.asking import Answered, ReviewStage, VerdictQuestion, VerdictReply, ask
+from goldless.evidence import VerdictReply
+from goldless.judging.asking import Answered, ReviewStage, VerdictQuestion, ask
 from goldless.judging.replies import own_text, plain, without_copies
 from goldless.judging.scales import fence, fenced, find_named
 from goldless.models.interface import ChatRequest, Message

@@ -25,8 +25,6 @@ from goldless.statistics.bootstrap import (
 Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
 
-COEFFICIENTS = ("spearman", "kendall-b", "kendall-a")
-"""The order in which the coefficients are returned."""
 DIGITS = 12
 """Values that agree to this many digits of the largest are equal: sums in another order differ in the last ones."""
 FEWEST_DRAWS = 0.5
@@ -63,7 +61,7 @@ def pooled_correlations(
     task: IntArray,
     **draws: Unpack[Draws],
 ) -> list[Estimate]:
-    """The coefficients over all rows with both values, in the order of ``COEFFICIENTS``, with intervals over tasks."""
+    """Spearman's coefficient, tau-b and tau-a over all rows with both values, with intervals over tasks."""
     both = ~(np.isnan(first) | np.isnan(second))
     first, second, task = first[both], second[both], task[both]
     group, n_tasks = groups_left_out(task)

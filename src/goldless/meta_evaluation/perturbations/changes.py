@@ -276,9 +276,9 @@ def add_tag(text: str, *, seed: int = 0) -> str:
     return f"{tag} {text} {tag}"
 
 
-def swap_words(text: str, every: int = 4) -> str:
+def swap_words(text: str) -> str:
     """The text with every fourth pair of neighboring words swapped; white space stays."""
     pieces = re.split(r"(\s+)", text)  # words at even places
-    for place in range(0, len(pieces) - 2, 2 * every):
+    for place in range(0, len(pieces) - 2, 8):
         pieces[place], pieces[place + 2] = pieces[place + 2], pieces[place]
     return "".join(pieces)

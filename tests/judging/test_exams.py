@@ -346,9 +346,7 @@ def sets(**options):
     ("exam", "said"),
     [
         (lambda: consistency_pairs({"t": ["ann"], "u": ["bob"]}), "no task of the study has two"),
-        (lambda: human_pairs(THREE, ["ann"]), "at least 2 questioners, got 1"),
         (lambda: human_pairs(THREE, ["ann", "bub"]), "no response of an agent 'bub'. Did you mean 'bob'"),
-        (lambda: human_pairs(THREE, ["ann", "ann"]), "must be distinct, got ann, ann"),
         (lambda: human_pairs({"t": ["ann", "cy"], "u": ["bob", "cy"]}, ["ann", "bob"]), "has no items"),
         (lambda: nearest(dict.fromkeys(ASKED)), "needs prompts, and this study has none. Add a column 'prompt'"),
         (lambda: nearest(dict.fromkeys(ASKED, "  ")), "use exams that need none .consistency"),

@@ -234,6 +234,8 @@ def test_settings_that_change_a_number_change_the_signature():
         review({"h": honest()}, labelled, **base, debate="C1").signature,
     }
     assert len(lines) == 5
+    with pytest.raises(UserError, match="--questioners must be at least two agents, got ann"):
+        review({"h": honest()}, labelled, exams="human", questioners=["ann", "ann"])
 
 
 def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():

@@ -71,10 +71,8 @@ def all_pairs(answered: Answered, agents: Sequence[str] | None = None) -> list[E
 
 
 def _check_agents(responding: Iterable[str], agents: Sequence[str]) -> None:
-    """Refuse an agent without responses, or one that is named twice."""
+    """Refuse an agent without responses."""
     check_known(agents, sorted(set(responding)), "no response of an agent", "Agents")
-    if len(set(agents)) < len(agents):
-        raise UserError(f"agents must be distinct, got {', '.join(agents)}")
 
 
 def _drawn(names: Iterable[str], items: int | None, *, exam: Exam, seed: int) -> set[str]:
@@ -100,8 +98,6 @@ def human_pairs(answered: Answered, questioners: Sequence[str]) -> list[ExamPair
 
     On a scale that rates single responses, a rating can be used for pairs of both exam and test.
     """
-    if len(questioners) < 2:
-        raise UserError(f"the human exam needs at least 2 questioners, got {len(questioners)}")
     exam = all_pairs(answered, questioners)
     if not exam:
         raise UserError(

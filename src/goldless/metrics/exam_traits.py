@@ -124,10 +124,6 @@ def human_exam(
     Test a panel on ``labels.outside(questioners)``, so that pairs of the exam are not used again. (The papers test on
     all pairs.)
     """
-    if len(set(questioners)) < 2:
-        raise MetricError(
-            f"questioners must be at least two agents, got {len(set(questioners))}. An exam compares their responses"
-        )
     exam = labels.among(questioners).decided()
     if not exam.n_pairs:
         raise MetricError(f"no pair of {', '.join(questioners)} has a decided label. Choose other questioners")

@@ -357,7 +357,9 @@ def what_people_said(study: Study, options: Options) -> People:
 def _questioners(labels: PairLabels, options: Options) -> tuple[str, ...]:
     """The given agents, or a random choice of those with decided pairs."""
     if options.questioners is not None:
-        return tuple(options.questioners)
+        if len(named := tuple(dict.fromkeys(options.questioners))) < 2:
+            raise UserError(f"--questioners must be at least two agents, got {', '.join(named) or 'none'}")
+        return named
     if options.convention != "default":
         raise UserError(
             f"the human exam with --convention {options.convention} needs --questioners: the agents whose responses it "

@@ -87,7 +87,7 @@ async def test_what_cannot_be_drilled_is_refused(tmp_path):
     asked = options(tmp_path, "gem-raw")
     for problem, given in (
         ("or a chat model that writes twins", {}),
-        ("must be a group of agents, got 'good'", {"honest": "good", "deceptive": "bad"}),
+        ("no agent of frame is in the group 'good'", {"honest": "good", "deceptive": "bad"}),
         ("leave out one", {"honest": "good", "writer": liar()}),
     ):
         with pytest.raises(UserError, match=problem):

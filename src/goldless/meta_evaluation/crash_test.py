@@ -24,7 +24,7 @@ from typing import Any, Literal
 import polars as pl
 from scipy.special import stdtr, stdtrit
 
-from goldless.errors import MetricError, UserError, check_known, nearest
+from goldless.errors import MetricError, UserError, check_known
 from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.files import write_text, write_whole
 from goldless.meta_evaluation.judges import draws_of
@@ -47,6 +47,7 @@ from goldless.runs.evaluation import MetricScores, averaged
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import score_study
+from goldless.runs.plan import group_members
 from goldless.runs.store import save_result
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate, task_intervals
@@ -629,7 +630,10 @@ async def deception_drill(
             )
         if honest == deceptive:
             raise UserError(f"--honest and --deceptive must be two groups, got {honest!r} for both")
-        one, other = _group(study, honest, "honest"), _group(study, deceptive, "deceptive")
+        one, other = (
+            tuple(dict.fromkeys(study.agents[i].sample_of or study.agents[i].agent for i in members))
+            for members in group_members(study, (str(honest), str(deceptive)))
+        )
     elif writer is None:
         raise UserError(
             "name two groups with --honest and --deceptive, or a chat model that writes twins with --writer"
@@ -652,14 +656,6 @@ async def deception_drill(
             if found.metric.needs.logprobs is not None or found.metric.name not in {row.metric for row in rows}:
                 rows.append(_row(found, study, one, other, options))
     return DeceptionDrill(study.name, options.level, one, other, tuple(rows), missing, spending)
-
-
-def _group(study: Study, name: str | None, option: str) -> tuple[str, ...]:
-    known = list(dict.fromkeys(agent.group for agent in study.agents if agent.group is not None))
-    if name not in known:
-        has = f"Groups: {', '.join(known)}" if known else "No agent has a group; add a column group to the agents table"
-        raise UserError(f"--{option} must be a group of agents, got {name!r}{nearest(name or '', known) or '.'} {has}")
-    return tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents if agent.group == name))
 
 
 def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:

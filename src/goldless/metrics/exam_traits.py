@@ -146,12 +146,10 @@ def peers(
             f"{len(votes.reviewers)} of {len(judgements.reviewers)}. Try --exam auto"
         )
     found = peer_estimates(votes, **draws)[0]
-    heard = dict(zip(votes.reviewers, (~np.isnan(votes.vote)).sum(axis=1).tolist(), strict=True))
     level = draws.get("level", LEVEL)
     unmet = Estimate(level=level, note="too few pairs that another reviewer judged too")
     asked = judgements.asked.any(axis=2).sum(axis=1).tolist()
-    met = {name: replace(one, n=heard[name], n_tasks=one.n) for name, one in found.items()}
-    return {name: Trait(met.get(name, unmet), pairs) for name, pairs in zip(judgements.reviewers, asked, strict=True)}
+    return {name: Trait(found.get(name, unmet), pairs) for name, pairs in zip(judgements.reviewers, asked, strict=True)}
 
 
 def confidence_level(label: str) -> int | None:

@@ -30,23 +30,17 @@ class TokenGain:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerSentence:
+class PeerSentence(Sentence):
     """One sentence of the peer's response."""
 
-    text: str
-    start: int
-    end: int
     gain_nats: float
     """Sum over its tokens, including the white space before it."""
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateSentence:
+class CandidateSentence(Sentence):
     """One sentence of the candidate's response."""
 
-    text: str
-    start: int
-    end: int
     contribution_nats: float
     """Nats of the peer's response that are lost when this sentence is left out."""
     end_contribution_nats: float | None

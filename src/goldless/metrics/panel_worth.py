@@ -119,7 +119,10 @@ def panel_votes(
 
 
 def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str, Estimate], FloatArray]:
-    """Each reviewer's accuracy as estimated from the others' votes, and the posterior that low is better."""
+    """Each reviewer's accuracy as estimated from the others' votes, and the posterior that low is better.
+
+    ``n`` of an estimate: its votes.
+    """
     task, vote = votes.task, votes.vote.T
     fitted = dawid_skene(both_sides(vote))
     group, n_tasks = groups_left_out(task)
@@ -136,7 +139,8 @@ def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str,
         if n_tasks > 1
         else [Estimate(float(one), None, None, n_tasks, draws.get("level", 0.95)) for one in accuracy]
     )
-    return dict(zip(votes.reviewers, intervals, strict=True)), fitted.chance[: len(task)]
+    counted = zip(votes.reviewers, intervals, (~np.isnan(vote)).sum(axis=0).tolist(), strict=True)
+    return {name: replace(one, n=n, n_tasks=one.n) for name, one, n in counted}, fitted.chance[: len(task)]
 
 
 def shared_votes(votes: PanelVotes, *, most: int = MOST_PAIRS, **draws: Unpack[Draws]) -> PanelVotes:
@@ -216,10 +220,7 @@ def _ordered(
     first, second = (np.searchsorted(number, votes.task * agents + side) for side in (votes.low, votes.high))
     strength = judge_aware_bradley_terry(votes.vote.T, first, second)
     d = dict(zip(votes.reviewers, strength.discrimination.tolist(), strict=True))
-    rows = [
-        PeerEstimate(name, replace(one, n=int(n), n_tasks=one.n), d[name])
-        for (name, one), n in zip(found.items(), (~np.isnan(votes.vote)).sum(axis=1), strict=True)
-    ]
+    rows = [PeerEstimate(name, one, d[name]) for name, one in found.items()]
     rows.sort(key=lambda row: (-(row.accuracy.value or 0.0), row.reviewer))
     kept, right = np.ones(len(chance), dtype=np.bool_), None
     if labels is not None:

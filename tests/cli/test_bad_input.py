@@ -241,7 +241,7 @@ REFUSED = {
     "score {three} --out file/run": "file/run: cannot write",
     **{f"{SCORE} --journal {path}": "cannot be used as a journal" for path in (".", "letter")},
     "agree {judged} --scale 5-level": "nothing to compare with people",
-    "agree {judged} --reviewers nobody --scale 5-level": "no judgements of 'nobody'",
+    "agree {judged} --reviewers nobody --scale 5-level": "no judgements on the scale 5-level by 'nobody'",
     "agree {judged} --metric tvd-mi[labels]": "scores raters, not responses",
     "agree {judged} --scores absent.csv": "no such file",
     f"{HELD} --scale 4-level": "unknown scale '4-level'",

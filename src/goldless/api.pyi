@@ -299,7 +299,6 @@ def cost(
     resamples: int = ...,
     level: float = ...,
     verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
     on: str | None = ...,

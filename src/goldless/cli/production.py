@@ -219,7 +219,7 @@ def _tell_gate(found: Gate, output: Output, *, own: Gating) -> None:
 
 READING = (
     "calls: distinct calls (a repeated one is taken from the journal); known: already in the journal; tokens: as a "
-    "server charges them; computed: with shared beginnings counted once; USD and time: of calls not yet known; "
+    "server charges them; computed: with shared beginnings counted once; cost and time: of calls not yet known; "
     "?: unknown."
 )
 
@@ -246,13 +246,11 @@ async def plan(study: Study, *, options: Options) -> Plan:
 
 @plan.told
 def _tell_plan(found: Plan, output: Output) -> None:
-    def shown(row: Any) -> dict[str, Any]:
-        nothing = [name for name in ("cost_usd", "usd") if getattr(row, name, None) == 0 and output.shown_as == "rich"]
-        return asdict(row) | dict.fromkeys(nothing, "none")
-
+    together = found.together if len({row.metric for row in found.rows}) > 1 else ()
+    free = all(row.cost_usd == 0 for row in found.rows)
     calls = plain_table(
         f"Plan for {found.study}",
-        map(shown, (*found.rows, *found.together)),
+        map(asdict, (*found.rows, *together)),
         metric=("metric", "text", "all together"),
         part="calls the",
         model=("model", "text", None, 4, True),
@@ -260,19 +258,20 @@ def _tell_plan(found: Plan, output: Output) -> None:
         known=("known", "count", "?"),
         tokens=("tokens", "count"),
         computed_tokens=("computed", "count"),
-        cost_usd=("USD", "usd", "?"),
+        cost_usd=("USD", "usd", "?", 4, False, free),
         seconds=("time", "seconds", "?"),
     )
-    tables = [replace(calls, apart=len(found.together))]
+    tables = [replace(calls, apart=len(together))]
     if found.power is not None:
+        timeless = all(row.seconds is None for row in found.power.rows)
         deciding = plain_table(
             f"Tasks to detect {found.power.detect:g} standard deviations",
-            map(shown, found.power.rows),
+            map(asdict, found.power.rows),
             question="to decide",
             tests=("comparisons", "count"),
             tasks=("tasks", "count", "too many"),
-            usd=("USD", "usd", "?"),
-            seconds=("time", "seconds", "?"),
+            usd=("USD", "usd", "?", 4, False, free),
+            seconds=("time", "seconds", "?", 4, False, timeless),
             tasks_until=("within", "count", "-"),
         )
         tables.append(deciding)
@@ -301,7 +300,7 @@ class Costing:
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "scale", "orders", "own_family", STATISTICS, MODELS),
-    without=("on_too_long", "recorded"),
+    without=("on_too_long", "recorded", "budget_usd"),
     first=("metrics", "reviewers", "tasks", "folder"),
     usual={"metrics": ()},
     helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
@@ -309,7 +308,8 @@ class Costing:
     gone=dict.fromkeys(
         ("--recorded", "--ask", "--splits", "--convention", "--criterion", "--margin"),
         "python benchmarks/panel_frontier.py STUDY compares panels of recorded reviewers",
-    ),
+    )
+    | {"--budget": "no model is called. Give it to goldless score or goldless review"},
 )
 async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.

@@ -281,6 +281,7 @@ REFUSED = {
     f"{RANKED} --scorer gguf:x other": "one study",
     f"{RANKED} --scorer gguf:x --metric tvd-mi": "does not use a scorer",
     f"{COSTS} --tasks 0": "at least 1",
+    f"{COSTS} --budget 2USD": "--budget is gone: no model is called",
     **{
         f"{COSTS} --reviewers far=embedded --reviewer-price {wrong}": "NAME=USD or NAME=IN,OUT"
         for wrong in ("far=cheap", "far", "=3", "far=-1", "far=1,2,3", "far=nan")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.runs import option_forms as forms
 from goldless.runs.option_forms import by_name, check_each, declared, defaults, metric_names, option
 
@@ -542,9 +542,7 @@ def check_review_options(options: Options) -> None:
 
 
 def _check_exams(options: Options) -> None:
-    for exam in options.exams:
-        if exam not in TRAITS:
-            raise UserError(f"unknown exam {exam!r}{nearest(exam, TRAITS) or '.'} Exams: {', '.join(TRAITS)}")
+    check_known(options.exams, TRAITS, "unknown exam", "Exams")
     if not options.exams or ("none" in options.exams and len(options.exams) > 1):
         given = ", ".join(options.exams) or "nothing"
         raise UserError(f"exams must be one or more exams, or none alone, got {given}")

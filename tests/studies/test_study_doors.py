@@ -52,7 +52,7 @@ def test_a_file_that_a_plugin_recognises_is_a_study(doors, toy):
 def test_without_the_plugin_the_error_says_what_is_allowed(doors, toy, problems):
     doors()
     assert [message for *_, message in problems(toy)] == [
-        "ends in '.toy'; a table must be a .jsonl, .csv, .tsv or .parquet file"
+        "ends in '.toy'; a table must be a .jsonl, .json, .csv, .tsv or .parquet file"
     ]
 
 

@@ -426,11 +426,11 @@ def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> N
 
 
 def _check_peers(study: Study) -> None:
-    carries = ""
+    advice = "Add a table of responses, such as responses.csv with the columns task, agent and text"
     if any(table in study.recorded for table in ("logprobs", "verdicts", "critic_contrasts")):
-        carries = ". It has recorded evidence; add --recorded to use it without calling models"
+        advice = "It has recorded evidence; add --recorded to use it without calling models"
     if study.n_responses == 0:
-        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score{carries}")
+        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score. {advice}")
     answered = [agent.agent for agent in study.agents]
     if len(answered) < 2:
         raise MetricError(

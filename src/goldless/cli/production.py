@@ -150,7 +150,7 @@ class Gating:
     runs: Sequence[Path | str] = RUNS
     margin: str | float = option(
         REQUIRED,
-        "How much worse the candidate may be: in the metric's unit, or in standard deviations of the baseline's "
+        "Allow the candidate to be this much worse: in the metric's unit, or in standard deviations of the baseline's "
         "scores, such as 0.2sd.",
         "NUMBER[sd]",
         form=TEXT,
@@ -184,8 +184,8 @@ class Gating:
     *CALLING,
     first=("baseline", "candidate", "metric", "margin", "alpha"),
     helps={
-        "reviewers": "With --aa: the run's reviewers, NAME=MODEL, as in the review.",
-        "critic": "With --aa: the run's critic.",
+        "reviewers": "Name the run's reviewers, NAME=MODEL, as in the review, for --aa.",
+        "critic": "Name the run's critic, for --aa.",
     },
 )
 async def gate(own: Gating, options: Options) -> Gate:
@@ -460,7 +460,7 @@ def _tell_replay(found: Replay, output: Output, *, own: Replaying) -> None:
 class Exporting:
     exporter: str = argument(
         "FORMAT",
-        "What to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a "
+        "Format to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a "
         "plugin's.",
     )
     source: str = argument("RUN_OR_STUDY", "A run folder, or a study.")
@@ -475,7 +475,7 @@ class Exporting:
     )
     decided: bool = option(
         False,
-        "Only pairs of agents whose difference over all tasks is decided, the better one chosen.",
+        "Take only pairs of agents whose difference over all tasks is decided, the better one chosen.",
         "--decided/--no-decided",
     )
     scale: str | None = option(None, "Make pairs from judgements on this scale.", "NAME")
@@ -484,8 +484,8 @@ class Exporting:
     )
     dataset: str | None = option(None, "The benchmark's dataset on the Hub.", "OWNER/NAME", group="hf-eval-results")
     task_id: str | None = option(None, "The benchmark's task, as in the dataset's eval.yaml.", "ID")
-    url: str | None = option(None, "Where the results are published.")
-    organization: str | None = option(None, "Who ran the evaluation.", "NAME", group="eee")
+    url: str | None = option(None, "Address where the results are published.")
+    organization: str | None = option(None, "Organization that ran the evaluation.", "NAME", group="eee")
     relationship: str | None = option(
         None, "Evaluator's relation to the models: first_party, third_party, collaborative, other."
     )

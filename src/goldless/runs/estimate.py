@@ -128,7 +128,7 @@ class Power:
     """By metric; empty: there is no evidence yet."""
 
     def notes(self, metrics: Sequence[str]) -> Iterator[str]:
-        """What the numbers mean, and the difference in the unit of each of these metrics."""
+        """The meaning of the numbers, and the difference in the unit of each of these metrics."""
         yield (
             f"Tasks to decide a true difference of {self.detect:g} standard deviations of the two agents' differences "
             f"with probability {self.power:g}, alpha {self.alpha:g} divided by the comparisons; within: with --until, "

@@ -513,7 +513,7 @@ class Client:
         kind: FailureKind = "timeout" if isinstance(error, TimeoutError) and not unsent else "connection"
         what, said = "no trusted connection" if untrusted else "the connection failed", str(error)
         if isinstance(error, aiohttp.ClientConnectorError) and not untrusted:  # its own text shows Python's objects
-            said = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or said
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or said
         message = f"{url}: {what}: {self.key.redact(said) or type(error).__name__}"
         if kind == "timeout":
             message = f"{url} timed out: no reply within {self.calling.timeout_seconds:g} seconds"

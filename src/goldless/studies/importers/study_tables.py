@@ -95,10 +95,9 @@ def _find_tables(folder: Path, problems: Problems) -> Mapping[str, Any]:
         found.setdefault(table, path)
     _report_misnamed(folder, [table for table in TABLES if table not in found], problems)
     if not found and not problems.total:
-        others = ", ".join(table for table in TABLES if table != "responses")
         problems.add(
             "no tables in this folder. Put the responses into responses.csv, with the columns task, agent and text; "
-            f"beside it there may be {others}; {ALLOWED}"
+            f"beside it there may be {', '.join(table for table in TABLES if table != 'responses')}; {ALLOWED}"
         )
     others = [] if "responses" in found or problems.total else [table for table in found if table not in TABLES]
     like_responses = [table for table in others if first_row(found[table]).keys() >= REQUIRED.keys()]

@@ -31,6 +31,13 @@ def test_show_does_not_let_a_response_steer_the_terminal(goldless, study_file):
     assert "\x1b" not in shown
 
 
+def test_show_has_one_line_for_each_count_of_a_study_beside_its_whole_fingerprint(goldless, study_file, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = goldless("study", "show", study_file({"t1": {"a": "four", "b": "six"}})).out.splitlines()[4:12]
+    counts = ["tasks", "agents", "responses", "mean", "labels", "recorded", "synopses", "fingerprint"]
+    assert [line.split()[0] for line in lines] == counts
+
+
 class Package:
     name, version = "goldless-novelty", "1.2"
 

@@ -154,7 +154,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Examining:
-    model: str = argument("MODEL", "A model; goldless list models shows the forms.", "embedded")
+    model: str = argument("MODEL", "Model to test; goldless list models shows the forms.", "embedded")
 
 
 @verb(*CALLING, ends=lambda found: found.complaint and (NOTHING, f"error: {found.complaint}"))

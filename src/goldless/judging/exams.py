@@ -32,7 +32,7 @@ import polars as pl
 from scipy import sparse
 
 from goldless.concurrency import side_by_side
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, suggested
 from goldless.evidence import JudgementEvidence, exams_frame
 from goldless.judging.asking import Prompts, ReviewQuestion, ReviewStage, Texts, find_reading
 from goldless.judging.replies import OnlyLabelReader
@@ -75,10 +75,8 @@ def _check_agents(responding: Iterable[str], agents: Sequence[str]) -> None:
     known = dict.fromkeys(responding)
     for place, name in enumerate(agents):
         if name not in known:
-            raise UserError(
-                f"no response of an agent {name!r} in the study{nearest(name, known) or '.'} "
-                f"Agents: {', '.join(sorted(known)) or 'none'}"
-            )
+            said = suggested(name, sorted(known), "Agents")
+            raise UserError(f"no response of an agent {name!r} in the study{said}")
         if name in agents[:place]:
             raise UserError(f"agents must be distinct, got {name!r} twice")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, check_known
 from goldless.judging.replies import SHORT, NumberReader, Reader, WordReader, own_text, plain, without_copies
 from goldless.models.interface import Message
 from goldless.models.turn_signs import without_turn_signs
@@ -39,8 +39,7 @@ def fenced(heading: str, text: str, line: str) -> str:
 
 def find_named(what: str, name: str, known: Mapping[str, Named]) -> Named:
     """The one with this name; raises with the known names."""
-    if name not in known:
-        raise UserError(f"unknown {what} {name!r}{nearest(name, known) or '.'} Known: {', '.join(known)}")
+    check_known([name], known, f"unknown {what}", "Known")
     return known[name]
 
 

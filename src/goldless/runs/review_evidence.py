@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.errors import MetricError, UserError, check_known, nearest
+from goldless.errors import MetricError, UserError, check_known
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
@@ -165,12 +165,7 @@ def recorded_review(
     if scale.name not in formats:
         raise MetricError(f"{study.name} has no judgements on the scale {scale.name}. It has: {', '.join(formats)}")
     known = named.filter(pl.col("format") == scale.name)["reviewer"].to_list()
-    for name in reviewers:
-        if name not in known:
-            raise UserError(
-                f"{study.name} has no judgements of {name!r} on the scale {scale.name}"
-                f"{nearest(name, known) or '.'} Reviewers: {', '.join(known)}"
-            )
+    check_known(reviewers, known, f"on the scale {scale.name} {study.name} has no judgements of", "Reviewers")
     names = tuple(reviewers or known)
     judgements = _judgements(table, scale, names, convention)
     comparisons = judgements if scale.pairwise else _judgements(table, find_scale(PAIRWISE), names, convention)

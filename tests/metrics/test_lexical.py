@@ -88,13 +88,6 @@ def test_rouge_l_is_that_of_lins_example():
     assert Rouge(tokens="rouge").scores([("police kill the gunman", reference)]) == [pytest.approx(3 / 4)]
 
 
-def test_a_short_candidate_is_punished_only_with_the_brevity_penalty():
-    """2 of 2 words are right; the reference has 4: exp(1 - 4 / 2) = e^-1."""
-    pair = [("two words", "two words or four")]
-    assert Bleu(max_order=1).scores(pair) == [pytest.approx(0.36787944)]
-    assert Bleu(max_order=1, brevity_penalty=False).scores(pair) == [pytest.approx(1.0)]
-
-
 def test_length_counts_words_of_the_candidate_and_never_looks_at_the_reference():
     assert Length().scores([("one  two\nthree", ""), ("", "a b"), ("…", "x")]) == [3.0, 0.0, 1.0]
 

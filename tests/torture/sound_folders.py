@@ -14,6 +14,7 @@ import anyio
 import polars as pl
 from commands import goldless, home
 
+from board_files import arena_hard, helm_run, lighteval, mt_bench
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.meta_evaluation.watching import watch
@@ -226,49 +227,8 @@ def _talk(number: int, said: str) -> Rows:
 
 
 def _board_logs(place: Path) -> None:
-    bench, hard = place / "import-mt_bench", place / "import-arena_hard"
-    write(bench / "question.jsonl", [{"question_id": 81, "category": "c", "turns": ["Write.", "Shorter."]}])
-    write(hard / "question.jsonl", [{"uid": "u1", "category": "hard", "prompt": "Prove it."}])
+    mt_bench(place / "import-mt_bench")
+    arena_hard(place / "import-arena_hard")
+    lighteval(place / "import-lighteval")
     for model in ("m-1", "m-2"):
-        answer = {"question_id": 81, "answer_id": "x", "model_id": model, "tstamp": 1.0}
-        choices = [{"index": 0, "turns": [f"A text of {model}.", "Text."]}]
-        write(bench / "model_answer" / f"{model}.jsonl", [answer | {"choices": choices}])
-        messages = [{"role": "user", "content": "Prove it."}, {"role": "assistant", "content": {"answer": model}}]
-        made = {"uid": "u1", "ans_id": "x", "model": model, "messages": messages, "metadata": {}}
-        write(hard / "model_answer" / f"{model}.jsonl", [made])
-        _helm_run(place / "import-helm" / model, model)
-        _lighteval_details(place / "import-lighteval" / "details" / model / "2026-08-01T00-00-00")
-    pair = {"question_id": 81, "model_1": "m-1", "model_2": "m-2", "judge": ["gpt-4", "pair-v2"], "turn": 1}
-    single = {"question_id": 81, "model": "m-1", "judge": ["gpt-4", "single-v1"], "judgment": "[[7]]"}
-    write(bench / "model_judgment" / "gpt-4_pair.jsonl", [pair | {"g1_winner": "model_1", "g2_winner": "tie"}])
-    write(bench / "model_judgment" / "gpt-4_single.jsonl", [single | {"score": 7, "turn": 1}])
-    games = [{"score": "A>>B", "judgment": "…"}, {"score": "A=B", "judgment": "…"}]
-    judged = {"uid": "u1", "judge": "gpt", "model": "m-2", "baseline": "m-1", "games": games}
-    write(hard / "model_judgment" / "gpt.jsonl", [judged])
-
-
-def _helm_run(folder: Path, model: str) -> None:
-    folder.mkdir(parents=True)
-    (folder / "run_spec.json").write_text(json.dumps({"name": f"open_qa:subset=a,model={model}"}))
-    right = {"output": {"text": "answer"}, "tags": ["correct"]}
-    states = [
-        {
-            "instance": {"id": f"id{i}", "input": {"text": f"Q{i}"}, "references": [right]},
-            "train_trial_index": 0,
-            "request": {"prompt": f"P{i}"},
-            "result": {"success": True, "completions": [{"text": f"{model} says {i}"}]},
-        }
-        for i in range(2)
-    ]
-    whole = {"adapter_spec": {"model": model}, "request_states": states}
-    (folder / "scenario_state.json").write_text(json.dumps(whole))
-    stats = [{"name": {"name": "f1_score", "split": "test"}, "count": 1, "mean": 0.25}]
-    scores = [{"instance_id": "id0", "train_trial_index": 0, "stats": stats}]
-    (folder / "per_instance_stats.json").write_text(json.dumps(scores))
-
-
-def _lighteval_details(folder: Path) -> None:
-    doc = {"query": "Is it?", "choices": ["true", "false"], "gold_index": [1], "id": "0", "task_name": "custom|ask|0"}
-    response = {"text": ["yes", "no."], "text_post_processed": None, "logprobs": []}
-    row = {"doc": doc, "model_response": response, "metric": {"exact": 0.5}}
-    write(folder / "details_custom|ask|0_2026-08-01T00-00-00.parquet", [row])
+        helm_run(place / "import-helm" / model, model, ["One.", "Two."])

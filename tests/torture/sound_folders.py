@@ -25,50 +25,13 @@ from goldless.models.usage import Charge
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
+from studies import POINTS, SUBJECTS, papers, tables
 
 Rows = Sequence[dict[str, object]]
 
-TASKS = [f"t{i}" for i in range(4)]
-WORTH = {"ann": 3, "bob": 2, "cy": 1}
 QUICK = ("--resamples", "100")
 FILES = Path(__file__).parents[1] / "importers" / "files"
 """Small results that other tools wrote."""
-
-
-def tables() -> dict[str, Rows]:
-    """A study with every kind of recorded evidence."""
-    pairs = [(one, other) for one in WORTH for other in WORTH if one != other]
-    said = {True: "one", False: "two"}
-    return {
-        "tasks": [{"task": t, "prompt": f"What of {t}?", "reference": f"word {t}"} for t in TASKS],
-        "responses": [{"task": t, "agent": a, "text": f"{'word ' * w}{t}"} for t in TASKS for a, w in WORTH.items()],
-        "agents": [{"agent": a, "group": "h" if a == "cy" else "g", "parameters": 7.5} for a in WORTH],
-        "labels": [{"task": t, "agent": a, "rater": "p", "score": w} for t in TASKS[:2] for a, w in WORTH.items()],
-        "judgements": [
-            {"reviewer": r, "format": "pairwise", "task": t, "first": a, "second": b}
-            | {"output": said[r == "lazy" or WORTH[a] > WORTH[b]]}
-            for t in TASKS
-            for r in ("honest", "lazy")
-            for a, b in pairs
-        ],
-        "logprobs": [
-            {"scorer": "toy", "task": t, "target": b, "given": a, "sum_logprob_nats": -9.0 + WORTH.get(a or "", 0)}
-            | {"tokens": 3}
-            for t in TASKS
-            for b in WORTH
-            for a in (None, *WORTH)
-            if a != b
-        ],
-        "verdicts": [
-            {"critic": "toy", "task": t, "first": a, "second": b, "second_task": u, "value": 0.9 if t == u else 0.2}
-            for i, t in enumerate(TASKS)
-            for a, b in pairs
-            for u in (t, TASKS[(i + 1) % len(TASKS)], TASKS[(i + 2) % len(TASKS)])
-        ],
-        "rewrites": [
-            {"rewriter": "toy", "task": t, "agent": a, "text": t * w} for t in TASKS for a, w in WORTH.items()
-        ],
-    }
 
 
 def write(path: Path, rows: Rows) -> None:
@@ -107,7 +70,7 @@ def _run(*words: object) -> None:
 def _studies(place: Path) -> None:
     for form in ("jsonl", "csv", "parquet"):
         for name, rows in tables().items():
-            write(place / f"study-{form}" / f"{name}.{form}", rows)
+            write(place / f"study-{form}" / f"{name}.{form}", list(rows))
     write(place / "single" / "answers.jsonl", tables()["responses"])
 
 
@@ -121,7 +84,7 @@ def _script(place: Path) -> None:
     model = ScriptedModel(logprobs=logprobs, tokens=_words, name="toy")
     study = read_study(place / "single" / "answers.jsonl")
     options = Options(metrics=("gem-raw",), scorer=model, journal=place / "asked.sqlite")
-    anyio.run(lambda: explain_pair(study, options, task="t0", agent="ann", peer="bob"))
+    anyio.run(lambda: explain_pair(study, options, task=SUBJECTS[0], agent="ann", peer="bob"))
     anyio.run(lambda: watch(study, options, folder=place / "asked"))
     shutil.rmtree(place / "asked")
     (place / "asked.sqlite").unlink()
@@ -150,19 +113,14 @@ def _runs(place: Path) -> None:
     anchors = place / "models" / "answers.jsonl"
     for _ in range(2):
         _run("watch", place / "watch", "--anchors", anchors, "--metric", "gem-raw", "--scorer", scorer)
-    scores = [{"task": t, "agent": a, "score": w} for t in TASKS for a, w in WORTH.items()]
+    scores = [{"task": t, "agent": a, "score": w} for t in SUBJECTS for a, w in POINTS.items()]
     write(place / "watch" / "stream.csv", scores)
 
 
 def _edition(place: Path) -> None:
-    papers = place / "papers"
-    write(papers / "papers.jsonl", [{"paper": p, "title": p, "abstract": "Of it."} for p in ("p1", "p2")])
-    write(papers / "reviews.jsonl", [{"paper": p, "review": r, "text": "good"} for p in ("p1", "p2") for r in "abc"])
-    (papers / "papers").mkdir()
-    for paper in ("p1", "p2"):
-        (papers / "papers" / f"{paper}.txt").write_text("The whole paper.")
+    papers(place / "papers")
     edition = place / "edition"
-    _run("gre", "collect", edition, "--from-folder", papers, "--injected", "1")
+    _run("gre", "collect", edition, "--from-folder", place / "papers", "--injected", "1")
     _run("gre", "preregister", edition)
     asked = [json.loads(line)["paper"] for line in (edition / "papers.jsonl").read_text().splitlines()]
     for name in ("first", "submitted"):
@@ -177,9 +135,9 @@ def _edition(place: Path) -> None:
     begun, asking = open_edition(edition), Options(journal=place / "asked.sqlite")
     anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, options=asking))
     (place / "asked.sqlite").unlink()
-    board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in WORTH.items()]
+    board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in POINTS.items()]
     write(place / "board" / "board.csv", board)
-    write(place / "board" / "benchmarks.csv", [{"agent": a, "mmlu": 60 + w, "gpqa": w} for a, w in WORTH.items()])
+    write(place / "board" / "benchmarks.csv", [{"agent": a, "mmlu": 60 + w, "gpqa": w} for a, w in POINTS.items()])
 
 
 def _journal(place: Path) -> None:
@@ -218,8 +176,10 @@ def _others(place: Path) -> None:
     vote = {"model_a": "m-1", "model_b": "m-2", "winner": "model_a", "language": "en"}
     votes = [{"id": f"v{i}", **vote, **{f"conversation_{side}": _talk(i, side) for side in "ab"}} for i in range(2)]
     write(place / "import-arena_votes" / "votes.jsonl", votes)
-    write(place / "import-table" / "any.csv", [{"id": t, "model": a, "output": a + t} for t in TASKS for a in WORTH])
-    write(place / "import-wide" / "wide.csv", [{"task": t, **{a: a + t for a in WORTH}} for t in TASKS])
+    write(
+        place / "import-table" / "any.csv", [{"id": t, "model": a, "output": a + t} for t in SUBJECTS for a in POINTS]
+    )
+    write(place / "import-wide" / "wide.csv", [{"task": t, **{a: a + t for a in POINTS}} for t in SUBJECTS])
 
 
 def _talk(number: int, said: str) -> Rows:

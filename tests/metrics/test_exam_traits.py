@@ -53,6 +53,12 @@ def test_consistency_is_the_share_of_pairs_judged_the_same_way_in_both_orders():
     assert found.estimate.low < found.value < found.estimate.high
 
 
+def test_ties_and_missing_orders_count_half_in_the_papers_consistency():
+    found = consistency(both_orders(SWAPPED), convention="paper")["r"]
+    assert found.value == pytest.approx((1 + 1 + 0 + 0.5 + 0.5 + 0.5) / 6)
+    assert (found.asked, found.estimate.n) == (6, 6)
+
+
 @pytest.mark.parametrize("names", [("relevant", "irrelevant"), ("irrelevant", "relevant")])
 def test_pertinence_is_the_share_of_comparisons_that_prefer_the_relevant_answer(names):
     """3 of 4 with an answer; whichever side comes first in the table."""

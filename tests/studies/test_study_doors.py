@@ -49,13 +49,6 @@ def test_a_file_that_a_plugin_recognises_is_a_study(doors, toy):
     assert study.scan("notes").collect().height == 6
 
 
-def test_without_the_plugin_the_error_says_what_is_allowed(doors, toy, problems):
-    doors()
-    assert [message for *_, message in problems(toy)] == [
-        "ends in '.toy'; a table must be a .jsonl, .json, .csv, .tsv or .parquet file"
-    ]
-
-
 def test_problems_of_an_importer_and_of_its_rows_come_at_once_with_their_lines(doors, toy, problems):
     doors(["importer"])
     toy.write_text(TOY + "broken\nt1|a|again\nt3|a|\n")
@@ -95,7 +88,7 @@ def test_several_files_are_read_together(doors, toy):
 
 def test_an_unknown_or_broken_importer_is_an_error_that_says_why(doors, toy):
     doors(["importer", "nothing"])
-    with pytest.raises(UserError, match=r"unknown import format 'import'. Did you mean 'importer'\? Formats: study, "):
+    with pytest.raises(UserError, match=r"importer must be one of study, .*importer, got 'import'. Did you mean"):
         read_study(toy, importer="import")
     with pytest.raises(UserError, match="'nothing' from the package unknown cannot be used: an importer must have"):
         read_study(toy, importer="nothing")
@@ -111,7 +104,7 @@ def test_a_plugin_writes_a_study(doors, toy, tmp_path):
 
 def test_what_no_exporter_writes_is_an_error_that_lists_them(doors, toy, tmp_path):
     doors(["importer"])
-    with pytest.raises(UserError, match=r"unknown export format 'cvs'. Did you mean 'csv'\? Formats: jsonl, csv, "):
+    with pytest.raises(UserError, match=r"exporter must be one of jsonl, csv, .*, got 'cvs'. Did you mean 'csv'"):
         export(read_study(toy), tmp_path / "out", exporter="cvs")
     with pytest.raises(UserError, match="does not write a dict"):
         export({}, tmp_path / "out", exporter="csv")

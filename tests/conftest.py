@@ -16,7 +16,6 @@ import re
 import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
@@ -27,11 +26,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads 
 
 import anyio
 import pytest
+from commands import Ran, exit_code
 
 from goldless import plugins as plugins_module
-from goldless.cli.console import err as console_err
-from goldless.cli.console import out as console_out
-from goldless.cli.main import main
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import default_journal, models_folder
 from goldless.models.embedded import embedded_model, locate_embedded
@@ -406,34 +403,16 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 # --- the command line --------------------------------------------------------------------------------------------
 
 
-class Ended:
-    """How a command ended."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
 @pytest.fixture
-def goldless(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+def goldless(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """Runs the command line in this process, as ``goldless ARGUMENTS`` does."""
 
     monkeypatch.setattr("goldless.cli.console.FIRST_LINE_SECONDS", 3600.0)  # no line more on a busy machine
 
-    def run(*arguments: object) -> Ended:
+    def run(*arguments: object) -> Ran:
         capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["goldless", *map(str, arguments)])
-        for console in (console_out, console_err):  # as wide as this test says, not as an earlier one did
-            console.cache_clear()
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        finally:
-            console_out.cache_clear()
-            console_err.cache_clear()
-        shown = capsys.readouterr()
-        return Ended(code, shown.out, shown.err)
+        code = exit_code(*arguments)
+        return Ran(code, *capsys.readouterr())
 
     return run
 

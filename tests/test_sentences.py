@@ -52,19 +52,6 @@ def test_a_code_block_that_is_never_closed_runs_to_the_end():
     assert texts_of("Look.\n```\na. b.\nc. d.") == ["Look.", "```\na. b.\nc. d."]
 
 
-def test_the_papers_mode_ends_a_sentence_at_every_mark_and_line():
-    """GEM, D.1.1: a sentence ends at any full stop, question mark, exclamation mark or newline."""
-    assert texts_of("E.g. 3.5 is it? Yes!\n- a\n\ntail", mode="paper") == [
-        "E.",
-        "g.",
-        "3.",
-        "5 is it?",
-        "Yes!",
-        "- a",
-        "tail",
-    ]
-
-
 pieces = st.sampled_from(
     [*".?!…\"')(-*#>`~ \n\r\t\u2028\x85", "```", "\n- ", "1. ", "Dr. ", "e.g. ", "你好。", "😀", "e\u0301"]
 )

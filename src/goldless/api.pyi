@@ -139,7 +139,7 @@ def bias(
 
     - ``weights``: Weight of a reviewer in the panel's vote; others do not vote (default: all equal).
     - ``favours``: Measure how often FIRST is favoured where people see a tie or prefer SECOND.
-    - ``count_orders``: For --favours: count each order of a pair alone, or one vote on both.
+    - ``count_orders``: Count each order of a pair alone, or one vote on both, for --favours.
 
     The other arguments are the options of ``goldless bias``.
     """
@@ -299,7 +299,6 @@ def cost(
     resamples: int = ...,
     level: float = ...,
     verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
     on: str | None = ...,
@@ -372,7 +371,7 @@ def crash_test(
     - ``perturbations``: Comma-separated perturbations: deletion, completion, synopsis-only, shuffled-task, null, rephrase, elongation, case-flip, format, padding, pattern, repetition, verdict-injection, praise, collusion, prompt-copy, deceptive, style-of-all, near-copy, translation.
     - ``writer``: Chat model that writes texts, such as openai:MODEL, for perturbations that need one.
     - ``agents``: Comma-separated agents whose responses are perturbed (default: all).
-    - ``references``: Number of peers a response is compared with, or which agents.
+    - ``references``: Peers that a response is compared with: how many, or their names.
     - ``responses``: Maximum number of responses to perturb, drawn by the seed.
     - ``margin``: Effects shown to be smaller than this count as none.
 
@@ -494,7 +493,7 @@ def gate(
     """Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.
 
     - ``runs``: A run folder, or two: before and after the change.
-    - ``margin``: How much worse the candidate may be: in the metric's unit, or in standard deviations of the baseline's scores, such as 0.2sd.
+    - ``margin``: Allow the candidate to be this much worse: in the metric's unit, or in standard deviations of the baseline's scores, such as 0.2sd.
     - ``baseline``: Agent that the candidate is to replace.
     - ``candidate``: Agent that may replace it (default: the only other one).
     - ``metric``: Metric that decides.

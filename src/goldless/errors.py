@@ -26,6 +26,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from goldless.records import CallFailure
 
+MOST_LISTED = 16
+"""Known words that a message lists: as many as the longest list of goldless's own."""
+
 
 class GoldlessError(Exception):
     """Anything goldless raises on purpose."""
@@ -123,13 +126,18 @@ def listed(names: Iterable[str], most: int = 5) -> str:
     return ", ".join(every[:most]) + f" and {len(every) - most:,} more" * (len(every) > most)
 
 
+def suggested(word: str, known: Collection[str], title: str) -> str:
+    """The end of a message about an unknown word: the nearest known one, and the first of all."""
+    return f"{nearest(word, known) or '.'} {title}: {listed(known, MOST_LISTED) or 'none'}"
+
+
 def check_known(
     names: Iterable[str], known: Collection[str], said: str, title: str, error: type[UserError] = UserError
 ) -> None:
     """Raise at the first name that is not known; the message is ``SAID 'NAME'. TITLE: …``, with the nearest one."""
     for name in names:
         if name not in known:
-            raise error(f"{said} {name!r}{nearest(name, known) or '.'} {title}: {', '.join(known) or 'none'}")
+            raise error(f"{said} {name!r}{suggested(name, known, title)}")
 
 
 def _alike(word: str, other: str) -> bool:

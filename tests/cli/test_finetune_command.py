@@ -65,27 +65,3 @@ def test_a_base_that_canaries_refuse_is_trained_only_where_that_is_asked_for(gol
     assert "The base was not tested with canaries." in ended.out
     assert "goldless score will refuse this adapter" in ended.err
     assert "score with it" not in ended.err
-
-
-@pytest.mark.transformers
-@pytest.mark.usefixtures("packages")
-def test_an_adapter_tells_of_another_template_and_of_tasks_it_was_trained_on(goldless, study_file, tmp_path):
-    from tiny_base import save_reader  # noqa: PLC0415 - it imports torch
-
-    base, study = save_reader(tmp_path / "base"), study_file()
-    made = goldless("finetune", study, "--base", f"hf:{base}", "--out", tmp_path / "out", "--raw", "--epochs", 1)
-    assert made.code == 0, made.err
-    score = ("score", "--metric", "gem-raw", "--scorer", f"hf:{base}+{tmp_path / 'out'}")
-    same = goldless(*score, study)
-    # of three tasks one was held out
-    assert "trained on 2 of the 3 tasks scored here" in same.err
-    assert "trained with the template" not in same.err
-    fresh = study_file({"t1": {"ann": "dorp", "bob": "dorp ulm"}, "t9": {"ann": "nix", "bob": "nox"}}, "fresh.jsonl")
-    other = goldless(*score, fresh, "--template", "plain")
-    assert (same.code, other.code) == (0, 0)
-    assert other.err.count("note: ") == 1
-    assert "trained with the template general, but is used with plain here" in other.err
-    assert "--template general" in other.err
-    record = json.loads((tmp_path / "out" / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
-    # three responses to each of two tasks, which have no prompt
-    assert len(record["trained_on"]) == 6

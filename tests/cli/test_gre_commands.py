@@ -42,7 +42,7 @@ def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp
     form = {"summary": "Plants.", "correctness": "All of it is well supported by proofs.", "code_of_conduct": promise}
     with OpenReviewServer() as server:
         server.add(venue, [Submitted("a", [form, form, form])], api=2)
-        apis = ("--api1", server.api1, "--api2", server.api2, "--seconds-between-requests", "0")
+        apis = ("--api1", server.api1, "--api2", server.api2, "--pause", "0")
         ended = goldless("gre", "collect", tmp_path / "e", "--venue", venue, *apis)
     assert ended.code == 0, ended.err
     assert "fields with text that is not part of the reviews: code_of_conduct; see" in ended.err

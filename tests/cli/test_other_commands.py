@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import goldless as library
 from goldless.cli.console import ProgressBars, warnings_as_messages
 from goldless.models.canaries import INSTRUCTION, REPEATS, TEXTS
 from goldless.models.scripted import ScriptedModel
+from goldless.reports.run_record import AgentSoFar, BoardSoFar
 from goldless.runs import pipeline
 from goldless.runs.progress import Progress
 
@@ -104,6 +106,24 @@ def test_where_there_is_no_terminal_lines_come_even_while_a_batch_is_running(mon
         bars(Progress("scoring", 0, 10, 0, 0.0))
         assert said.wait(30)
     assert capsys.readouterr().err == ""
+
+
+def test_a_line_of_progress_is_not_said_again_until_something_has_changed(monkeypatch):
+    for seconds in ("FIRST_LINE_SECONDS", "LINE_SECONDS"):
+        monkeypatch.setattr(f"goldless.cli.console.{seconds}", 0.01)
+    said, two = [], threading.Event()
+    monkeypatch.setattr("goldless.cli.console.say", lambda line: (said.append(line), len(said) == 4 and two.set()))
+    boards = [BoardSoFar(name, rows=(AgentSoFar("ann", 12.0, 2),)) for name in ("length", "gem")]
+    bars = ProgressBars()
+    bars.so_far(boards[:1])
+    bars(Progress("scoring", 1, 10, 0, 0.0))
+    with bars:
+        time.sleep(0.2)
+        bars.so_far(boards)
+        bars(Progress("scoring", 2, 10, 0, 0.0))
+        assert two.wait(30)
+    beginnings = ["scoring: 1 of 10", "length so far", "scoring: 2 of 10", "gem so far"]
+    assert [line.partition(",")[0] for line in said] == beginnings
 
 
 def test_a_warning_that_comes_again_is_shown_once(capsys):

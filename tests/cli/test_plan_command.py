@@ -39,6 +39,10 @@ def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldle
     assert rows["A>B"]["tasks_until"] > rows["A>B"]["tasks"]
     assert rows["A>B"]["usd"] == 0.0, "a model on this machine is free"
     assert power["spread"] == []
+    shown = goldless(*plan, "--detect", 0.3).out
+    assert "tvd-mi: unknown in this unit, as the study holds no scores" in " ".join(shown.split())
+    assert "USD" not in shown
+    assert "all together" not in shown, "it would be the only row again"
 
 
 def test_recorded_evidence_says_what_a_standard_deviation_is(goldless, rated):

@@ -47,7 +47,7 @@ def edited(folder: Path, change) -> None:
     path.write_text(json.dumps(data))
 
 
-def test_a_score_that_was_changed_is_named(goldless, run_folder):
+def test_a_score_that_was_changed_is_named_and_so_is_another_version_that_made_it(goldless, run_folder):
     def change(data):
         data["metrics"]["rouge-l"]["rows"][0]["score"] += 0.001
 
@@ -57,6 +57,10 @@ def test_a_score_that_was_changed_is_named(goldless, run_folder):
     leader = json.loads((run_folder / "leaderboard.json").read_text())["metrics"]["rouge-l"]["rows"][0]["agent"]
     assert f"rouge-l: rows[{leader}].score: printed" in ended.out
     assert "1 of" in ended.err
+    assert "replay with that version" not in ended.err
+    made_by = run_folder / "made_by.json"
+    made_by.write_text(json.dumps(json.loads(made_by.read_text()) | {"goldless": "0.2.0"}))
+    assert "goldless 0.2.0 made them" in goldless("replay", run_folder).err
 
 
 @pytest.mark.parametrize(

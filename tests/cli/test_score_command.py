@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -43,14 +41,6 @@ def scored(goldless, study_file, script):
         return goldless("score", study or study_file(), "--metric", "gem-raw", "--scorer", scorer, *more)
 
     return score
-
-
-def test_what_it_cost_and_the_noise_are_told_on_standard_error(scored):
-    first = scored("-v")
-    # 27 questions, but "quex" alone is asked about in t1 and in t2
-    assert re.search(r"26 calls now \(1,\d\d\d tokens\), 0 from the journal", first.err)
-    assert "sums differ between batches of this engine by up to 0.0e+00 nats" in first.err
-    assert "0 calls now (0 tokens), 26 from the journal" in scored().err
 
 
 def test_options_reach_the_signature_which_is_one_line_unless_all_of_it_is_asked_for(scored):
@@ -187,18 +177,6 @@ def test_a_sentence_says_who_leads_and_whether_that_is_decided(metric, beaten, s
     text = in_text(metric_finding(metric, board(**beaten)))
     assert said in text
     assert metric != "length" or "better" not in text
-
-
-def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_calls(goldless, study_file, script):
-    path = study_file()
-    written = shlex.quote(str(path))
-    plan = json.loads(goldless("plan", path, "--metric", "gem-raw", "--scorer", script, "--json").out)
-    ended = goldless("score", path, "--metric", "gem-raw", "--scorer", script)
-    assert f"next: goldless crashtest {written} --metric gem-raw" in ended.err
-    assert f"goldless explain {written} --task t1 --agent " in ended.err
-    assert "bob, ann and cy are tied: none is shown to be better than another." in ended.out
-    (together,) = plan["together"]
-    assert f": {together['calls']} calls now (" in ended.err
 
 
 # --- the same folder again -----------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""The command line is light to start: versions and helps load no library that only a verb's work needs."""
+"""The command line is light to start: versions and helps load no library that only a verb's work needs.
+
+Engines, HTTP client and price table are loaded when a model is opened, not when its name is known.
+"""
 
 from __future__ import annotations
 
@@ -65,3 +68,29 @@ def test_a_verb_that_is_named_loads_no_other_verb():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     assert [name for name in HOMES if f"'goldless.cli.{name}'" in done.stderr] == ["journal"]
+
+
+def loaded_after(script: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120)
+    return set(done.stdout.split())
+
+
+BEFORE = """
+import goldless.runs.pipeline, goldless.api
+import goldless.models.canaries, goldless.models.embedded, goldless.metrics.sentence_embedding
+import goldless.models.journalled, goldless.models.usage, goldless.models.local_weights
+from goldless.models.catalogue import forms, is_server, open_model
+forms(), is_server("openai:m")
+import sys; print(*sys.modules)
+"""
+
+
+def test_no_engine_or_client_is_imported_before_a_model_is_opened():
+    engines = {"aiohttp", "genai_prices", "gguf", "onnx", "onnxruntime", "ray", "tokenizers", "torch", "transformers"}
+    assert not engines & loaded_after(BEFORE)
+
+
+@pytest.mark.parametrize(("spec", "other"), [("http://127.0.0.1:9/v1#m", "onnxruntime"), ("gguf:/no.gguf", "aiohttp")])
+def test_a_server_needs_no_engine_and_an_engine_no_http_client(spec, other):
+    opening = f"from goldless.models.catalogue import open_model; open_model({spec!r})"
+    assert other not in loaded_after(f"{opening}\nimport sys; print(*sys.modules)")

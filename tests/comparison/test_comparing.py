@@ -41,7 +41,7 @@ def test_a_difference_that_skewness_may_have_made_is_not_decided(tmp_path):
     (found,) = goldless.compare(run, agents=["old", "new"]).metrics
     assert found.p < 0.05
     assert (found.decided, found.skewed) == (False, True)
-    assert found.outlook == "undecided: not by 10 tasks: skewed scores could explain it"
+    assert found.outlook == "undecided: 10 tasks are too few for scores this skewed"
     other_side = written_run(tmp_path / "other", {"old": [0.0] * 10, "new": [1.6 - gain for gain in gains]})
     (found,) = goldless.compare(other_side, agents=["old", "new"]).metrics
     assert (found.decided, found.skewed) == (True, False)

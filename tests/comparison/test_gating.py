@@ -138,7 +138,7 @@ def test_markdown_says_verdict_numbers_and_certificate_and_escapes_what_agents_s
     text = as_markdown(gate(run))
     assert text.startswith("### ⛔ BLOCK: new in place of old\n")
     for words in (
-        "A/A certificate **not needed**",
+        "A/A certificate: **not needed**; ",
         "no loss of more than 0.5 (points); 40 common tasks",
         "t",
         "rouge-l",

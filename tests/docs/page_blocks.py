@@ -32,7 +32,7 @@ PROGRESS = re.compile(
 """What a command says now and then of how far it is, on a slow machine more often than on a fast one."""
 GAP = re.compile(" {2,}")
 RULE = re.compile(r"^( ?─)─+$")
-SECONDS = 240
+SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +84,18 @@ def _commands(body: str, first_line: int) -> list[Step]:
     return [Step(number, "\n".join(command), "\n".join(output)) for number, command, output in found]
 
 
-def run_page(page: str, folder: Path, *tools: Path) -> list[tuple[Step, Outcome]]:
-    """Run a page's commands in one bash session in the folder; commands in ``tools`` come before all others."""
+def run_page(page: str, folder: Path) -> list[tuple[Step, Outcome]]:
+    """Run a page's commands in one bash session in the folder."""
     port = free_port()
     steps = steps_of(page)
     ended = "----- a step ended with status"
     script = "\n".join(f'{step.command}\nstatus=$?; echo; echo "{ended} $status"; (exit $status)' for step in steps)
     output = folder.parent / f"{folder.name}.output"
-    path = (*tools, Path(sys.executable).parent, os.environ["PATH"])
     with output.open("wb") as sink:
         session = subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-c", script.replace(DOCUMENTED_PORT, port)],
             cwd=folder,
-            env={**os.environ, "PATH": os.pathsep.join(map(str, path))},
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,

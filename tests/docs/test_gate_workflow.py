@@ -44,7 +44,7 @@ def blocks() -> dict[str, str]:
     return {block["title"]: block["body"] for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))}
 
 
-def test_the_workflow_blocks_the_pull_request_and_says_so(judge, warm, tmp_path):
+def test_the_workflow_blocks_the_pull_request_and_says_so(judge, tmp_path):
     shutil.copy(DOCS / "examples" / "bot.py", tmp_path)
     (job,) = yaml.safe_load(blocks()[".github/workflows/gate.yml"])["jobs"].values()
     tools = tmp_path / "tools"
@@ -52,7 +52,7 @@ def test_the_workflow_blocks_the_pull_request_and_says_so(judge, warm, tmp_path)
     for name, script in {"pip": "#!/bin/sh\n", "gh": GH}.items():  # nothing is installed or sent here
         (tools / name).write_text(script)
         (tools / name).chmod(0o755)
-    path = os.pathsep.join(map(str, (tools, warm, Path(sys.executable).parent, os.environ["PATH"])))
+    path = os.pathsep.join(map(str, (tools, Path(sys.executable).parent, os.environ["PATH"])))
     given = {"JUDGE": judge, "PR": "17", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "PATH": path}
     assert {"JUDGE", "PR"} <= set(job["env"])
     codes = {}

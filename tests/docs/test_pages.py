@@ -30,32 +30,28 @@ def kitchen(folder: Path) -> Path:
     return folder
 
 
-def run(name: str, tmp_path: Path, *tools: Path, tolerance: float = 0.0) -> str | None:
+def run(name: str, tmp_path: Path, tolerance: float = 0.0) -> str | None:
     page = (DOCS / name).read_text(encoding="utf-8")
-    return problem_of(run_page(page, kitchen(tmp_path / "kitchen"), *tools), tolerance=tolerance)
+    return problem_of(run_page(page, kitchen(tmp_path / "kitchen")), tolerance=tolerance)
 
 
 def test_eight_pages_are_run():
     assert len(PAGES) == 8
 
 
-@pytest.mark.parametrize("name", [name for name in PAGES if name not in {*EMBEDDED, LONGEST}])
-def test_a_page_prints_what_it_says(name, warm, tmp_path):
-    problem = run(name, tmp_path, warm)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name == LONGEST)) for name in PAGES if name not in EMBEDDED],
+)
+def test_a_page_prints_what_it_says(name, tmp_path):
+    problem = run(name, tmp_path)
     assert problem is None, f"docs/{name}, {problem}"
 
 
 @pytest.mark.usefixtures("embedded_journal")
 @pytest.mark.parametrize("name", EMBEDDED)
-def test_a_page_with_the_embedded_model_prints_what_it_says(name, warm, tmp_path):
-    problem = run(name, tmp_path, warm, tolerance=OTHER_PROCESSORS)
-    assert problem is None, f"docs/{name}, {problem}"
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", [name for name in PAGES if name not in EMBEDDED])
-def test_a_page_prints_the_same_with_a_new_process_for_every_command(name, tmp_path):
-    problem = run(name, tmp_path)
+def test_a_page_with_the_embedded_model_prints_what_it_says(name, tmp_path):
+    problem = run(name, tmp_path, OTHER_PROCESSORS)
     assert problem is None, f"docs/{name}, {problem}"
 
 

@@ -117,12 +117,14 @@ def test_markdown_is_a_table_with_the_numbers_of_the_board(goldless):
     assert "### mi" not in ended.out
 
 
-def test_csv_has_a_row_per_response_with_text_score_and_signature(goldless):
+def test_csv_has_a_row_per_response_with_text_scores_and_last_the_signatures(goldless):
     ended = goldless("export", "csv", SCORED)
     rows = list(csv.DictReader(io.StringIO(ended.out)))
     recorded = list(csv.DictReader(io.StringIO((SCORED / "response_scores.csv").read_text())))
     scores = {(row["metric"], row["task"], row["agent"]): float(row["score"]) for row in recorded}
     assert len(rows) == 12
+    signed = [name.endswith(" signature") for name in rows[0]]
+    assert signed == sorted(signed)
     for row in rows:
         assert float(row["gem-raw"]) == scores["gem-raw", row["task"], row["agent"]]
         assert row["mi signature"].startswith("mi|")

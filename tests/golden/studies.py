@@ -110,7 +110,7 @@ def make(folder: Path) -> None:
         write(folder / "study" / f"{name}.jsonl", rows)
     others = [{"task": s, **{a: text(s, a) for a in POINTS}} for s in SUBJECTS]
     write(folder / "wide.csv", others)
-    _papers(folder / "papers")
+    papers(folder / "papers")
     board = [{"agent": a, "gem": n / 10, "gem-s[abstract]": n / 9, "parameters": 10 * n} for a, n in POINTS.items()]
     write(folder / "board.csv", board)
     write(folder / "benchmarks.csv", [{"agent": a, "mmlu": 60 + n, "gpqa": n} for a, n in POINTS.items()])
@@ -130,18 +130,19 @@ def _bad(rows: Sequence[dict[str, object]]) -> Rows:
     return [rows[0], rows[0], rows[1] | {"agent": ""}, rows[2] | {"text": ""}, *rows[3:]]
 
 
-def _papers(folder: Path) -> None:
-    papers = {"p1": "rivers", "p2": "clocks", "p3": "lamps"}
+def papers(folder: Path) -> None:
+    """A folder of papers and their reviews for ``gre collect``."""
+    subjects = {"p1": "rivers", "p2": "clocks", "p3": "lamps"}
     write(
-        folder / "papers.jsonl", [{"paper": p, "title": f"On {s}", "abstract": f"Of {s}."} for p, s in papers.items()]
+        folder / "papers.jsonl", [{"paper": p, "title": f"On {s}", "abstract": f"Of {s}."} for p, s in subjects.items()]
     )
     reviews = [
         {"paper": p, "review": r, "text": text(s, a)}
-        for p, s in papers.items()
+        for p, s in subjects.items()
         for r, a in zip("xyz", POINTS, strict=False)
     ]
     write(folder / "reviews.jsonl", reviews)
     (folder / "papers").mkdir()
-    for paper, subject in papers.items():
+    for paper, subject in subjects.items():
         whole = f"Tell of {subject} please. {text(subject, 'ann')}"
         (folder / "papers" / f"{paper}.txt").write_text(whole, encoding="utf-8")

@@ -1,8 +1,8 @@
 """Importers of MT-Bench, Arena-Hard, votes of Arena, HELM, lighteval, AlpacaEval and Every Eval Ever.
 
 None of these tools can run here: but for the recorded outputs of AlpacaEval, files are made after their published
-schemas (FastChat 0e6d3e4, Arena-Hard 196f6b8, the card of arena-human-preference-140k, HELM 63754d0, lighteval 3fd1526,
-Every Eval Ever 0.3.0). Every expected value is read off the file.
+schemas (those of board_files.py, the card of arena-human-preference-140k, Every Eval Ever 0.3.0). Every expected value
+is read off the file.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 import goldless
+from board_files import arena_hard, helm_run, lighteval, mt_bench
 from goldless.errors import StudyError
 from goldless.studies import import_study, read_study
-from study_files import write_rows
 
 
 def texts(study):
@@ -26,34 +26,8 @@ def texts(study):
 # --- MT-Bench ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def mt_bench(tmp_path):
-    folder = tmp_path / "mt_bench"
-    write_rows(
-        folder / "question.jsonl",
-        [{"question_id": 81, "category": "writing", "turns": ["Write.", "Shorter."], "reference": ["Done.", "D."]}],
-    )
-    for model, turns in {"m-1": ["A long text.", "Text."], "m-2": ["Another.", "An."]}.items():
-        answer = {"question_id": 81, "answer_id": "x", "model_id": model, "tstamp": 1.0}
-        write_rows(folder / "model_answer" / f"{model}.jsonl", [answer | {"choices": [{"index": 0, "turns": turns}]}])
-    single = {"question_id": 81, "model": "m-1", "judge": ["gpt-4", "single-v1"], "judgment": "[[7]]"}
-    write_rows(
-        folder / "model_judgment" / "gpt-4_single.jsonl",
-        [single | {"score": 7, "turn": 1}, single | {"score": -1, "turn": 2}],
-    )
-    pair = {"question_id": 81, "model_1": "m-1", "model_2": "m-2", "judge": ["gpt-4", "pair-v2"]}
-    write_rows(
-        folder / "model_judgment" / "gpt-4_pair.jsonl",
-        [
-            pair | {"g1_winner": "model_1", "g2_winner": "model_2", "turn": 1},
-            pair | {"g1_winner": "tie", "g2_winner": "error", "turn": 2},
-        ],
-    )
-    return folder
-
-
-def test_mt_bench_turns_are_tasks(mt_bench):
-    study = goldless.read_study(mt_bench)
+def test_mt_bench_turns_are_tasks(tmp_path):
+    study = goldless.read_study(mt_bench(tmp_path))
     assert texts(study) == {
         ("81/1", "m-1"): "A long text.",
         ("81/1", "m-2"): "Another.",
@@ -64,8 +38,8 @@ def test_mt_bench_turns_are_tasks(mt_bench):
     assert study.task("81/1").extra["category"] == "writing"
 
 
-def test_mt_bench_judgments_come_along_and_failed_ones_are_missing(mt_bench):
-    study = goldless.read_study(mt_bench)
+def test_mt_bench_judgments_come_along_and_failed_ones_are_missing(tmp_path):
+    study = goldless.read_study(mt_bench(tmp_path))
     found = study.table("judgements").select("task", "agent", "reviewer", "format", "value").rows()
     assert found == [("81/1", "m-1", "gpt-4", "10-level", 7.0)]
     # in the second game model_2 is shown first, and it won
@@ -80,18 +54,7 @@ def test_mt_bench_judgments_come_along_and_failed_ones_are_missing(mt_bench):
 
 
 def test_arena_hard_answers_and_games(tmp_path):
-    write_rows(tmp_path / "a" / "question.jsonl", [{"uid": "u1", "category": "hard", "prompt": "Prove it."}])
-    for model in ("base", "new"):
-        content = {"answer": f"{model} proof"}
-        messages = [{"role": "user", "content": "Prove it."}, {"role": "assistant", "content": content}]
-        row = {"uid": "u1", "ans_id": "x", "model": model, "messages": messages, "metadata": {}}
-        write_rows(tmp_path / "a" / "model_answer" / f"{model}.jsonl", [row])
-    games = [{"score": "A>>B", "judgment": "…"}, {"score": "A=B", "judgment": "…"}]
-    write_rows(
-        tmp_path / "a" / "model_judgment" / "gpt.jsonl",
-        [{"uid": "u1", "judge": "gpt", "model": "new", "baseline": "base", "games": games}],
-    )
-    study = goldless.read_study(tmp_path / "a")
+    study = goldless.read_study(arena_hard(tmp_path / "a"))
     assert texts(study) == {("u1", "base"): "base proof", ("u1", "new"): "new proof"}
     assert study.task("u1").prompt == "Prove it."
     # in the first game the baseline is A
@@ -125,24 +88,6 @@ def test_votes_of_arena_are_peoples_preferences(tmp_path):
 # --- HELM ----------------------------------------------------------------------------------------------------------
 
 
-def helm_run(folder, model, completions, **state):
-    folder.mkdir(parents=True)
-    (folder / "run_spec.json").write_text(json.dumps({"name": f"open_qa:subset=a,model={model.replace('/', '_')}"}))
-    states = []
-    for i, text in enumerate(completions):
-        right = {"output": {"text": f"answer {i}"}, "tags": ["correct"]}
-        instance = {"id": f"id{i}", "input": {"text": f"Q{i}"}, "references": [right]}
-        result = {"success": text is not None, "completions": [{"text": text}] if text else [], "error": "down"}
-        states.append({"instance": instance, "train_trial_index": 0, "request": {"prompt": f"P{i}"}, "result": result})
-    states.append({"instance": {"id": "id0", "input": {"text": "q"}, "perturbation": {"name": "typos"}}})
-    made = {"adapter_spec": {"model": model}, "request_states": states} | state
-    (folder / "scenario_state.json").write_text(json.dumps(made))
-    stats = [{"name": {"name": "f1_score", "split": "test"}, "count": 1, "mean": 0.25}]
-    (folder / "per_instance_stats.json").write_text(
-        json.dumps([{"instance_id": "id0", "train_trial_index": 0, "stats": stats}])
-    )
-
-
 def test_helm_runs_of_two_models_are_one_study(tmp_path):
     helm_run(tmp_path / "runs" / "one", "org/m-1", ["First.", "Second."])
     helm_run(tmp_path / "runs" / "two", "org/m-2", ["Uno.", None])
@@ -171,20 +116,7 @@ def test_helm_texts_that_were_taken_out_are_missing_and_never_read(tmp_path):
 
 
 def test_lighteval_details_by_model(tmp_path):
-    for model, said in {"org/m-1": ["yes", "yes."], "m-2": ["no", "no."]}.items():
-        folder = tmp_path / "out" / "details" / model / "2026-08-01T00-00-00"
-        folder.mkdir(parents=True)
-        doc = {
-            "query": "Is it?",
-            "choices": ["true", "false"],
-            "gold_index": [1],
-            "id": "0",
-            "task_name": "custom|ask|0",
-        }
-        response = {"text": said, "text_post_processed": None, "logprobs": []}
-        rows = [{"doc": doc, "model_response": response, "metric": {"exact": 0.5}}]
-        pl.DataFrame(rows).write_parquet(folder / "details_custom|ask|0_2026-08-01T00-00-00.parquet")
-    study = goldless.read_study(tmp_path / "out")
+    study = goldless.read_study(lighteval(tmp_path / "out"))
     # several responses of one model are its samples
     assert texts(study) == {
         ("custom|ask|0/0", "m-2#1"): "no",

@@ -294,15 +294,6 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
     assert len(model.calls) == 2
 
 
-async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(journal):
-    for round_ in range(2):
-        model = replying("Hm.", "Yes")
-        stage = ReviewStage(JournalledModel(model, journal, Ledger("m", None, None)), SAME_SOURCE, verdicts="labels")
-        verdict = (await stage.review([MATCHED], TEXTS, {}))[0]
-        assert verdict.value == 1.0
-        assert len(model.calls) == (2 if round_ == 0 else 0)
-
-
 # --- reviewers ------------------------------------------------------------------------------------------------------
 
 
@@ -313,14 +304,6 @@ async def test_a_written_verdict_keeps_what_the_model_wrote():
     request = model.calls[0]
     assert (request.temperature, request.choices, request.max_tokens) == (0.0, (), 64)
     assert "What do you see?" in request.messages[1].content
-
-
-async def test_a_task_without_a_prompt_is_reviewed_from_its_responses_alone():
-    model = replying("one")
-    await reviewed(model, questions=[ReviewQuestion("u", "ann", "bob")], task_description="Judge two poems.")
-    system, user = (message.content for message in model.calls[0].messages)
-    assert "###Question: not shown" in user
-    assert system.startswith("###Task: Judge two poems. You only need")
 
 
 async def test_a_written_completeness_verdict_is_explained_first():

@@ -8,9 +8,7 @@ from goldless.judging.asking import ReviewQuestion
 from goldless.judging.debate import C1, C2, C3, DebateStage
 from goldless.judging.scales import FIVE_LEVEL, PAIRWISE
 from goldless.models.interface import ChatReply
-from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
-from goldless.models.usage import Ledger
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
@@ -49,16 +47,9 @@ async def test_debaters_speak_in_turn_and_see_all_earlier_turns():
     assert seen == [[], ["turn-a"], ["turn-a", "turn-b"], ["turn-a", "turn-b", "turn-c"]]
     roles = [call.messages[0].content.split(",")[0] for call in model.calls]
     assert roles == ["You are General Public", "You are Critic"] * 2
+    assert ["Do not give a verdict yet." in text for text in asked] == [True, True, False, False]
     assert row.value == 0.5
     assert row.output.startswith("[General Public] turn-a\n\n[Critic] turn-b\n\n")
-
-
-async def test_a_verdict_is_asked_for_in_the_last_round_only():
-    model = replying("a", "b", "Verdict: one", "Verdict: one")
-    await debated(model, C3)
-    assert ["Do not give a verdict yet." in call.messages[-1].content for call in model.calls] == [True] * 2 + [
-        False
-    ] * 2
 
 
 async def test_a_turn_that_was_cut_is_still_a_turn_and_an_empty_one_is_not():
@@ -105,14 +96,3 @@ async def test_a_debate_with_a_failed_turn_has_no_verdict_and_is_not_carried_on(
     row = await debated(model, C3)
     assert (row.value, row.failure) == (None, CallFailure("timeout", "late"))
     assert len(model.calls) == 2
-
-
-# --- what is refused -----------------------------------------------------------------------------------------------
-
-
-async def test_a_second_run_pays_for_nothing(journal):
-    for round_ in range(2):
-        model = replying("a", "b", "Verdict: one", "Verdict: two")
-        row = await debated(JournalledModel(model, journal, Ledger("m", None, None)), C3)
-        assert row.value == 0.5
-        assert len(model.calls) == (4 if round_ == 0 else 0)

@@ -151,13 +151,6 @@ def test_deletion_keeps_lines_list_marks_code_blocks_and_headings_which_restart_
     assert delete_every_second(text) == want
 
 
-def test_abbreviations_and_numbers_end_no_sentence_by_default_but_do_in_the_papers_mode():
-    text = "See e.g. Sec. 3.5 of it. Then go on. And end."
-    assert delete_every_second(text) == "See e.g. Sec. 3.5 of it. And end."
-    # cut by hand: See e|g| Sec| 3|5 of it| Then go on| And end
-    assert delete_as_published(text) == "See e. Sec. 5 of it. And end."
-
-
 def walked(text: str, names: tuple[str, ...]) -> str:
     """The authors' rule as it is described, character by character."""
     kept, current, place = [], "", 0

@@ -35,13 +35,6 @@ def made(**changes):
     return make_information_map(**{**given_, **changes})
 
 
-def test_a_peer_sentence_gains_the_sum_of_its_tokens_and_white_space_goes_to_the_sentence_it_precedes():
-    found = made()
-    assert [(s.text, s.gain_nats) for s in found.peer_sentences] == [("Red cats.", 2.75), ("Blue dogs.", 2.25)]
-    assert found.end_gain_nats == 1.0
-    assert found.total_nats == 6.0
-
-
 def test_a_candidate_sentence_contributes_what_is_lost_without_it():
     found = made()
     assert [s.contribution_nats for s in found.candidate_sentences] == [2.5, 2.25]

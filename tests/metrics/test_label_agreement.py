@@ -18,7 +18,6 @@ from goldless.metrics.label_agreement import (
 )
 from goldless.records import Rating
 from goldless.statistics.comparisons import holm
-from goldless.statistics.rank_correlation import rank_correlations
 
 
 def accuracy_of(earned, **draws):
@@ -142,12 +141,6 @@ def test_a_judge_is_not_compared_with_itself_by_a_test():
     own = credits_of_r(judgements, labels)
     (found,) = compare_all_credits([own, own], resamples=100)
     assert (found.difference.value, found.p_pairs) == (0, None)
-
-
-def test_tied_pairs_count_in_the_denominator_of_tau_a():
-    """Of the pairs of (1, 1, 2) and (1, 2, 3) two agree and one is tied: 2 / 3."""
-    found = rank_correlations(np.array([[1.0, 1, 2]]), np.array([[1.0, 2, 3]]), "kendall")
-    assert found[0] == pytest.approx(2 / 3)
 
 
 def scores(table):

@@ -31,12 +31,6 @@ def signs(labels):
     }
 
 
-def test_the_higher_median_is_better():
-    found = pair_labels_of(ratings("t", ann=[1, 5, 5], bob=[4, 4, 4]))
-    assert signs(found) == {("t", "ann", "bob"): 1}
-    assert (found.n_pairs, found.n_decided, found.n_ties) == (1, 1, 0)
-
-
 @pytest.mark.parametrize(
     ("preferences", "sign"),
     [

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import goldless
 from evidence_frames import (
     Logprob,
     PairScore,
@@ -22,10 +21,9 @@ from evidence_frames import (
     verdict,
     verdicts,
 )
-from goldless.evidence import Evidence
 from goldless.metrics import judged_metrics, likelihood, metric, tvd_mi
-from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
-from goldless.metrics.metric import Given, over_peers
+from goldless.metrics.likelihood import GEM, RELATIVES
+from goldless.metrics.metric import over_peers
 from goldless.metrics.tvd_mi import objective_critic
 from goldless.records import CallFailure
 
@@ -64,16 +62,6 @@ def test_each_metric_gives_the_figures_worked_out_by_hand(name):
     assert scores(KNOWN[name]) == EXPECTED[name]
 
 
-def test_only_named_peers_serve_as_peers_in_either_direction():
-    """With b as the only peer, a and c are scored against b, and b against nobody."""
-    study = goldless.study_from_frame(pl.DataFrame([{"task": "t", "agent": a, "text": "x"} for a in "abc"]))
-    evidence = [Logprob(t, g, (-1.0,)) for t in "abc" for g in ("a", "b", "c", None) if g != t]
-    given = Given(study, Evidence(logprobs=logprobs_frame(evidence)), peers=("b",))
-    for one in KNOWN.values():
-        found = LikelihoodMetric("toy", one).scores(given)
-        assert {(p.agent, p.peer) for p in pair_rows(found.pairs)} == {("a", "b"), ("c", "b")}
-
-
 def test_a_recorded_mean_serves_metrics_per_token_and_a_recorded_sum_the_others():
     means = [Logprob("b", None, None, mean=-2.0), Logprob("b", "a", None, mean=-0.5)]
     assert scores(RELATIVES["gppm"], means) == {"a": -0.5}
@@ -105,12 +93,6 @@ def test_the_objective_critic_of_the_paper_is_a_mean_with_a_zero_diagonal():
     found = objective_critic(pl.DataFrame(rows))
     assert round(found["objective_critic"], 3) == 0.191
     assert found["mean_over_pairs"] == pytest.approx(sum(scores.values()) / 6)
-
-
-def test_a_contrast_is_the_matched_verdict_less_the_mean_of_the_shuffled_ones():
-    """.9 - (.1 + .3 + .2) / 3 = .7."""
-    found = contrasts([verdict(0.9), verdict(0.1, "u"), verdict(0.3, "v"), verdict(0.2, "w")])
-    assert found == [PairScore("t", "a", "b", pytest.approx(0.7))]
 
 
 def test_off_diagonal_shuffles_undo_the_factor_of_equation_3():

@@ -6,11 +6,10 @@ import evalica
 import numpy as np
 import pytest
 
-from evidence_frames import pair_judgements_from_columns, response_ratings_from_columns
-from goldless.metrics.chair import panel_scores, panel_verdicts
+from evidence_frames import pair_judgements_from_columns
+from goldless.metrics.chair import panel_verdicts
 from goldless.metrics.ranking import (
     rank_by_bradley_terry,
-    rank_by_mean,
     rank_by_win_rate,
 )
 
@@ -40,20 +39,6 @@ def test_a_win_rate_is_the_mean_over_peers_then_tasks_with_ties_half():
         ("cy", 3, 0.125),
     ]
     assert [(row.asked, row.used, row.n_tasks) for row in found.agents] == [(4, 4, 2), (4, 3, 2), (4, 3, 2)]
-
-
-def test_the_mean_of_scores_is_over_tasks_and_equal_means_share_a_rank():
-    ratings = response_ratings_from_columns(
-        ["r"] * 6, ["t", "t", "t", "u", "u", "u"], ["ann", "bob", "cy"] * 2, [4, 2, 1, 2, 4, None]
-    )
-    found = rank_by_mean(panel_scores(ratings, normalisation="raw"))
-    assert [(row.agent, row.rank, row.score) for row in found.agents] == [
-        ("ann", 1, 3),
-        ("bob", 1, 3),
-        ("cy", 3, 1),
-    ]
-    assert (found["cy"].asked, found["cy"].used, found["cy"].estimate.low) == (2, 1, None)
-    assert "cy: no interval: n = 1" in found.notes
 
 
 def random_wins(seed, agents=6, tasks=40):

@@ -107,16 +107,3 @@ def test_a_journal_that_cannot_be_written_is_a_clear_message_and_keeps_what_it_h
         keep(journal, "second", "x" * 1_000_000)
     assert said(journal, "first", "second") == {"first": "kept"}
     journal.close()
-
-
-def test_text_that_is_not_utf8_is_told_as_damage(tmp_path):
-    path = tmp_path / "journal.sqlite"
-    Journal(path).close()
-    raw = sqlite3.connect(path)
-    raw.execute("insert into models values ('m', cast(x'ff' as text))")
-    raw.commit()
-    raw.close()
-    journal = Journal(path)
-    with pytest.raises(UserError, match="the journal is damaged"):
-        journal.rows("select identity from models")
-    journal.close()

@@ -1,4 +1,4 @@
-"""Calls go through the journal and the ledger: nothing is asked twice, and no budget is exceeded."""
+"""Calls go through the journal and the ledger: nothing is asked or kept twice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
-from goldless.models.usage import Budget, Ledger, Price
-from goldless.records import CallFailure
-from paid_twice import called_after_reply, counts
+from goldless.models.usage import Ledger, Price
+from paid_twice import counts
 
 pytestmark = pytest.mark.anyio
 
@@ -21,26 +20,22 @@ DOLLAR_A_TOKEN = Price(1e6, 1e6)
 
 
 class Ids(ScriptedModel):
-    """A scorer asked by token ids: log p of a token is its own negative; delivers in groups that are given."""
+    """A scorer asked by token ids: log p of a token is its own negative."""
 
-    def __init__(self, *groups: list[int], failing: set[int] = frozenset(), identity: str = "ids") -> None:
-        super().__init__(logprobs={}, name=identity)
-        self._groups = groups
-        self._failing = failing
+    def __init__(self) -> None:
+        super().__init__(logprobs={}, name="ids")
 
     async def score(self, requests, deliver) -> None:
         self.calls += requests
-        for group in self._groups or [[i] for i in range(len(requests))]:
-            deliver({i: self._reply(requests[i]) for i in group})
+        for i, request in enumerate(requests):
+            deliver({i: self._reply(request)})
 
     def _reply(self, request: ScoreRequest):
-        if self._failing & set(request.target):
-            return CallFailure("server_error", "down")
         return TokenLogprobs(tuple(-float(t) for t in request.target), Usage(request.tokens, 0))
 
 
-def scorer(model, journal, price=FREE, budget=None) -> JournalledModel:
-    return JournalledModel(model, journal, Ledger("m", price, budget))
+def scorer(model, journal, price=FREE) -> JournalledModel:
+    return JournalledModel(model, journal, Ledger("m", price))
 
 
 async def score(model: JournalledModel, *requests: ScoreRequest) -> dict:
@@ -54,24 +49,11 @@ async def score(model: JournalledModel, *requests: ScoreRequest) -> dict:
     return replies
 
 
-def ask(*target: int, context: tuple[int, ...] = (7,)) -> ScoreRequest:
-    return ScoreRequest(context, target)
+def ask(*target: int) -> ScoreRequest:
+    return ScoreRequest((7,), target)
 
 
 # --- scoring -----------------------------------------------------------------------------------------------------
-
-
-async def test_a_second_run_finds_every_reply_in_the_journal_and_asks_nothing(journal):
-    requests = [ask(1, 2), ask(3)]
-    first = await score(scorer(Ids(), journal), *requests)
-    again = Ids()
-    model = scorer(again, journal)
-    second = await score(model, *requests)
-    assert again.calls == []
-    assert {i: r.logprobs for i, r in second.items()} == {i: r.logprobs for i, r in first.items()}
-    assert [first[0].logprobs, first[1].logprobs] == [(-1.0, -2.0), (-3.0,)]
-    assert (model.reused.calls, model.ledger.calls) == (2, 0)
-    assert called_after_reply(journal) == []
 
 
 async def test_equal_requests_of_tasks_that_run_side_by_side_are_asked_once(journal):
@@ -96,17 +78,6 @@ async def test_equal_requests_of_tasks_that_run_side_by_side_are_asked_once(jour
     }
 
 
-async def test_a_failed_call_is_delivered_as_such_kept_apart_and_asked_again(journal):
-    replies = await score(scorer(Ids(failing={5}), journal), ask(1), ask(5))
-    assert replies[1] == CallFailure("server_error", "down")
-    assert counts(journal) == {"calls": 1, "failures": 1, "attempts": 2}
-    model = Ids()
-    replies = await score(scorer(model, journal), ask(1), ask(5))
-    assert model.calls == [ask(5)]
-    assert replies[1].logprobs == (-5.0,)
-    assert called_after_reply(journal) == []
-
-
 @pytest.mark.parametrize("values", [(math.nan, -1.0), (-math.inf, -1.0), (-1.0,), (-1.0, -1.0, -1.0), ()])
 async def test_values_that_cannot_be_summed_over_the_target_are_a_bad_reply_and_not_kept(journal, values):
     class Odd(Ids):
@@ -120,18 +91,6 @@ async def test_values_that_cannot_be_summed_over_the_target_are_a_bad_reply_and_
     assert model.ledger.spent_usd == 3.0, "it was charged nevertheless"
 
 
-async def test_the_budget_stops_before_it_is_exceeded_and_the_rest_is_missing_for_that_cause(journal):
-    """A dollar a token, three set aside for each call of two. Of 10, 9 are set aside at first; 6 are spent, and 3 of
-    the 4 left are enough for one more call. Then 2 are left, and no call may be made with them."""
-    inner = Ids()
-    model = scorer(inner, journal, DOLLAR_A_TOKEN, Budget(10))
-    replies = await score(model, *(ask(i) for i in range(6)))
-    assert [getattr(replies[i], "kind", "scored") for i in range(6)] == ["scored"] * 4 + ["budget"] * 2
-    assert inner.calls == [ask(0), ask(1), ask(2), ask(3)]
-    assert model.ledger.spent_usd == 8.0
-    assert counts(journal) == {"calls": 4, "failures": 0, "attempts": 4}
-
-
 # --- chat --------------------------------------------------------------------------------------------------------
 
 
@@ -139,9 +98,9 @@ def chat_request(text: str = "hello", **options) -> ChatRequest:
     return ChatRequest((Message("user", text),), **options)
 
 
-def chat_model(answers, journal, price=FREE, budget=None) -> tuple[ScriptedModel, JournalledModel]:
+def chat_model(answers, journal) -> tuple[ScriptedModel, JournalledModel]:
     inner = ScriptedModel(answers=answers)
-    return inner, JournalledModel(inner, journal, Ledger("m", price, budget))
+    return inner, JournalledModel(inner, journal, Ledger("m", FREE))
 
 
 async def test_an_answer_is_asked_once_and_comes_back_whole(journal):

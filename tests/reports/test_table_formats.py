@@ -126,8 +126,8 @@ def test_a_table_of_raters_has_the_same_numbers_in_latex_and_csv():
     raters = RaterScores("tvd-mi[labels]", "tvd-mi|labels", {"tone": found})
     (read,) = read_latex(raters.to_latex())
     # 0.5 less what chance gives, 0.125
-    assert read.rows[1] == ["tone", "mean over pairs", "0.500", "0.125", "0.375", "0.0099", "1"]
-    assert read.rows[2] == ["tone", "p_1", "0.500", "0.125", "0.375", "0.0099", "1"]
+    assert read.rows[1] == ["tone", "mean over pairs", "0.500", "0.125", "0.375", "0.010", "1"]
+    assert read.rows[2] == ["tone", "p_1", "0.500", "0.125", "0.375", "0.010", "1"]
     assert read.rows[3] == ["tone", "p_2", "missing", "", "", "", "0"]
     given = next(csv.DictReader(io.StringIO(raters.to_csv())))
     assert (given["value"], given["null"], given["p"]) == ("0.5", "0.125", "0.0099")

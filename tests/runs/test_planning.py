@@ -33,9 +33,10 @@ def test_nothing_of_the_study_is_asked_and_the_journal_is_only_read():
     before = goldless.plan(FRAME, metrics="gem-raw", scorer=scorer)
     assert of_the_study(scorer) == []
     goldless.evaluate(FRAME, metrics="gem-raw", scorer=scorer, resamples=200)
-    after = goldless.plan(FRAME, metrics="gem-raw", scorer=scorer)
+    after = goldless.plan(FRAME, metrics="gem-raw", scorer=scorer, detect=0.3)
     assert (before.rows[0].known, after.rows[0].known) == (0, after.rows[0].calls)
     assert after.rows[0].cost_usd == 0.0
+    assert after.power.rows[0].usd == 0.0, "new tasks cost what these cost before they were known"
 
 
 class Remote(ScriptedModel):

@@ -124,7 +124,7 @@ def test_named_peers_bound_what_is_asked(toy_scorer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"peers": ["bop"]}, "no agent 'bop'. Did you mean 'bob'"),
+        ({"peers": ["bop"]}, "--peers must be agents of the study, got 'bop'. Did you mean 'bob'"),
         ({"peers": []}, "must name at least one agent"),
         ({"peer_sample": 0}, "peer_sample must be a whole number of at least 1, got 0"),
         ({"peer_sample": 1, "peers": ["bob"]}, "--peers and --peer-sample exclude each other"),

@@ -191,9 +191,12 @@ def test_every_problem_is_told_with_its_file_and_line(folder, problems, name):
 
 def test_a_path_that_holds_no_study_says_what_is_allowed(folder, problems, tmp_path):
     (tmp_path / "notes.xlsx").write_bytes(b"x")
-    for path in (tmp_path / "absent", tmp_path / "notes.xlsx", folder(name="bare")):
+    for path in (tmp_path / "absent", tmp_path / "notes.xlsx"):
         ((*_, message),) = problems(path)
-        assert ".jsonl, .csv, .tsv or .parquet" in message
+        assert "a table must be a .jsonl, .json, .csv, .tsv or .parquet file" in message
+    ((*_, message),) = problems(folder(name="bare"))
+    assert "Put the responses into responses.csv, with the columns task, agent and text" in message
+    assert ".jsonl, .csv, .tsv or .parquet" in message, "in a folder a .json file is no table"
 
 
 def test_ten_problems_of_a_kind_are_shown_and_the_others_counted(folder):

@@ -49,13 +49,6 @@ def test_a_file_that_a_plugin_recognises_is_a_study(doors, toy):
     assert study.scan("notes").collect().height == 6
 
 
-def test_without_the_plugin_the_error_says_what_is_allowed(doors, toy, problems):
-    doors()
-    assert [message for *_, message in problems(toy)] == [
-        "ends in '.toy'; a table must be a .jsonl, .csv, .tsv or .parquet file"
-    ]
-
-
 def test_problems_of_an_importer_and_of_its_rows_come_at_once_with_their_lines(doors, toy, problems):
     doors(["importer"])
     toy.write_text(TOY + "broken\nt1|a|again\nt3|a|\n")

@@ -29,10 +29,10 @@ def study(folder):
     )
 
 
-def test_an_unknown_task_or_agent_is_an_error_that_suggests_the_nearest(study):
-    with pytest.raises(UserError, match=r"no task 't00' in the study. Did you mean 't0'\?"):
+def test_an_unknown_task_or_agent_is_an_error_that_suggests_the_nearest_and_lists_the_known_ones(study):
+    with pytest.raises(UserError, match=r"no task 't00' in the study. Did you mean 't0'\? Tasks: t0, t1"):
         study.responses("t00")
-    with pytest.raises(UserError, match="no agent 'x' in the study"):
+    with pytest.raises(UserError, match=r"no agent 'x' in the study. Agents: "):
         study.response("t0", "x")
 
 

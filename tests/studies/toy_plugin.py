@@ -26,15 +26,10 @@ class ToyImporter:
         responses = (
             Line(n, {"task": task, "agent": agent, "text": text.upper() if upper else text})
             for n, task, agent, text in lines
-            if agent not in "?!"
+            if agent != "?"
         )
-        wins = [{"task": task, "first": "a", "second": "b", "first_wins": 1} for _, task, a, _ in lines if a == "!"]
         notes = pl.DataFrame({"task": [task for _, task, *_ in lines]})
-        return (
-            {"responses": responses, "notes": notes}
-            | ({"tasks": tasks} if tasks else {})
-            | ({"judge_toy": wins} if wins else {})
-        )
+        return {"responses": responses, "notes": notes} | ({"tasks": tasks} if tasks else {})
 
     def _lines(self, paths: Sequence[Path], problems: Problems) -> Iterator[tuple[int, str, str, str]]:
         for path in paths:

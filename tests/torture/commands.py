@@ -43,23 +43,26 @@ def home(folder: Path) -> AbstractContextManager[object]:
 def goldless(*arguments: object) -> Ran:
     """Run a command as ``goldless ARGUMENTS`` does; whatever it raises is what a user would see as a traceback."""
     out, err = io.StringIO(), io.StringIO()
-    code: int | None = 0
+    code: int | None = None
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = exit_code(*arguments)
+        except BaseException:  # noqa: BLE001 - it is the very thing that is looked for
+            err.write(traceback.format_exc())
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+def exit_code(*arguments: object) -> int:
+    """Run a command as ``goldless ARGUMENTS`` does, on consoles as wide as the terminal is now."""
     _new_consoles()
     try:
-        with (
-            mock.patch.object(sys, "argv", ["goldless", *map(str, arguments)]),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-        ):
+        with mock.patch.object(sys, "argv", ["goldless", *map(str, arguments)]):
             main()
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except BaseException:  # noqa: BLE001 - it is the very thing that is looked for
-        code = None
-        err.write(traceback.format_exc())
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     finally:
         _new_consoles()
-    return Ran(code, out.getvalue(), err.getvalue())
+    return 0
 
 
 def _new_consoles() -> None:

@@ -14,8 +14,10 @@ from random import Random
 import sound_folders
 from commands import goldless, home
 from damages import damage
-from sound_folders import QUICK, WORTH
+from sound_folders import QUICK
 from tally import Tally
+
+from studies import POINTS, SUBJECTS
 
 Words = tuple[str | Path, ...]
 
@@ -23,7 +25,7 @@ LEFT_ALONE = {".html", ".md", ".py", ".svg"}
 """Pages for people: no verb reads them."""
 VIEWED = 2
 """The viewer reads most of a run folder; each export reads less."""
-AGENT, PEER = list(WORTH)[:2]
+AGENT, PEER = list(POINTS)[:2]
 NOWHERE = "http://127.0.0.1:9/v1#toy"
 FORMATS: dict[str, Words] = {
     "eee": ("--organization", "us"),
@@ -39,7 +41,7 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
     recorded = ("--recorded", *QUICK)
     panel = (*recorded, "--reviewers", "honest,lazy")
     prices = ("--reviewer-price", "honest=1", "--reviewer-price", "lazy=0")
-    pair = ("--task", "t0", "--agent", AGENT, "--peer", PEER)
+    pair = ("--task", SUBJECTS[0], "--agent", AGENT, "--peer", PEER)
     return [
         ("study", "check", study),
         ("study", "show", study),
@@ -52,7 +54,7 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("cost", study, "--metric", "length", *prices),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
-        ("drill", study, "--honest", "g", "--deceptive", "h", "--metric", "tvd-mi,gem-raw", "--recorded"),
+        ("drill", study, "--honest", "honest", "--deceptive", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
         ("calibrate", study, "--metric", "length"),
         ("crashtest", study, "--metric", "length", "--perturbation", "null", *QUICK),
         *(("explain", study, *pair, "--scorer", script, "--text", text) for text in ("responses", "rewrites")),

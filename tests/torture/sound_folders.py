@@ -14,6 +14,7 @@ import anyio
 import polars as pl
 from commands import goldless, home
 
+from board_files import arena_hard, helm_run, lighteval, mt_bench
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.meta_evaluation.watching import watch
@@ -24,50 +25,13 @@ from goldless.models.usage import Charge
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
+from studies import POINTS, SUBJECTS, papers, tables
 
 Rows = Sequence[dict[str, object]]
 
-TASKS = [f"t{i}" for i in range(4)]
-WORTH = {"ann": 3, "bob": 2, "cy": 1}
 QUICK = ("--resamples", "100")
 FILES = Path(__file__).parents[1] / "importers" / "files"
 """Small results that other tools wrote."""
-
-
-def tables() -> dict[str, Rows]:
-    """A study with every kind of recorded evidence."""
-    pairs = [(one, other) for one in WORTH for other in WORTH if one != other]
-    said = {True: "one", False: "two"}
-    return {
-        "tasks": [{"task": t, "prompt": f"What of {t}?", "reference": f"word {t}"} for t in TASKS],
-        "responses": [{"task": t, "agent": a, "text": f"{'word ' * w}{t}"} for t in TASKS for a, w in WORTH.items()],
-        "agents": [{"agent": a, "group": "h" if a == "cy" else "g", "parameters": 7.5} for a in WORTH],
-        "labels": [{"task": t, "agent": a, "rater": "p", "score": w} for t in TASKS[:2] for a, w in WORTH.items()],
-        "judgements": [
-            {"reviewer": r, "format": "pairwise", "task": t, "first": a, "second": b}
-            | {"output": said[r == "lazy" or WORTH[a] > WORTH[b]]}
-            for t in TASKS
-            for r in ("honest", "lazy")
-            for a, b in pairs
-        ],
-        "logprobs": [
-            {"scorer": "toy", "task": t, "target": b, "given": a, "sum_logprob_nats": -9.0 + WORTH.get(a or "", 0)}
-            | {"tokens": 3}
-            for t in TASKS
-            for b in WORTH
-            for a in (None, *WORTH)
-            if a != b
-        ],
-        "verdicts": [
-            {"critic": "toy", "task": t, "first": a, "second": b, "second_task": u, "value": 0.9 if t == u else 0.2}
-            for i, t in enumerate(TASKS)
-            for a, b in pairs
-            for u in (t, TASKS[(i + 1) % len(TASKS)], TASKS[(i + 2) % len(TASKS)])
-        ],
-        "rewrites": [
-            {"rewriter": "toy", "task": t, "agent": a, "text": t * w} for t in TASKS for a, w in WORTH.items()
-        ],
-    }
 
 
 def write(path: Path, rows: Rows) -> None:
@@ -106,7 +70,7 @@ def _run(*words: object) -> None:
 def _studies(place: Path) -> None:
     for form in ("jsonl", "csv", "parquet"):
         for name, rows in tables().items():
-            write(place / f"study-{form}" / f"{name}.{form}", rows)
+            write(place / f"study-{form}" / f"{name}.{form}", list(rows))
     write(place / "single" / "answers.jsonl", tables()["responses"])
 
 
@@ -120,7 +84,7 @@ def _script(place: Path) -> None:
     model = ScriptedModel(logprobs=logprobs, tokens=_words, name="toy")
     study = read_study(place / "single" / "answers.jsonl")
     options = Options(metrics=("gem-raw",), scorer=model, journal=place / "asked.sqlite")
-    anyio.run(lambda: explain_pair(study, options, task="t0", agent="ann", peer="bob"))
+    anyio.run(lambda: explain_pair(study, options, task=SUBJECTS[0], agent="ann", peer="bob"))
     anyio.run(lambda: watch(study, options, folder=place / "asked"))
     shutil.rmtree(place / "asked")
     (place / "asked.sqlite").unlink()
@@ -149,19 +113,14 @@ def _runs(place: Path) -> None:
     anchors = place / "models" / "answers.jsonl"
     for _ in range(2):
         _run("watch", place / "watch", "--anchors", anchors, "--metric", "gem-raw", "--scorer", scorer)
-    scores = [{"task": t, "agent": a, "score": w} for t in TASKS for a, w in WORTH.items()]
+    scores = [{"task": t, "agent": a, "score": w} for t in SUBJECTS for a, w in POINTS.items()]
     write(place / "watch" / "stream.csv", scores)
 
 
 def _edition(place: Path) -> None:
-    papers = place / "papers"
-    write(papers / "papers.jsonl", [{"paper": p, "title": p, "abstract": "Of it."} for p in ("p1", "p2")])
-    write(papers / "reviews.jsonl", [{"paper": p, "review": r, "text": "good"} for p in ("p1", "p2") for r in "abc"])
-    (papers / "papers").mkdir()
-    for paper in ("p1", "p2"):
-        (papers / "papers" / f"{paper}.txt").write_text("The whole paper.")
+    papers(place / "papers")
     edition = place / "edition"
-    _run("gre", "collect", edition, "--from-folder", papers, "--injected", "1")
+    _run("gre", "collect", edition, "--from-folder", place / "papers", "--injected", "1")
     _run("gre", "preregister", edition)
     asked = [json.loads(line)["paper"] for line in (edition / "papers.jsonl").read_text().splitlines()]
     for name in ("first", "submitted"):
@@ -176,9 +135,9 @@ def _edition(place: Path) -> None:
     begun, asking = open_edition(edition), Options(journal=place / "asked.sqlite")
     anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, options=asking))
     (place / "asked.sqlite").unlink()
-    board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in WORTH.items()]
+    board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in POINTS.items()]
     write(place / "board" / "board.csv", board)
-    write(place / "board" / "benchmarks.csv", [{"agent": a, "mmlu": 60 + w, "gpqa": w} for a, w in WORTH.items()])
+    write(place / "board" / "benchmarks.csv", [{"agent": a, "mmlu": 60 + w, "gpqa": w} for a, w in POINTS.items()])
 
 
 def _journal(place: Path) -> None:
@@ -217,8 +176,10 @@ def _others(place: Path) -> None:
     vote = {"model_a": "m-1", "model_b": "m-2", "winner": "model_a", "language": "en"}
     votes = [{"id": f"v{i}", **vote, **{f"conversation_{side}": _talk(i, side) for side in "ab"}} for i in range(2)]
     write(place / "import-arena_votes" / "votes.jsonl", votes)
-    write(place / "import-table" / "any.csv", [{"id": t, "model": a, "output": a + t} for t in TASKS for a in WORTH])
-    write(place / "import-wide" / "wide.csv", [{"task": t, **{a: a + t for a in WORTH}} for t in TASKS])
+    write(
+        place / "import-table" / "any.csv", [{"id": t, "model": a, "output": a + t} for t in SUBJECTS for a in POINTS]
+    )
+    write(place / "import-wide" / "wide.csv", [{"task": t, **{a: a + t for a in POINTS}} for t in SUBJECTS])
 
 
 def _talk(number: int, said: str) -> Rows:
@@ -226,49 +187,8 @@ def _talk(number: int, said: str) -> Rows:
 
 
 def _board_logs(place: Path) -> None:
-    bench, hard = place / "import-mt_bench", place / "import-arena_hard"
-    write(bench / "question.jsonl", [{"question_id": 81, "category": "c", "turns": ["Write.", "Shorter."]}])
-    write(hard / "question.jsonl", [{"uid": "u1", "category": "hard", "prompt": "Prove it."}])
+    mt_bench(place / "import-mt_bench")
+    arena_hard(place / "import-arena_hard")
+    lighteval(place / "import-lighteval")
     for model in ("m-1", "m-2"):
-        answer = {"question_id": 81, "answer_id": "x", "model_id": model, "tstamp": 1.0}
-        choices = [{"index": 0, "turns": [f"A text of {model}.", "Text."]}]
-        write(bench / "model_answer" / f"{model}.jsonl", [answer | {"choices": choices}])
-        messages = [{"role": "user", "content": "Prove it."}, {"role": "assistant", "content": {"answer": model}}]
-        made = {"uid": "u1", "ans_id": "x", "model": model, "messages": messages, "metadata": {}}
-        write(hard / "model_answer" / f"{model}.jsonl", [made])
-        _helm_run(place / "import-helm" / model, model)
-        _lighteval_details(place / "import-lighteval" / "details" / model / "2026-08-01T00-00-00")
-    pair = {"question_id": 81, "model_1": "m-1", "model_2": "m-2", "judge": ["gpt-4", "pair-v2"], "turn": 1}
-    single = {"question_id": 81, "model": "m-1", "judge": ["gpt-4", "single-v1"], "judgment": "[[7]]"}
-    write(bench / "model_judgment" / "gpt-4_pair.jsonl", [pair | {"g1_winner": "model_1", "g2_winner": "tie"}])
-    write(bench / "model_judgment" / "gpt-4_single.jsonl", [single | {"score": 7, "turn": 1}])
-    games = [{"score": "A>>B", "judgment": "…"}, {"score": "A=B", "judgment": "…"}]
-    judged = {"uid": "u1", "judge": "gpt", "model": "m-2", "baseline": "m-1", "games": games}
-    write(hard / "model_judgment" / "gpt.jsonl", [judged])
-
-
-def _helm_run(folder: Path, model: str) -> None:
-    folder.mkdir(parents=True)
-    (folder / "run_spec.json").write_text(json.dumps({"name": f"open_qa:subset=a,model={model}"}))
-    right = {"output": {"text": "answer"}, "tags": ["correct"]}
-    states = [
-        {
-            "instance": {"id": f"id{i}", "input": {"text": f"Q{i}"}, "references": [right]},
-            "train_trial_index": 0,
-            "request": {"prompt": f"P{i}"},
-            "result": {"success": True, "completions": [{"text": f"{model} says {i}"}]},
-        }
-        for i in range(2)
-    ]
-    whole = {"adapter_spec": {"model": model}, "request_states": states}
-    (folder / "scenario_state.json").write_text(json.dumps(whole))
-    stats = [{"name": {"name": "f1_score", "split": "test"}, "count": 1, "mean": 0.25}]
-    scores = [{"instance_id": "id0", "train_trial_index": 0, "stats": stats}]
-    (folder / "per_instance_stats.json").write_text(json.dumps(scores))
-
-
-def _lighteval_details(folder: Path) -> None:
-    doc = {"query": "Is it?", "choices": ["true", "false"], "gold_index": [1], "id": "0", "task_name": "custom|ask|0"}
-    response = {"text": ["yes", "no."], "text_post_processed": None, "logprobs": []}
-    row = {"doc": doc, "model_response": response, "metric": {"exact": 0.5}}
-    write(folder / "details_custom|ask|0_2026-08-01T00-00-00.parquet", [row])
+        helm_run(place / "import-helm" / model, model, ["One.", "Two."])

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tally import Tally
 
-sys.path.append(str(Path(__file__).parents[1] / "servers"))
+sys.path += [str(Path(__file__).parents[1] / name) for name in ("", "golden", "servers")]
 
 TRIALS = {
     "server_faults": (173, 1),

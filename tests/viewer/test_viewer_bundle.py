@@ -66,16 +66,6 @@ def test_a_folder_with_anything_in_it_or_inside_the_runs_is_refused(site, tmp_pa
         write_bundle(library, tmp_path / "runs" / "site")
 
 
-def test_the_command_writes_a_site_and_says_where_to_begin(goldless, tmp_path):
-    written_run(tmp_path / "runs" / "one", [("m", f"t{i}", "ann", 1.0) for i in range(3)])
-    ended = goldless("view", tmp_path / "runs", "--bundle", tmp_path / "out", "--tasks", 2)
-    assert ended.code == 0
-    assert "one: 2 of 3 tasks (--tasks)" in ended.err
-    # the list; leaderboard, tasks and failures; 2 tasks with 1 agent each
-    assert f"{1 + 3 + 2 * (1 + 1)} pages; open" in ended.err
-    assert f"open {tmp_path / 'out' / 'index.html'}" in ended.err.replace("\n", "")
-
-
 def test_a_report_that_links_out_of_its_folder_is_not_copied_and_pages_do_not_claim_to_stay_on_this_machine(tmp_path):
     folder = written_run(tmp_path / "runs" / "other", [("m", "t1", "ann", 1.0)])
     (tmp_path / "secret.html").write_text("secret")

@@ -30,7 +30,6 @@ __all__ = ["OUTPUT", "RESULT_FOLDER", "Command", "Reading", "Verb", "same", "ver
 
 READING = "Reading the study"
 RUN_FOLDER = "Write results and evidence to this folder."
-EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
 STUDY = Option(
     "A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for standard "
     "input, or sample for the one that comes with goldless.",
@@ -163,7 +162,7 @@ def _columns(given: Sequence[str]) -> dict[str, list[str]]:
     for word in split(given):
         name, equals, column = word.partition("=")
         if not equals or not name.strip() or not column.strip():
-            raise ValueError(f"NAME=COLUMN, got {word!r}. Try {EXAMPLE_COLUMNS}")
+            raise ValueError(f"NAME=COLUMN, got {word!r}. Try --columns task=id,agent=model,text=output")
         found.setdefault(name.strip(), []).append(column.strip())
     return found
 
@@ -185,15 +184,15 @@ class Reading:
     )
     columns: Mapping[str, str | Sequence[str]] | None = option(
         None,
-        f"Columns of a plain table, such as {EXAMPLE_COLUMNS.partition(' ')[2]}.",
+        "Columns of a plain table, such as task=id,agent=model.",
         "NAME=COLUMN",
         form=OptionForm(list[str], parse=_columns),
     )
     wide: bool = option(False, "Read a table with one row per task and one column per agent.")
     repeats: Literal["samples", "first", "agents", "tasks"] | None = option(
         None,
-        "If an agent has several responses to a task: average over samples (default for logs), keep the first, or make "
-        "more agents or tasks of them (NAME#2).",
+        "Average over several responses of an agent to a task (default for logs), keep the first, or make more agents "
+        "or tasks of them (NAME#2).",
     )
 
     def read(self, paths: Sequence[str]) -> Study:

@@ -34,8 +34,8 @@ PREPARING = "preparing"
 MOST_SO_FAR = 6
 """Agents whose means so far are shown."""
 
-FIRST_LINE_SECONDS, LINE_SECONDS = 2.0, 10.0
-"""Before the first progress line, and between two, where standard error is not a terminal."""
+FIRST_LINE_SECONDS, LINE_SECONDS, UNCHANGED_SECONDS = 2.0, 10.0, 60.0
+"""Before the first progress line, between two, and between two that say the same, where there is no terminal."""
 
 
 @cache
@@ -127,7 +127,7 @@ class ProgressBars:
         class Bars(progress.Progress):
             def get_renderables(self) -> Iterator[Any]:
                 yield from super().get_renderables()
-                yield from (Text(line, "dim") for line in so_far)
+                yield from (Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in so_far)
 
         self._bars = Bars(
             progress.TextColumn("{task.description}"),
@@ -191,14 +191,15 @@ class ProgressBars:
 
     def _say_lines(self) -> None:
         # a batch on this machine may take minutes, so lines do not wait for the next one
-        wait, said = FIRST_LINE_SECONDS, list[str]()
+        wait, told, at, said = FIRST_LINE_SECONDS, None, 0.0, list[str]()
         while not self._ended.wait(wait):
-            say(self.line())
-            if said != self._so_far:
-                said = [*self._so_far]
-                for line in said:
-                    say(line)
             wait = LINE_SECONDS
+            if self._last is not None and self._last == told and time.monotonic() - at < UNCHANGED_SECONDS:
+                continue
+            told, at, so_far = self._last, time.monotonic(), [*self._so_far]
+            for line in (self.line(), *(line for line in so_far if line not in said)):
+                say(line)
+            said = so_far
 
     def _more(self, progress: Progress) -> Iterator[str]:
         """Remarks beside the counts, failed calls first."""

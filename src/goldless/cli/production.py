@@ -150,7 +150,7 @@ class Gating:
     runs: Sequence[Path | str] = RUNS
     margin: str | float = option(
         REQUIRED,
-        "How much worse the candidate may be: in the metric's unit, or in standard deviations of the baseline's "
+        "Allow the candidate to be this much worse: in the metric's unit, or in standard deviations of the baseline's "
         "scores, such as 0.2sd.",
         "NUMBER[sd]",
         form=TEXT,
@@ -184,8 +184,8 @@ class Gating:
     *CALLING,
     first=("baseline", "candidate", "metric", "margin", "alpha"),
     helps={
-        "reviewers": "With --aa: the run's reviewers, NAME=MODEL, as in the review.",
-        "critic": "With --aa: the run's critic.",
+        "reviewers": "Name the run's reviewers, NAME=MODEL, as in the review, for --aa.",
+        "critic": "Name the run's critic, for --aa.",
     },
 )
 async def gate(own: Gating, options: Options) -> Gate:
@@ -219,7 +219,7 @@ def _tell_gate(found: Gate, output: Output, *, own: Gating) -> None:
 
 READING = (
     "calls: distinct calls (a repeated one is taken from the journal); known: already in the journal; tokens: as a "
-    "server charges them; computed: with shared beginnings counted once; USD and time: of calls not yet known; "
+    "server charges them; computed: with shared beginnings counted once; cost and time: of calls not yet known; "
     "?: unknown."
 )
 
@@ -246,13 +246,11 @@ async def plan(study: Study, *, options: Options) -> Plan:
 
 @plan.told
 def _tell_plan(found: Plan, output: Output) -> None:
-    def shown(row: Any) -> dict[str, Any]:
-        nothing = [name for name in ("cost_usd", "usd") if getattr(row, name, None) == 0 and output.shown_as == "rich"]
-        return asdict(row) | dict.fromkeys(nothing, "none")
-
+    together = found.together if len({row.metric for row in found.rows}) > 1 else ()
+    free = all(row.cost_usd == 0 for row in found.rows)
     calls = plain_table(
         f"Plan for {found.study}",
-        map(shown, (*found.rows, *found.together)),
+        map(asdict, (*found.rows, *together)),
         metric=("metric", "text", "all together"),
         part="calls the",
         model=("model", "text", None, 4, True),
@@ -260,19 +258,20 @@ def _tell_plan(found: Plan, output: Output) -> None:
         known=("known", "count", "?"),
         tokens=("tokens", "count"),
         computed_tokens=("computed", "count"),
-        cost_usd=("USD", "usd", "?"),
+        cost_usd=("USD", "usd", "?", 4, False, free),
         seconds=("time", "seconds", "?"),
     )
-    tables = [replace(calls, apart=len(found.together))]
+    tables = [replace(calls, apart=len(together))]
     if found.power is not None:
+        timeless = all(row.seconds is None for row in found.power.rows)
         deciding = plain_table(
             f"Tasks to detect {found.power.detect:g} standard deviations",
-            map(shown, found.power.rows),
+            map(asdict, found.power.rows),
             question="to decide",
             tests=("comparisons", "count"),
             tasks=("tasks", "count", "too many"),
-            usd=("USD", "usd", "?"),
-            seconds=("time", "seconds", "?"),
+            usd=("USD", "usd", "?", 4, False, free),
+            seconds=("time", "seconds", "?", 4, False, timeless),
             tasks_until=("within", "count", "-"),
         )
         tables.append(deciding)
@@ -301,7 +300,7 @@ class Costing:
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "scale", "orders", "own_family", STATISTICS, MODELS),
-    without=("on_too_long", "recorded"),
+    without=("on_too_long", "recorded", "budget_usd"),
     first=("metrics", "reviewers", "tasks", "folder"),
     usual={"metrics": ()},
     helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
@@ -309,7 +308,8 @@ class Costing:
     gone=dict.fromkeys(
         ("--recorded", "--ask", "--splits", "--convention", "--criterion", "--margin"),
         "python benchmarks/panel_frontier.py STUDY compares panels of recorded reviewers",
-    ),
+    )
+    | {"--budget": "no model is called. Give it to goldless score or goldless review"},
 )
 async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
@@ -460,7 +460,7 @@ def _tell_replay(found: Replay, output: Output, *, own: Replaying) -> None:
 class Exporting:
     exporter: str = argument(
         "FORMAT",
-        "What to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a "
+        "Format to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a "
         "plugin's.",
     )
     source: str = argument("RUN_OR_STUDY", "A run folder, or a study.")
@@ -475,7 +475,7 @@ class Exporting:
     )
     decided: bool = option(
         False,
-        "Only pairs of agents whose difference over all tasks is decided, the better one chosen.",
+        "Take only pairs of agents whose difference over all tasks is decided, the better one chosen.",
         "--decided/--no-decided",
     )
     scale: str | None = option(None, "Make pairs from judgements on this scale.", "NAME")
@@ -484,8 +484,8 @@ class Exporting:
     )
     dataset: str | None = option(None, "The benchmark's dataset on the Hub.", "OWNER/NAME", group="hf-eval-results")
     task_id: str | None = option(None, "The benchmark's task, as in the dataset's eval.yaml.", "ID")
-    url: str | None = option(None, "Where the results are published.")
-    organization: str | None = option(None, "Who ran the evaluation.", "NAME", group="eee")
+    url: str | None = option(None, "Address where the results are published.")
+    organization: str | None = option(None, "Organization that ran the evaluation.", "NAME", group="eee")
     relationship: str | None = option(
         None, "Evaluator's relation to the models: first_party, third_party, collaborative, other."
     )

@@ -98,12 +98,7 @@ def quickstart(own: Beginning) -> None:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
     name = quote(str(path))
     out().print(f"Wrote {path}: 10 tasks, 4 agents, 40 responses, with prompts. Next:", markup=False, soft_wrap=True)
-    for command, purpose in (
-        (f"goldless study show {name}", "what is in it"),
-        (f"goldless score {name}", "who is most informative, on this machine"),
-        (f"goldless crashtest {name} --metric rouge-l,length", "which cheap metric can be trusted"),
-    ):
-        out().print(f"  {command}  # {purpose}", markup=False, soft_wrap=True)
+    out().print(f"  goldless score {name}  # who is most informative, on this machine", markup=False, soft_wrap=True)
 
 
 REPEATS = 4
@@ -159,7 +154,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Examining:
-    model: str = argument("MODEL", "A model; goldless list models shows the forms.", "embedded")
+    model: str = argument("MODEL", "Model to test; goldless list models shows the forms.", "embedded")
 
 
 @verb(*CALLING, ends=lambda found: found.complaint and (NOTHING, f"error: {found.complaint}"))

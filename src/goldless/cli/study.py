@@ -141,9 +141,9 @@ def _tables(summary: Mapping[str, Any]) -> Iterator[ReportTable]:
         "tasks": f"{summary['tasks']:,}",
         "agents": f"{len(bases):,}{samples}",
         "responses": ", ".join(f"{count:,} {what}" for what, count in summary["responses"].items()),
-        "mean characters": None if mean is None else f"{mean:,.0f}",
+        "mean length": None if mean is None else f"{mean:,.0f} characters",
         "labels": ", ".join(f"{count:,} {what}" for what, count in summary["labels"].items()),
-        "recorded evidence": ", ".join(recorded) or "none",
+        "recorded": ", ".join(recorded) or "none",
         "synopses": ", ".join(summary["synopses"]) or "none",
         "fingerprint": summary["fingerprint"],
     }

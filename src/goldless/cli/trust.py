@@ -193,7 +193,7 @@ class Favouring:
     )
     orders: Literal["each", "together"] = option(
         "each",
-        "For --favours: count each order of a pair alone, or one vote on both.",
+        "Count each order of a pair alone, or one vote on both, for --favours.",
         "--count-orders",
         keyword="count_orders",
         old="--orders",
@@ -285,7 +285,7 @@ class CrashTesting(Perturbations):
         form=forms.ONE_LIST,
     )
     references: int | Sequence[str] = option(
-        2, "Number of peers a response is compared with, or which agents.", "N|AGENTS", form=PEERS
+        2, "Peers that a response is compared with: how many, or their names.", "N|AGENTS", form=PEERS
     )
     responses: int = option(300, "Maximum number of responses to perturb, drawn by the seed.", at_least=1)
     margin: float = option(0.2, "Effects shown to be smaller than this count as none.")

@@ -21,7 +21,6 @@ from goldless.evidence import OPEN_KINDS, TABLES
 from goldless.files import write_table
 from goldless.judging.judges import find_judge
 from goldless.models.canaries import TEXTS
-from goldless.models.catalogue import PROVIDERS
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 
@@ -269,31 +268,25 @@ def _scored_verdicts(judged: Judged, alpha: float) -> Certificate | None:
         odds = np.log(values) - np.log1p(-values)
     flips, asked = int((np.abs(odds) <= 2 * noise).sum()), len(values)
     words = (
-        f"deterministic: log-probabilities differ by at most {noise:.2g} nats on {TWICE} texts asked twice, so at "
-        f"most {flips} of {asked} verdicts can flip"
+        f"log-probabilities differ by at most {noise:.2g} nats on {TWICE} texts asked twice, so at most {flips} of "
+        f"{asked} verdicts can flip"
     )
     rate = flips / asked if asked else 1.0
     return Certificate("certified" if rate <= alpha else "refused", words, asked, flips, rate, noise)
 
 
 def _log_probabilities(sides: Sides, metric: str, *, control: bool, rewritten: bool) -> Certificate:
-    known, local = [], []
+    known = []
     for run in sides.runs:
         board = run.leaderboard
         exact = None if board is None or board.canaries is None else board.canaries.noise_nats
         known.append(_signed_noise(run.metrics[metric].signature) if exact is None else exact)
-        scorer = None if board is None else board.models.get("scorer")
-        provider = None if scorer is None else PROVIDERS.get(scorer.provider)
-        local.append(provider is not None and provider.local)
     more = ". Rewrites are one sample each and were not asked for again" if rewritten else ""
     if None in known:
         words = f"log-probabilities of given texts involve no sampling; their noise was not measured in this run{more}"
         return Certificate("not needed", words)
     noise = max(found for found in known if found is not None)
-    words = (
-        f"{'deterministic: ' * all(local)}log-probabilities differ by at most {noise:.2g} nats on {TWICE} texts asked "
-        f"twice{more}"
-    )
+    words = f"log-probabilities differ by at most {noise:.2g} nats on {TWICE} texts asked twice{more}"
     sums = SUMS_OF_A_DIFFERENCE * (2 if control else 1)
     return Certificate("certified", words, noise_nats=noise, shift=sums * noise)
 

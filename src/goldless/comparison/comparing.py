@@ -211,7 +211,8 @@ class PairedComparison:
         if difference.value is None:
             return "no common task has both scores"
         if not one.decided:
-            return too_few_tasks(difference.n) or one.outlook
+            though = ", though p and the interval alone would decide" * one.skewed
+            return too_few_tasks(difference.n) or one.outlook + though
         better, worse = (self.second, self.first) if difference.value > 0 else (self.first, self.second)
         return f"{better} is {comparative(one.metric)} than {worse}"
 

@@ -89,7 +89,7 @@ class Gate:
         found = self.difference
         low, high = self.bounds.low, self.bounds.high
         row = {**write(found), "low": low, "high": high, "limit": -self.margin, "verdict": self.verdict}
-        notes = (self.reason, f"A/A certificate {self.certificate.state}: {self.certificate.words}")
+        notes = (self.reason, f"A/A certificate: {self.certificate.state}; {self.certificate.words}")
         return ReportTable(
             f"{self.verdict}: {self.candidate} in place of {self.baseline}", columns, (row,), found.signature, notes
         )
@@ -263,7 +263,7 @@ def as_markdown(gate: Gate) -> str:
         + (f" = {gate.margin:.4g}" if gate.margin_given.endswith("sd") else "")
         + f" ({markdown_cell(gate.unit)}); {found.difference.n} common tasks"
         + (f", {found.left_out} left out" if found.left_out else ""),
-        f"- A/A certificate **{certificate.state}**: {markdown_cell(certificate.words)}",
+        f"- A/A certificate: **{certificate.state}**; {markdown_cell(certificate.words)}",
         *(f"- Warning: {markdown_cell(line)}" for line in gate.warnings),
     ]
     if found.pulls:

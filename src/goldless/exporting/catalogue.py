@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, check_known
 from goldless.exporting.every_eval_ever import write_eee
 from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import has_pairs, write_pairs
@@ -115,8 +115,7 @@ def _prepared(source: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, 
     """The exporter of that name, the object that it writes of a source, and whether that is one file."""
     EXPORTERS.refuse_broken(name)
     known = EXPORTERS.all()
-    if name not in known:
-        raise UserError(f"exporter must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
+    check_known([name], known, "unknown export format", "Formats")
     chosen = known[name]
     for option in options:
         if not _takes(chosen, option):

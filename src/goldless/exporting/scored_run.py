@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, suggested
 from goldless.files import filled_folder
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import RunFolder
@@ -44,8 +44,8 @@ class ScoredRun(RunFolder):
         if metric is None:
             return self.ranked
         if metric not in self.ranked:
-            advice = nearest(metric, self.ranked) or f". Metrics: {', '.join(self.ranked)}"
-            raise UserError(f"--metric must be a metric of {self.path}, got {metric!r}{advice}")
+            said = suggested(metric, self.ranked, "Metrics")
+            raise UserError(f"--metric must be a metric of {self.path}, got {metric!r}{said}")
         return {metric: self.ranked[metric]}
 
     def response_scores(self, metric: str | None = None) -> pl.DataFrame:

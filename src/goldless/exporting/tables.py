@@ -26,16 +26,17 @@ EVENT = "gen_ai.evaluation.result"
 
 
 def write_csv(thing: Study | ScoredRun, path: Path, *, metric: str | None = None) -> None:
-    """A study as a folder of tables; a run as one with a row per response, and score and signature by metric."""
+    """A study as a folder of tables; a run as one with a row per response, its scores, and last the signatures."""
     if isinstance(thing, Study):
         write_study(thing, path, format="csv")
         return
     scores, key = thing.response_scores(metric), ["task", "agent"]
     table = thing.with_texts(scores.select(key).unique(maintain_order=True)).drop("reference")
-    for name in scores["metric"].unique(maintain_order=True):
+    names = scores["metric"].unique(maintain_order=True)
+    for name in names:
         own = scores.filter(pl.col("metric") == name).select(*key, pl.col("score").alias(name))
         table = table.join(own, on=key, how="left", maintain_order="left")
-        table = table.with_columns(pl.lit(thing.ranked[name].signature).alias(f"{name} signature"))
+    table = table.with_columns(pl.lit(thing.ranked[name].signature).alias(f"{name} signature") for name in names)
     write_whole(path, guarded_frame(table).write_csv)
 
 

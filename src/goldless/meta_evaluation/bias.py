@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.errors import MetricError, UserError, check_known, nearest
+from goldless.errors import MetricError, UserError, check_known, suggested
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import (
@@ -338,8 +338,7 @@ def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) 
         splits += [] if isinstance(one, str) else [one]
         pair = next((pair for pair in splits if set(pair) <= set(agents)), next(iter(splits), ("", "")))
         if strange := [name for name in pair if name not in agents and splits]:
-            listed = f"{nearest(strange[0], agents) or '.'} Agents: {', '.join(agents)}"
-            problems.append(f"--favours {one!r}: no agent {strange[0]!r}{listed}")
+            problems.append(f"--favours {one!r}: no agent {strange[0]!r}{suggested(strange[0], agents, 'Agents')}")
         elif len(set(pair)) < 2:
             problems.append(f"--favours must be two different agents as FIRST:SECOND, got {one!r}")
         else:

@@ -153,10 +153,10 @@ class CrashTest:
     def findings(self) -> Iterator[Said]:
         for metric, card in self.metrics.items():
             failed = [row.perturbation for row in card.perturbations if row.rating == "fail"]
-            undecided = card.counts["not shown"]
+            not_shown = card.counts["not shown"]
             said = f" passes {card.counts['pass']} of {len(card.perturbations)} crash tests"
             fails: Said = (", fails ", *named(failed, 6)) if failed else (", fails none",)
-            yield (Name(metric), said, *fails, f"; {undecided} undecided." if undecided else ".")
+            yield (Name(metric), said, *fails, f"; {not_shown} not shown." if not_shown else ".")
 
     def tables(self) -> list[ReportTable]:
         return [self.table(metric) for metric in self.metrics]
@@ -170,7 +170,7 @@ class CrashTest:
             Column("smd", "SMD", "number", decimals=2),
             Column("smd_low smd_high", f"{100 * self.level:g}%", "interval", "-", 2),
             Column("paired_d", "d", "number", "-", 2),
-            Column("p", "p", "figure", "-"),
+            Column("p", "p", "probability", "-"),
             Column("samples", "n", "count"),
             Column("tasks", "tasks", "count", wide=True),
             *([Column("unchanged", "same", "count")] if any(one.unchanged for one in results) else ()),
@@ -184,7 +184,7 @@ class CrashTest:
         return ReportTable(
             f"{metric}: {', '.join(f'{count} {rating}' for rating, count in card.counts.items())}",
             columns,
-            tuple({"marked": _marked(one), **write(one), "p": _bounded(one.p)} for one in results),
+            tuple({"marked": _marked(one), **write(one)} for one in results),
             card.signature,
             notes=tuple(
                 f"{one.perturbation}: {one.rating}, {one.smd.note or one.reason}"
@@ -229,11 +229,6 @@ READING = (
 )
 MARKS: Mapping[Must, str] = {"fall": "↓", "not rise": "≤"}
 NAMES = Column("marked", "perturbation", "name")
-
-
-def _bounded(p: float | None) -> str | None:
-    """A p with two digits: no test shows that it is 0 or 1."""
-    return None if p is None else "<0.001" if p < 0.001 else ">0.999" if p > 0.999 else f"{p:.2g}"
 
 
 def _marked(result: CrashResult) -> str:

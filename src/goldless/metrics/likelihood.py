@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, suggested
 from goldless.grouped import mean_in_order
 from goldless.metrics.metric import (
     ENOUGH_PEERS,
@@ -284,7 +284,7 @@ def _no_evidence(metric: LikelihoodMetric, given: Given, ways: pl.DataFrame) -> 
     if metric.synopsis is not None and metric.synopsis not in synopses:
         return (
             f"{given.study.name} has no recorded log-probabilities given a synopsis {metric.synopsis!r}"
-            f"{nearest(metric.synopsis, synopses) or '.'} Recorded synopses: {', '.join(synopses) or 'none'}"
+            f"{suggested(metric.synopsis, synopses, 'Recorded synopses')}"
         )
     what = "rewrites" if metric.text == "rewrites" else "responses as they are"
     return f"{given.study.name} has no recorded log-probabilities of {what}, which {metric.name} needs"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import PeerGraph
-from goldless.errors import MetricError, listed, nearest
+from goldless.errors import MetricError, listed, suggested
 from goldless.metrics.label_information import LabelInformation
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
@@ -415,7 +415,7 @@ class Leaderboards:
             return boards[name]
         if self.raters is not None and name in {"", self.raters.metric}:
             raise MetricError(f"{self.raters.metric} does not rank agents. Use the result's raters instead")
-        raise MetricError(f"{name!r} was not computed{nearest(name, boards) or '.'} Computed: {', '.join(boards)}")
+        raise MetricError(f"{name!r} was not computed{suggested(name, boards, 'Computed')}")
 
     def template(self, name: str | None, source: str) -> Template | None:
         """The template of that name: a built-in one, or one stored with the run, labelled with ``source``."""

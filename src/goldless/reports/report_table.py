@@ -102,8 +102,6 @@ class Column:
 
     def typeset(self, value: float) -> str:
         """A number as a page shows it."""
-        if self.kind == "probability":
-            return "<0.001" if value < 0.001 else f"{value:.3f}"
         return typeset(self._number(value, ","))
 
     def _parts(self, row: Mapping[str, Any]) -> list[str] | None:
@@ -307,11 +305,16 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} days"
 
 
+def probability_text(p: float) -> str:
+    """A probability with three decimals: no test shows that it is 0 or 1."""
+    return "<0.001" if p < 0.001 else ">0.999" if p > 0.999 else f"{p:.3f}"
+
+
 NUMBERS: dict[Kind, Callable[[float], str]] = {
     "large": large_text,
     "usd": usd_text,
     "seconds": seconds_text,
-    "probability": "{:.2g}".format,
+    "probability": probability_text,
     "fraction": "{:.0f}".format,
     "figure": "{:.0f}".format,
 }

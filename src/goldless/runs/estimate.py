@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from goldless.audit.texts import text_findings
-from goldless.errors import CapabilityError, GoldlessError
+from goldless.errors import CapabilityError, GoldlessError, listed
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
 from goldless.models.interface import (
@@ -127,19 +127,23 @@ class Power:
     spread: tuple[Spread, ...]
     """By metric; empty: there is no evidence yet."""
 
-    @property
-    def notes(self) -> list[str]:
-        how = (
+    def notes(self, metrics: Sequence[str]) -> Iterator[str]:
+        """The meaning of the numbers, and the difference in the unit of each of these metrics."""
+        yield (
             f"Tasks to decide a true difference of {self.detect:g} standard deviations of the two agents' differences "
             f"with probability {self.power:g}, alpha {self.alpha:g} divided by the comparisons; within: with --until, "
             "which stops earlier where the difference is larger."
         )
-        known = [
-            f"{one.metric}: {self.detect:g} standard deviations are {self.detect * one.sd:.3g} {one.unit} here "
-            f"(median over {one.pairs} pairs of agents, up to {one.tasks} tasks)."
-            for one in self.spread
-        ]
-        return [how, *(known or ["No evidence yet, so what that is in a metric's unit is unknown."])]
+        for one in self.spread:
+            yield (
+                f"{one.metric}: {self.detect:g} standard deviations are {self.detect * one.sd:.3g} {one.unit} here "
+                f"(median over {one.pairs} pairs of agents, up to {one.tasks} tasks)."
+            )
+        if unscored := [name for name in metrics if name not in {one.metric for one in self.spread}]:
+            yield (
+                f"{listed(unscored)}: unknown in this unit, as the study holds no scores. After goldless score STUDY "
+                f"--out RUN, goldless plan RUN --detect {self.detect:g} says it."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +172,13 @@ async def plan_study(study: Study, options: Options) -> Plan:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # said once already
                 alone = plan_run(study, replace(options, metrics=(metric.name,)))
-            rows += await _counted(alone, models, metric.name)
-        together = await _counted(work, models, None)
+            rows += [one.row(metric.name) for one in await _counted(alone, models)]
+        counted = await _counted(work, models)
+        together = [one.row(None) for one in counted]
         notes = _notes(work, list(models.values()), together)
-        power = None if options.detect is None else await _power(study, options, options.detect, together)
-        return Plan(study.name, tuple(rows), tuple(together), (*notes, *(power.notes if power else ())), power)
+        power = None if options.detect is None else await _power(study, options, options.detect, counted)
+        told = power.notes([metric.name for metric in work.metrics]) if power else ()
+        return Plan(study.name, tuple(rows), tuple(together), (*notes, *told), power)
 
 
 # --- counting ----------------------------------------------------------------------------------------------------
@@ -205,6 +211,8 @@ class Counter:
     computed: int = 0
     known: int = 0
     seen: set[ScoreRequest | ChatRequest] = field(default_factory=set)
+    share: float = 1.0
+    """All tasks per task that it is asked about."""
 
     @property
     def context_length(self) -> int | None:
@@ -250,16 +258,16 @@ class Counter:
                 self.written += LABEL_TOKENS if request.choices else request.max_tokens // 2
         return NOT_ASKED if text is None else ChatReply(text)
 
-    def row(self, metric: str | None, share: float) -> PlannedCalls:
-        """The counts; ``share``: the factor to scale it by."""
+    def row(self, metric: str | None) -> PlannedCalls:
+        """The counts on all tasks."""
         scores, local = self.part.use == "scoring", self.real is not None
         texts = not scores and self.part.name != "critic"
-        share = 1.0 if texts else share
+        share = 1.0 if texts else self.share
         calls, tokens, written, computed = (
             round(count * share) for count in (self.calls, self.tokens, self.written, self.computed)
         )
         left = 1 - self.known / self.calls if self.calls else 0.0
-        seconds = None
+        seconds = None if calls else 0.0
         if not local:
             seconds = calls * self.paces["text" if texts else "score" if scores else "verdict"]
         elif self.tokens_a_second and computed:
@@ -339,18 +347,19 @@ async def _speed(model: Any) -> float | None:
     return float(requests[0].tokens / seconds)
 
 
-async def _counted(work: RunPlan, models: Mapping[str, Counter], metric: str | None) -> list[PlannedCalls]:
-    """The calls to each model, counted by a run that asks nobody, on a sample of tasks spread over the study."""
+async def _counted(work: RunPlan, models: Mapping[str, Counter]) -> list[Counter]:
+    """Each model with its calls, counted by a run that asks nobody, on a sample of tasks spread over the study."""
     parts = work.parts()
     if not parts:
         return []
     names = [task.task for task, _ in work.study.with_peers()]
     share = max(1.0, len(names) / TASKS_MEASURED)
     tasks = {names[int(i * share)] for i in range(min(len(names), TASKS_MEASURED))}
-    counted = {part.name: CountedModel(replace(models[part.name], part=part, seen=set())) for part in parts}
+    made = [replace(models[part.name], part=part, seen=set(), share=share) for part in parts]
+    counted = {one.part.name: CountedModel(one) for one in made}
     quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
     await Collection(replace(work, options=quiet), counted, only=tasks).collect()
-    return [one.model.row(metric, share) for one in counted.values()]
+    return made
 
 
 def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
@@ -396,18 +405,17 @@ def _notes(work: RunPlan, models: Sequence[Counter], together: Sequence[PlannedC
 # --- tasks needed ----------------------------------------------------------------------------------------------------
 
 
-async def _power(study: Study, options: Options, detect: float, together: Sequence[PlannedCalls]) -> Power:
+async def _power(study: Study, options: Options, detect: float, counted: Sequence[Counter]) -> Power:
     """The tasks that ``--detect`` needs with the agents of a study, and what they take."""
+    new = [replace(one, known=0).row(None) for one in counted]
 
     def per_task(values: Sequence[float | None]) -> float | None:
-        """The amount that a task not yet in the journal takes; None: unknown, or nothing is asked."""
-        tasks = study.n_tasks_with_peers
-        left = [row.calls - (row.known or 0) for row in together]
-        if None in values or not all(left) or not tasks or not values:
-            return None
-        return sum((v or 0) * row.calls / n for v, row, n in zip(values, together, left, strict=True)) / tasks
+        """The amount that a task takes of which nothing is in the journal; None: unknown, or nothing is asked."""
+        known = [value for value in values if value is not None]
+        tasks = study.n_tasks_with_peers if new and all(row.calls for row in new) else 0
+        return sum(known) / tasks if tasks and len(known) == len(new) else None
 
-    usd_each, seconds_each = (per_task([getattr(row, name) for row in together]) for name in ("cost_usd", "seconds"))
+    usd_each, seconds_each = (per_task([getattr(row, name) for row in new]) for name in ("cost_usd", "seconds"))
     k = len(study.one_sample_each().agents)
     rows = []
     for question, tests in (("A>B", 1), ("best", k - 1), ("baseline=A", k - 1), ("all pairs", k * (k - 1) // 2)):

@@ -135,7 +135,7 @@ class Options:
         3, "Worked examples that a juror is shown: peer-prediction[examples=N].", at_least=0, hidden=True
     )
     on_too_long: Literal["error", "skip"] = option(
-        "error", "If a text does not fit the scorer's context: stop, or skip it and count it as missing."
+        "error", "Stop if a text does not fit the scorer's context, or skip it and count it as missing."
     )
     metric_timeout_seconds: float | None = option(
         None,
@@ -166,7 +166,7 @@ class Options:
     orders: Literal["both", "one-random"] = option(
         "both", "Ask about each pair in both orders, or once, in a balanced order drawn by the seed: half the calls."
     )
-    task_description: str = option("", "What is judged and what counts, in a sentence or two.")
+    task_description: str = option("", "Say what is judged and what counts, in a sentence or two.")
     descriptions: Mapping[str, str] = option(
         {}, "Task description for one reviewer alone.", "--describe NAME=TEXT", form=by_name("TEXT")
     )
@@ -203,7 +203,7 @@ class Options:
         "LIMITS",
         form=forms.ONE_LIST,
     )
-    combination: Literal["all", "any"] = option("all", "Reviewers must pass all limits, or any.", "--combine")
+    combination: Literal["all", "any"] = option("all", "Require reviewers to pass all limits, or any.", "--combine")
     weighting: Literal["equal", "mean of traits", "trait", "logit"] | None = option(
         None, "Weights of the votes (default: as in the exam's paper).", "--weights"
     )
@@ -247,7 +247,7 @@ class Options:
     issue_to: Path | None = option(
         None, "Write a licence for each reviewer who passes to this folder.", "--issue FOLDER"
     )
-    task_kind: str = option("", "What is judged, in a few words, for licences (default: the study's name).")
+    task_kind: str = option("", "Say what is judged, in a few words, for licences (default: the study's name).")
     criterion: str | None = option(None, "Label criterion to use, if there is more than one.", "NAME", group=LABELS)
     margin: float | None = option(
         None,

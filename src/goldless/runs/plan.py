@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from goldless.audit.texts import repeats_prompts
-from goldless.errors import MetricError, UserError, check_known, nearest
+from goldless.errors import MetricError, UserError, check_known, suggested
 from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
 from goldless.judging.asking import ReviewQuestion
@@ -423,11 +423,11 @@ def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> N
 
 
 def _check_peers(study: Study) -> None:
-    carries = ""
+    advice = "Add a table of responses, such as responses.csv with the columns task, agent and text"
     if any(table in study.recorded for table in ("logprobs", "verdicts", "critic_contrasts")):
-        carries = ". It has recorded evidence; add --recorded to use it without calling models"
+        advice = "It has recorded evidence; add --recorded to use it without calling models"
     if study.n_responses == 0:
-        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score{carries}")
+        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score. {advice}")
     answered = [agent.agent for agent in study.agents]
     if len(answered) < 2:
         raise MetricError(
@@ -451,7 +451,7 @@ def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
     can = ". A model can write it; choose one with --synopsis-writer" * (name in PROMPTS)
     raise MetricError(
         f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
-        f"{nearest(name, study.synopses) or '.'} Known synopses: {', '.join(study.synopses) or 'none'}{can}"
+        f"{suggested(name, study.synopses, 'Known synopses')}{can}"
     )
 
 
@@ -491,7 +491,7 @@ def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], lis
 def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
     """Of these agents the named peers, or as many as asked for; None: all."""
     if options.peers is not None:
-        check_known(options.peers, agents, "--peers: no agent", "Agents")
+        check_known(options.peers, agents, "--peers must be agents of the study, got", "Agents")
         if not options.peers:
             raise UserError("--peers must name at least one agent. Leave it out to use all agents")
         return tuple(name for name in agents if name in options.peers)

@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from goldless._version import __version__
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
@@ -83,8 +84,10 @@ class Replay:
     study: str
     texts_as_noted: bool
     """True if the texts are those that the run noted the hash of."""
+    made_by: str
+    """The version of goldless that made the results; empty: not noted."""
     parts: tuple[ReplayedPart, ...]
-    KEYS = ("study", "outcome", "texts_as_noted", "values", "parts")
+    KEYS = ("study", "outcome", "texts_as_noted", "made_by", "values", "parts")
 
     @property
     def outcome(self) -> Outcome:
@@ -104,7 +107,9 @@ class Replay:
             return f"{self.study}: the texts are not those that the results were made from."
         different = sum(len(part.differences) for part in self.parts)
         if different:
-            return f"{self.study}: {different} of {self.values} values come out different."
+            other = self.made_by not in {"", __version__}
+            why = f" goldless {self.made_by} made them and this is {__version__}: replay with that version." * other
+            return f"{self.study}: {different} of {self.values} values come out different.{why}"
         left = [part.name for part in self.parts if part.left_out]
         if not left:
             return f"{self.study}: all {self.values} values come out the same, from the evidence alone."
@@ -144,9 +149,10 @@ async def replay(folder: Path) -> Replay:
             parts.append(compared(name, then, now))
         except GoldlessError as error:
             parts.append(ReplayedPart(name, left_out=str(error).splitlines()[0]))
-    noted = run.made_by.fingerprint
+    made = run.made_by
     study_name = (scores or review or {}).get("study") or study.name
-    return Replay(str(study_name), not noted or noted == study.fingerprint, tuple(parts))
+    as_noted = made.fingerprint in {"", study.fingerprint}
+    return Replay(str(study_name), as_noted, made.goldless, tuple(parts))
 
 
 async def _score_again(run: RunFolder, printed: Mapping[str, Any]) -> list[ReplayedPart]:

@@ -163,7 +163,7 @@ def recorded_review(
     if scale.name not in formats:
         raise MetricError(f"{study.name} has no judgements on the scale {scale.name}. It has: {', '.join(formats)}")
     known = named.filter(pl.col("format") == scale.name)["reviewer"].to_list()
-    check_known(reviewers, known, f"{study.name} has no judgements on the scale {scale.name} by", "Reviewers")
+    check_known(reviewers, known, f"on the scale {scale.name} {study.name} has no judgements of", "Reviewers")
     names = tuple(reviewers or known)
     judgements = _judgements(table, scale, names, convention)
     comparisons = judgements if scale.pairwise else _judgements(table, find_scale(PAIRWISE), names, convention)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import UserError, listed, nearest
+from goldless.errors import UserError, listed, nearest, suggested
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, Pairs, fewest_tasks
 from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, p_values, tasks_missing
 from goldless.statistics.skewness import believed, skewness
@@ -145,8 +145,8 @@ def parse_question(text: str, agents: Sequence[str], *, option: str = "--until")
 
     def number(agent: str) -> int:
         if agent not in agents:
-            advice = nearest(agent, agents) or f". Agents: {listed(agents)}"
-            raise UserError(f"{option} must name agents of the study, got {agent!r}{advice}")
+            said = suggested(agent, agents, "Agents")
+            raise UserError(f"{option} must name agents of the study, got {agent!r}{said}")
         return list(agents).index(agent)
 
     text, size = text.strip(), len(agents)

@@ -133,7 +133,7 @@ def outlook(
 ) -> str:
     """A sentence about what an undecided difference would take, from the ends of a range of tasks."""
     if skewed:
-        return f"not by {n} tasks: skewed scores could explain it"
+        return f"{n} tasks are too few for scores this skewed"
     if low is None:
         return "not with this study" if n else "no common task"
     some = f"at least {low}" if high is None else str(low) if low == high else f"{low} to {high}"

@@ -208,7 +208,9 @@ def read_responses(
     frame, samples = _with_samples(frame, agents, table)
     frame = frame.filter(tasks.check(frame, ["task"], table), agents.check(frame, ["agent"], table))
     if not table.rows and not table.problems.total:
-        table.add("no rows. A row needs task, agent and text; leave the table out if there are no responses yet")
+        empty = table.path is not None and not table.path.stat().st_size
+        said = "the file is empty" if empty else "no rows"
+        table.add(f"{said}. A row needs task, agent and text; leave the table out if there are no responses yet")
     for column in filter(is_task_column, frame.columns):
         _check_same(frame, column, table)
     second = "a second response of agent {agent!r} to task {task!r}; the first is on line {first}"

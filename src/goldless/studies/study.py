@@ -16,7 +16,7 @@ import numpy.typing as npt
 import orjson
 import polars as pl
 
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, suggested
 from goldless.records import Agent, Preference, Rating, Response, Task
 from goldless.studies import recorded
 from goldless.studies.checking import Row, as_json, as_text
@@ -354,5 +354,5 @@ def _chosen(what: str, known: Collection[str], names: Iterable[str] | None) -> l
     return chosen
 
 
-def _unknown(what: str, name: str, known: Iterable[str]) -> UserError:
-    return UserError(f"no {what} {name!r} in the study{nearest(name, known)}")
+def _unknown(what: str, name: str, known: Collection[str]) -> UserError:
+    return UserError(f"no {what} {name!r} in the study{suggested(name, known, f'{what.capitalize()}s')}")

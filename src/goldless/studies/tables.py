@@ -31,6 +31,7 @@ FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
 ALLOWED = "a table must be a .jsonl, .csv, .tsv or .parquet file"
 SINGLE = (*FORMATS, ".json")
 """Formats of a file given by itself; in a folder, a .json file is not a table."""
+ALLOWED_ALONE = "a table must be a .jsonl, .json, .csv, .tsv or .parquet file"
 OTHER_LOGS = "goldless study import -h lists the logs of other tools that can be read"
 PARTS = "part-*.parquet"
 """Files of a table in parts, in a folder of the table's name."""

@@ -159,16 +159,6 @@ async def test_one_failing_request_does_not_stop_the_others(serve, connect):
     assert sorted(type(reply).__name__ for reply in replies) == ["CallFailure", "TokenLogprobs", "TokenLogprobs"]
 
 
-async def test_encode_raises_the_typed_failure_when_the_tokenizer_does_not_answer(serve, connect):
-    server = serve(speaks={"vllm"})
-    model = connect(server)
-    await model.prepare()
-    server.behaviour.faults += [(500, {}, "boom")] * 4
-    with pytest.raises(CallError) as caught:
-        await model.encode(MESSAGES, TARGET)
-    assert (caught.value.failure.kind, caught.value.failure.attempts) == ("server_error", 4)
-
-
 async def test_the_server_tokenises_each_different_text_once(serve, connect):
     server = serve(speaks={"vllm"})
     model = connect(server, use="scoring")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goldless.apps.finetune.options import Finetuning
-from goldless.errors import CapabilityError, UserError, nearest
+from goldless.errors import CapabilityError, UserError, check_known
 from goldless.models.interface import Scorer, content_hash
 from goldless.records import CallFailure, Task
 from goldless.runs.plan import preprocessors
@@ -117,11 +117,8 @@ def _rewrites(study: Study, own: Finetuning) -> tuple[str, Rewrites]:
             "responses with --raw (for gem-raw)"
         )
     names = list(dict.fromkeys(each.name for each in recorded))
-    if own.rewriter is not None and own.rewriter not in names:
-        raise UserError(
-            f"{study.name} has no rewrites by {own.rewriter!r}{nearest(own.rewriter, names) or '.'} "
-            f"Rewriters: {', '.join(names)}"
-        )
+    if own.rewriter is not None:
+        check_known([own.rewriter], names, f"{study.name} has no rewrites by", "Rewriters")
     chosen = [each for each in recorded if own.rewriter in {None, each.name}]
     if len(chosen) > 1:
         # of one rewriter, prefer those made with the template to train
@@ -137,10 +134,7 @@ def _synopsis(study: Study, own: Finetuning, say: Callable[[str], None]) -> str 
     if wanted in study.synopses:
         return wanted
     if own.synopsis is not None:
-        raise UserError(
-            f"no task has a synopsis {wanted!r}{nearest(wanted, study.synopses) or '.'} "
-            f"Known synopses: {', '.join(study.synopses) or 'none'}"
-        )
+        check_known([wanted], study.synopses, "no task has a synopsis", "Known synopses")
     metric = "gem-raw" if own.raw else "gem"
     say(f"no task has a synopsis {ABSTRACT!r}, so the adapter is trained without one, for {metric} but not for gem-s")
     return None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goldless.errors import PrerequisiteError, UserError, nearest
+from goldless.errors import PrerequisiteError, UserError, check_known
 
 FORMS = "ray, or ray://HOST:PORT for the Ray client of a cluster, with options such as ?workers=4&gpus=1"
 ITEM_SECONDS = 3600.0
@@ -53,9 +53,7 @@ def parse_place(written: str) -> RayPlace:
     found: dict[str, Any] = {}
     for option in filter(None, options.split("&")):
         name, _, value = option.partition("=")
-        if name not in OPTIONS:
-            known = f"Options: {', '.join(OPTIONS)}"
-            raise UserError(f"unknown option {name!r} in --on {written!r}{nearest(name, OPTIONS) or '.'} {known}")
+        check_known([name], OPTIONS, f"--on {written}: unknown option", "Options")
         must_be, read, least = OPTIONS[name]
         try:
             found[name] = read(value)

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from goldless.errors import UserError
+from goldless.errors import UserError, suggested
 from goldless.evidence import TABLES, TOKENS, Schema
 from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
@@ -151,7 +151,7 @@ class TaskIndex:
 
     def agent(self, given: str | None) -> str | None:
         if given and given not in self.agents:
-            raise UserError(f"no agent {given!r} in this run")
+            raise UserError(f"no agent {given!r} in this run{suggested(given, self.agents, 'Agents')}")
         return given or None
 
     # --- evidence ----------------------------------------------------------------------------------------------------

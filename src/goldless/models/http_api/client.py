@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import os
 import random
 import re
 import urllib.request
@@ -510,8 +511,10 @@ class Client:
         unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
         untrusted = isinstance(error, aiohttp.ClientSSLError)
         kind: FailureKind = "timeout" if isinstance(error, TimeoutError) and not unsent else "connection"
-        what = "no trusted connection" if untrusted else "the connection failed"
-        message = f"{url}: {what}: {self.key.redact(str(error)) or type(error).__name__}"
+        what, said = "no trusted connection" if untrusted else "the connection failed", str(error)
+        if isinstance(error, aiohttp.ClientConnectorError) and not untrusted:  # its own text shows Python's objects
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or said
+        message = f"{url}: {what}: {self.key.redact(said) or type(error).__name__}"
         if kind == "timeout":
             message = f"{url} timed out: no reply within {self.calling.timeout_seconds:g} seconds"
         charged = None if unsent else UNKNOWN_CHARGE

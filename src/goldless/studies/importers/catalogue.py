@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from goldless.errors import UserError, nearest
+from goldless.errors import UserError, check_known
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
 from goldless.studies.frames import REPEATS, Repeats
@@ -86,10 +86,9 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     """
     known = IMPORTERS.all()
     if name is not None:
-        if (named := IMPORTERS.get(name)) is not None:
-            return name, named
         IMPORTERS.refuse_broken(name)
-        raise UserError(f"importer must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
+        check_known([name], known, "unknown import format", "Formats")
+        return name, known[name]
     if known[OURS].recognises(path) or not path.exists():
         return OURS, known[OURS]
     found = []

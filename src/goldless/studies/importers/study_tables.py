@@ -21,7 +21,7 @@ from goldless.studies.checking import (
 )
 from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
 from goldless.studies.study import MADE
-from goldless.studies.tables import ALLOWED, SINGLE, Line, Table, first_row, is_table, table_name
+from goldless.studies.tables import ALLOWED, ALLOWED_ALONE, SINGLE, Line, Table, first_row, is_table, table_name
 
 TABLES = (*MADE, *(name for name, table in evidence.TABLES.items() if table.required))
 """The known tables of a study."""
@@ -61,10 +61,10 @@ class StudyTables:
         if path.is_dir():
             return _find_tables(path, problems)
         if not path.exists():
-            problems.add(f"no such file or folder; {ALLOWED}, and a study is one of them or a folder of them")
+            problems.add(f"no such file or folder; {ALLOWED_ALONE}, and a study is one of them or a folder of them")
         elif path.suffix.lower() not in SINGLE:
             sheet = ". Save the sheet as CSV" if path.suffix.lower() in SHEETS else ""
-            problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED}{sheet}")
+            problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED_ALONE}{sheet}")
         else:
             return _one_table(path, problems)
         return {}
@@ -81,10 +81,8 @@ def _one_table(path: Path, problems: Problems) -> Noted:
         no_prompt = "" if "prompt" in columns else ", and none as the prompt"
         found.notes = (f"{path.name}: columns are read as {said}{no_prompt}; name others with --columns",)
         return found
-    if how := how_to_read(row):
-        lacking = ", ".join(repr(name) for name in REQUIRED if name not in row)
-        problems.add(f"no column {lacking}; the columns are {', '.join(map(repr, row))}. {how}")
-    return Noted() if how else Noted(responses=path)
+    problems.add(how_to_read(row))
+    return Noted()
 
 
 def _find_tables(folder: Path, problems: Problems) -> Mapping[str, Any]:
@@ -97,7 +95,10 @@ def _find_tables(folder: Path, problems: Problems) -> Mapping[str, Any]:
         found.setdefault(table, path)
     _report_misnamed(folder, [table for table in TABLES if table not in found], problems)
     if not found and not problems.total:
-        problems.add(f"no tables in this folder; {ALLOWED} named {', '.join(TABLES)}")
+        problems.add(
+            "no tables in this folder. Put the responses into responses.csv, with the columns task, agent and text; "
+            f"beside it there may be {', '.join(table for table in TABLES if table != 'responses')}; {ALLOWED}"
+        )
     others = [] if "responses" in found or problems.total else [table for table in found if table not in TABLES]
     like_responses = [table for table in others if first_row(found[table]).keys() >= REQUIRED.keys()]
     if len(found) == len(others) == 1 and not like_responses:
@@ -154,7 +155,7 @@ class PlainTable:
         for path in paths:
             if not path.is_file() or path.suffix.lower() not in SINGLE:
                 got = "no such file" if not path.exists() else f"ends in {path.suffix or 'nothing'!r}"
-                problems.add(f"{got}. A table must be a file that ends in {', '.join(SINGLE)}", path.name)
+                problems.add(f"{got}; {ALLOWED_ALONE}", path.name)
         if problems.total:
             return {}
         if wide and len(paths) > 1:
@@ -237,8 +238,8 @@ def guessed_columns(columns: Sequence[str]) -> dict[str, str] | None:
     return found if found.keys() >= REQUIRED.keys() else None
 
 
-def how_to_read(row: Mapping[str, Any]) -> str | None:
-    """The options to add to the command for a table with these columns; None if they do not look like responses."""
+def how_to_read(row: Mapping[str, Any]) -> str:
+    """The columns that a table with this row lacks, and the options to add to the command."""
     columns = list(row)
     found = {name: probable_column(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}
     responses = found | {"task": found["task"] or found["prompt"]}
@@ -248,15 +249,17 @@ def how_to_read(row: Mapping[str, Any]) -> str | None:
     others = [name for name in texts if name != found["text"]]
     if not found["agent"] and len(others) == 1:
         responses["agent"] = others[0]
-    if all(responses[name] for name in REQUIRED):
-        return f"Try --columns {_named(responses)}"
-    if found["agent"] or (found["text"] and len(texts) < 2):
+    lacking = [name for name in REQUIRED if not responses[name]]
+    if not lacking:
+        advice = f"Try --columns {_named(responses)}"
+    elif found["agent"] or len(texts) < 2:
         needed = {name: responses[name] or "COLUMN" for name in REQUIRED}
-        return f"Say which columns have them, in place of COLUMN: --columns {_named(needed)}"
-    if len(texts) < 2:
-        return None
-    told = _named({name: found[name] for name in ("task", *TASK_TEXTS)}, texts if len(texts) < len(agents) else ())
-    return f"If each agent has a column, try --wide{told and f' --columns {told}'}"
+        advice = f"Name the columns that have them in place of COLUMN: --columns {_named(needed)}"
+    else:
+        told = _named({name: found[name] for name in ("task", *TASK_TEXTS)}, texts if len(texts) < len(agents) else ())
+        advice = f"If each agent has a column, try --wide{told and f' --columns {told}'}"
+    absent = ", ".join(map(repr, lacking or (name for name in REQUIRED if name not in row)))
+    return f"no column {absent}; the columns are {', '.join(map(repr, columns))}. {advice}"
 
 
 def _named(columns: Mapping[str, str | None], agents: Iterable[str] = ()) -> str:

@@ -129,7 +129,7 @@ def test_judgements_that_could_not_be_read_are_counted_in_the_verdict_of_a_revie
     for row in found["rankings"]["win rate"]["agents"]:
         row["used"] = row["asked"]
     text = page_of(write_folder(tmp_path, {"review": found})).text
-    assert "403 judgements or exam answers are missing." in text
+    assert "403 judgements or exam answers are missing, but no score." in text
     assert "Nothing is missing" not in text
 
 

@@ -105,12 +105,6 @@ class Ranking:
     agents: tuple[RankedAgent, ...]
     notes: tuple[str, ...] = ()
 
-    def __getitem__(self, agent: str) -> RankedAgent:
-        for one in self.agents:
-            if one.agent == agent:
-                return one
-        raise KeyError(agent)
-
 
 def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
     """Rank by mean score over tasks."""

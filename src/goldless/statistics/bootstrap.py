@@ -216,10 +216,7 @@ def task_intervals(
 
 
 def score_intervals(values: FloatArray, *, limits: Limits | None = None, **draws: Unpack[Draws]) -> list[Estimate]:
-    """The score of each agent over all tasks with its interval: that of the tasks it has, moved to the score.
-
-    What is beyond the limits is at the limit: an end, or a score that allows for missing tasks.
-    """
+    """The score of each agent over all tasks with its interval: that of the tasks it has, moved; all within limits."""
     found = []
     lowest, highest = limits or (-np.inf, np.inf)
     intervals = task_intervals(values, limits=limits, tails=True, **draws)

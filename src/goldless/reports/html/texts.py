@@ -47,7 +47,7 @@ class TextLinks:
     def __init__(self, run: RunFolder, metric: str) -> None:
         self._metric = list(run.standings).index(metric)
         self._agents = {name: place for place, name in enumerate(agents_of(run))} if has_texts(run) else {}
-        self.said = " A click on a cell, or on a number in the table below, shows texts behind it." * bool(self._agents)
+        self.said = " A click on a cell, or on a number in its data, shows texts behind it." * bool(self._agents)
         """A sentence on what a click does, where there are texts."""
 
     def __call__(self, agent: str, other: str | None = None) -> str | None:

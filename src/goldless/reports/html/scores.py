@@ -71,8 +71,7 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
     levels = {board.level for board in run.standings.values()}
     yield note(
         f"Intervals of {' and '.join(percent(level) for level in sorted(levels))} over tasks. Agents with overlapping "
-        "intervals can still differ, because they answered the same tasks: the table says which are shown to be above "
-        "which."
+        "intervals can still differ, because they answered the same tasks: the table says which do."
     )
 
 

@@ -15,7 +15,7 @@ import re
 import ssl
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from goldless.apps.jury import wire
 from goldless.apps.jury.panel import Jury, JuryError
 from goldless.apps.jury.wire import Case, ChatBody, RequestError, SelectBody, read_body
 from goldless.errors import GoldlessError, MetricError, PrerequisiteError, TextTooLongError, UserError, kind_and_place
-from goldless.http_serving import LOCAL_NAMES, is_local, listening_application, serve_until_told
+from goldless.http_serving import LOCAL_NAMES, is_local, listening_application
 from goldless.runs.options import Options
 from goldless.selection.selecting import samples_study, select_responses
 from goldless.statistics.deciding import Tolerance
@@ -82,21 +82,13 @@ class Limits:
 class Tokens:
     """The tokens that open the jury, any one of them: while clients change over, the old and the new one.
 
-    They come from an environment variable or a file, separated by white space; a file is read again on ``reread``.
+    They come from an environment variable or a file, separated by white space. A file is read for every request; where
+    it has none now, the earlier ones stay.
     """
 
     def __init__(self, *, variable: str | None = None, file: Path | str | None = None) -> None:
         self._variable, self._file = variable, file
         self._accepted = self._read()
-
-    def reread(self) -> None:
-        """Read them again; if there is none now, the earlier ones stay."""
-        try:
-            self._accepted = self._read()
-        except PrerequisiteError as error:
-            LOGGER.error("the tokens stay as they were: %s", error)  # noqa: TRY400 - the message says it all
-        else:
-            LOGGER.warning("the tokens were read again")
 
     def _read(self) -> tuple[bytes, ...]:
         place = str(self._file or self._variable)
@@ -114,6 +106,8 @@ class Tokens:
 
     def admit(self, authorization: str) -> bool:
         """True if an Authorization header has one of them; compared in constant time."""
+        with suppress(PrerequisiteError):
+            self._accepted = self._read()
         brought = authorization.encode(errors="surrogateescape")
         return sum(hmac.compare_digest(brought, accepted) for accepted in self._accepted) > 0  # all are compared
 
@@ -137,15 +131,6 @@ def tls_context(certificate: Path | str | None, key: Path | str | None) -> ssl.S
 
 
 # --- serving ----------------------------------------------------------------------------------------------------------
-
-
-async def serve(jury: Jury, *, tokens: Tokens | None = None, ready: Callable[[str], None], **place: Any) -> None:
-    """Serve until cancelled, interrupted or terminated; cases in progress are finished first.
-
-    ``ready`` is called with the address to give clients as ``base_url``. On SIGHUP the tokens are read again.
-    ``place``: the other arguments of ``listening``.
-    """
-    await serve_until_told(listening(jury, tokens=tokens, **place), ready, None if tokens is None else tokens.reread)
 
 
 @asynccontextmanager

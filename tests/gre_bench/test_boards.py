@@ -63,7 +63,7 @@ def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_p
                 "scores.csv:2: parameters must be a positive number such as 7e9, got 0",
                 "scores.csv:3: agent must be a name, got an empty cell",
                 "scores.csv:4: gem must be a finite number, got str 'inf'",
-                "scores.csv:4: agent 'a' is listed twice; first on line 2",
+                "scores.csv:4: agent 'a' is already on line 2",
             ],
         ),
         ("model,gem\na,1\n", read_board, ["no column 'agent'; the columns are 'model', 'gem'"]),

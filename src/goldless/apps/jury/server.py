@@ -36,8 +36,6 @@ from goldless.statistics.deciding import Tolerance
 LOGGER = logging.getLogger("goldless.apps.jury")
 
 DEFAULT_PORT = 8321
-LEAVING_SECONDS = 2.0
-"""For replies on their way when the server closes; cases in progress have ended by then."""
 HEALTH = "/healthz"
 ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
 REQUEST_ID = "X-Request-Id"
@@ -48,7 +46,6 @@ HEADERS = {
     429: {"Retry-After": "1"},
     500: NO_RETRY,
     502: NO_RETRY,
-    503: {"Retry-After": "10"},
 }
 """Further headers of an error, by its status."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -161,11 +158,9 @@ async def listening(
     app.router.add_post("/v1/select", server.select)
     app.router.add_get("/v1/models", server.models)
     app.router.add_get("/v1/models/{model:.+}", server.models)
-    async with listening_application(app, host=host, port=port, ending_seconds=LEAVING_SECONDS, tls=tls) as url:
-        try:
-            yield f"{url}/v1"
-        finally:
-            await server.drain()
+    ending_seconds = limits.ending_seconds
+    async with listening_application(app, host=host, port=port, ending_seconds=ending_seconds, tls=tls) as url:
+        yield f"{url}/v1"
 
 
 class _Server:
@@ -176,13 +171,12 @@ class _Server:
         self._selecting_now = anyio.Lock()
         self._slots = asyncio.Semaphore(limits.at_once)
         self._present = 0
-        self._stopping = False
 
     @web.middleware
     async def gate(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Admit requests with a token; without tokens, only requests to this machine's local names.
 
-        The health page is open: it says nothing but whether the jury takes cases.
+        The health page is open: it says nothing but that the jury is there.
         """
         if request.path != HEALTH:
             if self._tokens is None and not is_local(request):
@@ -192,15 +186,8 @@ class _Server:
                 raise RequestError("missing or wrong bearer token", status=401, code="invalid_api_key")
         return await handler(request)
 
-    async def drain(self) -> None:
-        """Refuse new cases and those that wait; return when those in progress are finished, or at the time limit."""
-        self._stopping = True
-        with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.ending_seconds):
-            while self._present:  # noqa: ASYNC110 - once, at the end
-                await anyio.sleep(0.02)
-
     async def health(self, _: web.Request) -> web.Response:
-        return _json({"status": "stopping" if self._stopping else "ok"}, status=503 if self._stopping else 200)
+        return _json({"status": "ok"})
 
     async def models(self, request: web.Request) -> web.Response:
         named, entry = request.match_info.get("model"), wire.model_entry(self._jury.worth)
@@ -273,17 +260,11 @@ class _Server:
         self._present += 1
         try:
             async with self._slots:
-                self._refuse_if_stopping()
                 yield
         finally:
             self._present -= 1
 
-    def _refuse_if_stopping(self) -> None:
-        if self._stopping:
-            raise RequestError("the jury is being stopped. Try again later", status=503, code="stopping")
-
     async def _body(self, request: web.Request) -> bytes:
-        self._refuse_if_stopping()
         # a web page can send other types to this machine without being asked whether it may
         if request.content_type != "application/json":
             raise RequestError("the body must be JSON, with Content-Type: application/json", status=415)

@@ -399,20 +399,20 @@ def site(own: SiteOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Publishing(OfEdition):
-    dry_run: bool = option(False, "Write the files; nothing is uploaded.", "--dry-run")
     dataset: str = option(REQUIRED, "The benchmark's dataset on the Hugging Face Hub.", "OWNER/NAME")
     url: str | None = option(None, "Address of the board, as the source of the scores.", "--url URL")
     folder: Path | None = option(None, "Folder for the files (default: EDITION/hub).", "--out FOLDER")
+    dry_run: bool = option(False, "As always: nothing is uploaded.", hidden=True)
 
 
-@verb(first=("dry_run", "dataset", "folder"))
+@verb(first=("dataset", "folder"))
 def publish(own: Publishing) -> None:
     """Write the files for the Hugging Face Hub: eval.yaml of the benchmark, .eval_results of each model.
 
-    goldless itself uploads nothing: it prints the commands that do.
+    goldless itself uploads nothing: read the files, and use the commands that it prints.
 
     Example:
-      goldless gre publish iclr2025 --dry-run --dataset acme/gre-bench
+      goldless gre publish iclr2025 --dataset acme/gre-bench
     """
     from goldless.apps.gre.scoring import recompute
     from goldless.apps.gre.site import write_hub_files
@@ -420,11 +420,6 @@ def publish(own: Publishing) -> None:
 
     opened = own.opened()
     target = own.folder or opened.folder / "hub"
-    if not own.dry_run:
-        raise UserError(
-            "goldless uploads nothing. Write the files with --dry-run, read them, and upload them yourself; the "
-            "commands are printed then"
-        )
     check_free(target, folder=True)
     commands = write_hub_files(run_async(partial(recompute, opened)), target, dataset=own.dataset, url=own.url)
     say(f"files: {target}. Nothing was uploaded. To upload them:")

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -252,22 +252,12 @@ Pair = tuple[str, str]
 """A task and an agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedEdition:
-    """An edition that is linked: its reviews, and their scores by metric."""
+class LinkedEdition(NamedTuple):
+    """An edition that is linked; the scores of its first run count."""
 
     name: str
-    texts: Mapping[Pair, str]
-    anchors: frozenset[str]
-    """Its papers that are marked as anchors."""
-    scored: Mapping[str, ScoredBy]
-
-    @classmethod
-    def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> LinkedEdition:
-        """An edition with the scores of its first run."""
-        texts = {(r.task, r.agent): r.text for _, responses in study for r in responses}
-        own = {one.metric: one for one in scored if one.scorer == scored[0].scorer}
-        return cls(name, texts, frozenset(marked_papers(study, ANCHOR)), own)
+    study: Study
+    scored: Sequence[ScoredBy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,56 +317,61 @@ def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[ScaleLi
     editions = [open_edition(folder) for folder in (Path(first), Path(second)) if is_edition(folder)]
     if len(editions) < 2 or not all(one.collected for one in editions):
         return [], []
-    sides = [LinkedEdition.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
+    sides = [LinkedEdition(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
     return link_sides(*sides, seed=seed)
 
 
 def link_sides(first: LinkedEdition, second: LinkedEdition, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
     """The links by metric that both have, and why there is none for others."""
-    shared = {task for task, _ in first.texts} & {task for task, _ in second.texts} & (first.anchors | second.anchors)
+    both = (first, second)
+    texts = [{(r.task, r.agent): r.text for _, responses in one.study for r in responses} for one in both]
+    marked = {task for one in both for task in marked_papers(one.study, ANCHOR)}
+    shared = marked.intersection(*(one.study.tasks for one in both))
     if not shared:
         return [], [f"Not linked: {first.name} and {second.name} share no anchors."]
+    alike = {pair for pair, text in texts[0].items() if pair[0] in shared and text == texts[1].get(pair)}
+    mine, theirs = ({by.metric: by for by in one.scored if by.scorer == one.scored[0].scorer} for one in both)
     links, notes = [], []
-    for metric in [metric for metric in first.scored if metric in second.scored]:
+    for metric in [metric for metric in mine if metric in theirs]:
         try:
-            links.append(_link(first, second, metric, shared, seed))
+            links.append(_link((first.name, second.name), (mine[metric], theirs[metric]), alike, len(shared), seed))
         except UserError as error:
             notes.append(f"{metric} is not linked: {error}")
     return links, notes
 
 
-def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[str], seed: int) -> ScaleLink:
+def _link(
+    names: tuple[str, str], by: tuple[ScoredBy, ScoredBy], alike: set[Pair], anchors: int, seed: int
+) -> ScaleLink:
     """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
 
-    ``shared``: papers in both editions that one of them marks as anchors.
+    ``alike``: the reviews of the ``anchors`` that are the same in both editions.
     """
-    by = [one.scored[metric] for one in (first, second)]
     ours, theirs = (
         {pair: score for pair, score in one.scores.items() if score is not None and not is_reference(pair[1])}
         for one in by
     )
-    alike = {pair for pair, text in first.texts.items() if pair[0] in shared and text == second.texts.get(pair)}
     used = sorted(alike & ours.keys() & theirs.keys())
     papers = sorted({task for task, _ in used})
     if len(papers) < FEWEST_ANCHORS:
         raise UserError(
-            f"{len(papers)} of {len(shared)} anchors have a review that is the same in {first.name} and {second.name} "
-            f"and has a score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
+            f"{len(papers)} of {anchors} anchors have a review that is the same in {' and '.join(names)} and has a "
+            f"score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
             "anchors, and score the human reviews in both"
         )
     if not all(len({scores[pair] for pair in used}) > 1 for scores in (ours, theirs)):
         raise UserError("all reviews of the anchors have the same score in one edition")
-    anchors = _drawn(len(papers), seed)
+    drawn = _drawn(len(papers), seed)
     scales, means = [], []
     for place, scores in enumerate((ours, theirs), 1):
         others = sorted({task for task, _ in scores} - set(papers))
         agents = sorted({agent for _, agent in scores})
         linking, _ = score_arrays({pair: scores[pair] for pair in used}, tasks=papers, agents=agents)
         centre = np.nanmean(linking)  # taken off first, so that squares lose no digits
-        away = _means(anchors, linking - centre)
-        scales.append((away + centre, np.sqrt(np.maximum(_means(anchors, (linking - centre) ** 2) - away**2, 0.0))))
+        away = _means(drawn, linking - centre)
+        scales.append((away + centre, np.sqrt(np.maximum(_means(drawn, (linking - centre) ** 2) - away**2, 0.0))))
         table, _ = score_arrays(scores, tasks=[*papers, *others], agents=agents)
-        counts = np.hstack([anchors, _drawn(len(others), seed + place)])
+        counts = np.hstack([drawn, _drawn(len(others), seed + place)])
         means.append({agent: _means(counts, table[:, [column]]) for column, agent in enumerate(agents)})
     (mean_y, sd_y), (mean_x, sd_x) = scales
     slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
@@ -393,8 +388,8 @@ def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[
         was = None if before is None else float(before[0])
         rows.append(LinkedScore(agent, float(own[0]), estimate(linked), was, change))
     told = {
-        "first": by[0].signature or first.name,
-        "second": by[1].signature or second.name,
+        "first": by[0].signature or names[0],
+        "second": by[1].signature or names[1],
         "link": "linear-single-group",
         "anchors": str(len(papers)),
         "interval": f"papers-percentile-{LINK_LEVEL:g}",
@@ -402,15 +397,14 @@ def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[
         "seed": str(seed),
     }
     return ScaleLink(
-        metric,
-        first.name,
-        second.name,
+        by[0].metric,
+        *names,
         estimate(slopes),
         estimate(intercepts),
         papers=len(papers),
         reviews=len(used),
         scores=tuple(sorted(rows, key=lambda row: (-(row.linked.value or 0.0), row.agent))),
-        signature=str(Signature(f"link[{metric}]", told)),
+        signature=str(Signature(f"link[{by[0].metric}]", told)),
     )
 
 

@@ -409,7 +409,7 @@ def _link(
 
 
 def _drawn(papers: int, seed: int) -> FloatArray:
-    """How often each paper counts: in the first row once, in the others as often as it is drawn."""
+    """The counts of each paper: in the first row one, in the others how often it is drawn."""
     if not papers:
         return np.ones((1 + LINK_RESAMPLES, 0))
     return np.concatenate([np.ones((1, papers)), *draw_counts(papers, seed=seed, resamples=LINK_RESAMPLES)])

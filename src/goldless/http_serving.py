@@ -47,27 +47,17 @@ async def listening_application(
             await runner.cleanup()
 
 
-async def serve_until_told(
-    listening: AbstractAsyncContextManager[str],
-    ready: Callable[[str], None],
-    on_hangup: Callable[[], None] | None = None,
-) -> None:
-    """Serve until cancelled, interrupted or terminated; ``ready`` is called with the address.
-
-    ``on_hangup`` is called on SIGHUP; without it SIGHUP does what it did.
-    """
+async def serve_until_told(listening: AbstractAsyncContextManager[str], ready: Callable[[str], None]) -> None:
+    """Serve until cancelled, interrupted or terminated; ``ready`` is called with the address."""
     async with listening as url:
         # signals arrive in the main thread only; on Windows Ctrl-C cancels instead
         if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
             ready(url)
             await anyio.sleep_forever()
-        hangup = () if on_hangup is None else (signal.SIGHUP,)
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, *hangup) as signals:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             ready(url)
-            async for got in signals:
-                if on_hangup is None or got in {signal.SIGINT, signal.SIGTERM}:
-                    return
-                on_hangup()
+            async for _ in signals:
+                return
 
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -29,7 +29,7 @@ def test_the_verdict_is_that_of_two_one_sided_t_tests(tmp_path, shift, alpha):
     scores = noisy(40, shift, seed=3)
     around = np.array(scores["new"]) - np.array(scores["old"]) - shift
     scores = {"old": [0.0] * 80, "new": [shift + x for gap in around for x in (gap, 2 * around.mean() - gap)]}
-    found = gate(written_run(tmp_path / "run", scores), alpha=alpha)
+    found = gate(written_run(tmp_path / "run", scores, metric="gem-raw"), alpha=alpha)
     gaps = np.array(scores["new"]) - np.array(scores["old"])
     ship = stats.ttest_1samp(gaps, -0.5, alternative="greater").pvalue < alpha
     block = stats.ttest_1samp(gaps, -0.5, alternative="less").pvalue < alpha

@@ -30,9 +30,10 @@ from goldless.apps.gre.boards import (
 from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import StudyError, UserError
 from goldless.meta_evaluation.judges import ScoredBy
-from goldless.records import Agent
+from goldless.records import Agent, Response, Task
 from goldless.statistics.bootstrap import Estimate, draw_counts
 from goldless.statistics.standings import LeaderboardRow
+from goldless.studies import study_from_records
 
 
 def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_paper_gives():
@@ -63,7 +64,7 @@ def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_p
                 "scores.csv:2: parameters must be a positive number such as 7e9, got 0",
                 "scores.csv:3: agent must be a name, got an empty cell",
                 "scores.csv:4: gem must be a finite number, got str 'inf'",
-                "scores.csv:4: agent 'a' is listed twice; first on line 2",
+                "scores.csv:4: agent 'a' is already on line 2",
             ],
         ),
         ("model,gem\na,1\n", read_board, ["no column 'agent'; the columns are 'model', 'gem'"]),
@@ -247,8 +248,10 @@ PAPERS = [f"p{number}" for number in range(14)]
 
 
 def linked_edition(name, scores, *, anchors=(), texts=None) -> LinkedEdition:
-    scored = {"gem": ScoredBy(name, "gem", scores, "gem|x:y")}
-    return LinkedEdition(name, texts or dict.fromkeys(scores, "same"), frozenset(anchors), scored)
+    papers = dict.fromkeys(paper for paper, _ in scores)
+    tasks = [Task(paper, extra={"anchor": "earlier"} if paper in anchors else {}) for paper in papers]
+    responses = [Response(*pair, text) for pair, text in (texts or dict.fromkeys(scores, "same")).items()]
+    return LinkedEdition(name, study_from_records(tasks, responses), [ScoredBy(name, "gem", scores, "gem|x:y")])
 
 
 def scores_of(function, papers=PAPERS, agents=("human", "ann")):

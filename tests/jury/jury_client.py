@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio
 import openai
@@ -13,7 +12,8 @@ from jury_models import juror, prefers
 from yarl import URL
 
 from goldless.apps.jury.panel import Jury
-from goldless.apps.jury.server import Limits, listening, serve
+from goldless.apps.jury.server import Limits, listening
+from goldless.http_serving import serve_until_told
 
 ANSWERS = ["a text about zarn", "a text about bluk"]
 CASE = {"question": "What is it about?", "answers": ANSWERS}
@@ -61,7 +61,7 @@ async def until_told(*jurors, **options):
         running.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(serve, Jury(jurors or [juror(ZARN)]), port=0, ready=ready, **options))
+        tasks.start_soon(serve_until_told, listening(Jury(jurors or [juror(ZARN)]), port=0, **options), ready)
         await running.wait()
         yield addresses[0]
 

@@ -139,7 +139,7 @@ def test_nothing_named_and_scores_that_say_nothing_are_refused(made, tmp_path):
     folder, judge, _ = made
     with pytest.raises(UserError, match="nothing to calibrate"):
         goldless.calibrate(folder)
-    with pytest.raises(UserError, match="--next must be from 1 to 18"):
+    with pytest.raises(UserError, match="--next must be from 0 to 18"):
         goldless.calibrate(folder, scores=judge, next_count=40)
     with pytest.raises(MetricError, match="scores raters, not responses"):
         goldless.calibrate(folder, metrics="tvd-mi[labels]")

@@ -82,7 +82,8 @@ def test_intervals_are_the_percentiles_of_refits_by_evalica():
         fits.append(np.log(fit.scores.sort_index()) - np.log(fit.scores).mean())
     ends = np.quantile(np.array(fits), [0.025, 0.975], axis=0)
     for i in range(4):
-        assert (found[f"a{i}"].estimate.low, found[f"a{i}"].estimate.high) == pytest.approx(tuple(ends[:, i]), abs=1e-5)
+        (one,) = (row.estimate for row in found.agents if row.agent == f"a{i}")
+        assert (one.low, one.high) == pytest.approx(tuple(ends[:, i]), abs=1e-5)
 
 
 def test_resamples_without_a_finite_solution_are_counted():
@@ -92,4 +93,5 @@ def test_resamples_without_a_finite_solution_are_counted():
     count = int(found.notes[0].split()[0])
     missed = (np.random.default_rng(0).integers(8, size=(200, 8)) != 0).all(axis=1).sum()
     assert count == missed
-    assert found["ann"].estimate.low <= found["ann"].score <= found["ann"].estimate.high
+    (ann,) = (row for row in found.agents if row.agent == "ann")
+    assert ann.estimate.low <= ann.score <= ann.estimate.high

@@ -77,7 +77,7 @@ def test_no_label_covers_another_or_a_point_or_leaves_the_edges_and_without_room
 def test_a_legend_too_long_for_one_line_is_wrapped():
     points = [charts.Point("p", 1.0, Estimate(1.0), series=f"a family with a long name {place}") for place in range(9)]
     svg = str(charts.scatter_plot(points, title="t", x_axis="x", y_axis="y"))
-    placed = re.findall(r'<g transform="translate\(([\d.]+) ([\d.]+)\)"><circle', svg)
+    placed = re.findall(r'<g class="key" transform="translate\(([\d.]+) ([\d.]+)\)"><circle', svg)
     assert len(placed) == 9
     assert len({y for _, y in placed}) > 1
     assert all(float(x) < 700 for x, _ in placed)

@@ -95,7 +95,10 @@ def test_a_report_has_no_section_without_data(tmp_path, name):
 def test_the_verdict_is_what_is_decided_and_the_section_names_the_leader_with_its_interval(tmp_path):
     one = board(THREE)
     one["rows"][0]["better_than"] = ["cy"]
+    caveat = "Intervals treat the peers as fixed: 3 are too few to allow for other peers."
+    one["notes"] = [caveat, "Undecided: 1 of 3 differences."]
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
+    assert f"Before you trust this ranking: {caveat} " in text
     assert "ann is highest under gem-raw with 12.50 nats (95% interval 11.00 to 14.00, 4 tasks)." in text
     assert "ann and bob are tied; ann is better than cy. Nothing is missing." in text
     assert text.count("ann and bob are tied; ann is better than cy.") > 1
@@ -129,7 +132,7 @@ def test_judgements_that_could_not_be_read_are_counted_in_the_verdict_of_a_revie
     for row in found["rankings"]["win rate"]["agents"]:
         row["used"] = row["asked"]
     text = page_of(write_folder(tmp_path, {"review": found})).text
-    assert "403 judgements or exam answers are missing." in text
+    assert "403 judgements or exam answers are missing, but no score." in text
     assert "Nothing is missing" not in text
 
 

@@ -181,6 +181,13 @@ def test_axe_finds_no_fault_with_everything_unfolded(browser, folder, system, wi
 def test_nothing_sticks_out_of_the_page_on_a_phone(browser, folder):
     page = Opened(browser, folder, viewport={"width": 360, "height": 844}).page
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    # a caption keeps clear of the shadow at the edge of its table, and the agents' names stay where they are
+    table = page.locator(".scroll:has(.matrix)")
+    edges = "(box) => [box, box.querySelector('caption')].map((one) => one.getBoundingClientRect().right)"
+    edge, caption = table.evaluate(edges)
+    assert caption <= edge - 8
+    table.evaluate("(box) => { box.scrollLeft = 200; }")
+    assert page.locator(".matrix tbody th").first.bounding_box()["x"] == table.bounding_box()["x"]
 
 
 def test_print_is_light_whatever_the_theme_and_has_no_buttons(browser, folder):
@@ -251,6 +258,12 @@ def test_a_score_leads_to_its_texts_and_texts_can_be_searched(browser, five):
     assert first.locator("article:visible h3 bdi").all_inner_texts() == ["ann", "bob"]
     page.locator(".matrix tbody tr", has_text="cy").locator("a.evidence").first.click()
     assert "cy answers" in page.locator(".card:visible").first.inner_text()
+    page.get_by_role("radio", name="bartscore").check()  # bob leads it, and ann stays on the left
+    names = first.locator("article:visible h3 bdi").all_inner_texts()
+    assert [first.locator("summary").inner_text().find(name) for name in names] == sorted(
+        first.locator("summary").inner_text().find(name) for name in names
+    )
+    page.get_by_role("radio", name="gem-raw", exact=True).check()
     # a cell of the heat map, and the same number in its table, lead to texts of both agents
     for number in (
         page.locator("#comparisons figure:visible svg [data-of='0 1 2']"),

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import FARTHEST, FEW_TASKS, Estimate, left_out_intervals, task_intervals
+from goldless.statistics.bootstrap import (
+    FARTHEST,
+    FEW_TASKS,
+    Estimate,
+    left_out_intervals,
+    score_intervals,
+    task_intervals,
+)
 from goldless.statistics.comparisons import compare_all
 
 LEVEL, SEED = 0.9, 11
@@ -107,6 +114,14 @@ def test_scores_at_their_limits_have_the_exact_interval_of_a_share(n, high):
         ends = [lowest + (highest - lowest) * end for end in (theirs.low, theirs.high)]
         assert (interval.low, interval.high) == pytest.approx(ends, abs=1e-9)
         assert (interval.method, interval.n) == ("exact", n)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_no_interval_leaves_the_limits(missing):
+    """Two tasks far apart: Student's t alone would reach from -5.1 to 6.1."""
+    values = np.array([[0.06, 0.5], [0.94, 0.5], *[[np.nan, 0.9]] * missing])
+    (interval, _) = score_intervals(values, limits=(0.0, 1.0))
+    assert (interval.low, interval.high, interval.method) == (0.0, 1.0, "t")
 
 
 @given(

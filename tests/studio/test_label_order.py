@@ -220,8 +220,9 @@ def test_agreement_is_the_share_of_pairs_on_which_a_metric_prefers_the_same_resp
     rows = [("m", "t1", "ann", 1.0), ("m", "t1", "bob", 2.0), ("n", "t1", "ann", 2.0), ("n", "t1", "bob", 1.0)]
     scores = pl.DataFrame(rows, schema=["metric", "task", "agent", "score"], orient="row")
     found = label_agreement(study(), labels, scores)
-    assert [found[name] for name in ("labels", "raters", "pairs", "decided")] == [4, 2, 2, 1]
-    assert [(one.name, one.share.value) for one in found["metrics"]] == [("n", 1.0), ("m", 0.0)]
-    assert found["ceiling"].accuracy.value == 0.5
-    assert label_agreement(study(), labels, None)["metrics"] == []
-    assert label_agreement(study(), [], scores) == {}
+    counts = found.labels
+    assert (counts.preferences, counts.raters, counts.pairs, counts.decided) == (4, 2, 2, 1)
+    assert [(one.name, one.accuracy.share.value) for one in found.by_accuracy] == [("n", 1.0), ("m", 0.0)]
+    assert found.ceiling.accuracy.value == 0.5
+    assert label_agreement(study(), labels, None).judges == ()
+    assert label_agreement(study(), [], scores) is None

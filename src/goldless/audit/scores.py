@@ -81,12 +81,12 @@ def _contradictions(rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:
         ]
         if opposed:
             better, worse = opposed[0]
-            more = f" and {len(opposed) - 1} more pairs" * (len(opposed) > 1)
+            many = f" on {len(opposed)} pairs, such as this one" * (len(opposed) > 1)
             yield Finding(
                 "contradiction",
                 tuple(dict.fromkeys(agent for pair in opposed for agent in pair)),
-                f"{first.metric} and {second.metric} contradict each other: {better} is significantly above "
-                f"{worse} under {first.metric} and significantly below it under {second.metric}{more}.",
+                f"{first.metric} and {second.metric} contradict each other{many}: {better} is significantly above "
+                f"{worse} under {first.metric} and significantly below it under {second.metric}.",
                 (first.metric, second.metric),
             )
 

@@ -40,7 +40,7 @@ class Output:
         "rich", "Print tables as rich, markdown, csv, json or latex.", "--format FORMAT"
     )
     json_only: bool = option(False, "Print one JSON object on standard output (same as --format json).", "--json")
-    verbose: bool = option(False, "Also print signatures, each on one line, and numeric details.", "--verbose -v")
+    verbose: bool = option(False, "Also print signatures, each cut to one line, and numeric details.", "--verbose -v")
     signature: bool = option(False, "Print signatures in full: how exactly each number was made.")
 
     @property

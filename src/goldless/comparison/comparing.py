@@ -271,6 +271,7 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
     values, level = paired.differences, draws["level"]
     n = len(values)
     (interval,) = task_intervals(values[:, None], limits=paired.limits, tails=True, **draws)
+    interval = interval if paired.limits is None else interval.within(*paired.limits)
     effect = paired_d(values, level=level)
     one = Pairs(np.array([0]), np.array([1]), values[:, None])
     (test,) = compare_pairs(["first", "second"], one, seed=draws["seed"], permutations=draws["resamples"])

@@ -241,7 +241,8 @@ def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) ->
     t, skew = stdtrit(n - 1, (1 + draws["level"]) / 2), skewness(values[:, None])
     times = TAIL + TAIL_OF_FEW / len(values)
     below, above = (error * float(further(t, side * skew, n, times)[0]) for side in (1, -1))
-    return replace(found, low=min(found.low, mean - below), high=max(found.high, mean + above))
+    found = replace(found, low=min(found.low, mean - below), high=max(found.high, mean + above))
+    return found if limits is None else found.within(*limits)
 
 
 MARKS = {"SHIP": "✅", "BLOCK": "⛔", "INCONCLUSIVE": "❔"}

@@ -13,10 +13,10 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless._version import __version__
+from goldless.comparison.pairing import known_metric
 from goldless.errors import UserError
 from goldless.exporting.scored_run import REVIEW, ScoredRun, path_name, write_folder
 from goldless.judging.judges import JUDGES
-from goldless.metrics.catalogue import find_metric
 from goldless.reports.leaderboard import Leaderboard
 from goldless.signature import Signature
 from goldless.statistics.standings import LeaderboardRow
@@ -107,10 +107,8 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
     if (resamples := settings.get("resamples", "")).isdigit():
         uncertainty["num_bootstrap_samples"] = int(resamples)
     counts = {"rank": row.rank, "asked": row.asked, "used": row.used, "missing": row.missing}
-    try:
-        low, high = (0.0, 1.0) if board.unit == "win rate" else find_metric(name).bounds  # type: ignore[attr-defined]
-    except (AttributeError, UserError):  # a metric need not have them
-        low, high = "-Infinity", "Infinity"
+    bounds = (0.0, 1.0) if board.unit == "win rate" else getattr(known_metric(name), "bounds", None)
+    low, high = bounds or ("-Infinity", "Infinity")
     judges, fingerprint = _judges(run, name, settings), {"fingerprint": run.made_by.fingerprint}
     return {
         "evaluation_result_id": f"goldless.{name}",

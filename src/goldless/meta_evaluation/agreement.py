@@ -386,7 +386,7 @@ async def agree(
     judges = [*(judge.levelled() for judge in metric_judges(evaluation, study, only_asked=True)), *judges]
     check_unlike(judges)
     complete = evaluation is None or evaluation.complete
-    found = tuple(_on_criterion(study, judges, replace(options, criterion=name), measurement) for name in chosen)
+    found = tuple(agreement_on(study, judges, replace(options, criterion=name), measurement) for name in chosen)
     return Agreement(study.name, study.fingerprint, options.convention, options.level, complete, found, evaluation)
 
 
@@ -399,7 +399,10 @@ def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
     return [criterion]
 
 
-def _on_criterion(study: Study, judges: Sequence[Judge], options: Options, measurement: Measured) -> CriterionAgreement:
+def agreement_on(
+    study: Study, judges: Sequence[Judge], options: Options, measurement: Measured = "auto"
+) -> CriterionAgreement:
+    """The agreement of judges with the labels of the options' criterion; None: those without one."""
     criterion, draws = options.criterion, draws_of(options)
     said = study.label_table.filter(pl.col("criterion").eq_missing(pl.lit(criterion)))
     people = what_people_said(study.with_labels(said), replace(options, exams=("none",)))

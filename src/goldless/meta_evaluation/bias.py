@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.errors import MetricError, UserError, check_known, suggested
+from goldless.errors import MetricError, UserError, check_known, listed, suggested
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import (
@@ -235,7 +235,7 @@ class BiasReport:
 
     def _table(self, rows: Sequence[BiasRow], about: str | None) -> ReportTable:
         """One measure; ``about``: what all its rows are about."""
-        named = about is None and any(row.about for row in rows)
+        named = about is None and any(row.about not in (None, row.judge) for row in rows)
         neutral = rows[0].neutral
         signed = neutral == 0.0
         columns = (
@@ -244,18 +244,19 @@ class BiasReport:
             Column("value", "value", "signed" if signed else "number", "missing"),
             Column("low high", f"{self.level * 100:g}% interval", "signed interval" if signed else "interval", "-"),
             Column("used", "n", "figure"),
-            Column("missing asked", "missing", "fraction"),
-            Column("ties", "ties", "figure"),
+            Column("missing asked", "missing", "fraction", data=not any(row.missing for row in rows)),
+            Column("ties", "ties", "figure", data=not any(row.ties for row in rows)),
             Column("n_tasks", "tasks", "figure"),
-            Column("remark", "", absent=""),
+            Column("star", "", absent="", data=not any(row.shown for row in rows)),
         )
-        values = tuple(
-            {**write(row), "remark": " ".join(filter(None, ["*" * bool(row.shown), row.note])) or None} for row in rows
-        )
+        values = tuple({**write(row), "star": "*" if row.shown else None} for row in rows)
+        notes = [STAR] * any(row.shown for row in rows)
+        for note in dict.fromkeys(row.note for row in rows if row.note):
+            notes.append(f"{listed(row.judge for row in rows if row.note == note)}: {note}")
         title = f"{rows[0].bias.capitalize()}{'' if about is None else f' of {about}'}: {rows[0].measure}"
         if neutral is not None:
             title += f" (no bias: {neutral:g})"
-        return ReportTable(title, columns, values, self.signature, (STAR,) * any(row.shown for row in rows))
+        return ReportTable(title, columns, values, self.signature, tuple(notes))
 
 
 # --- who is asked ----------------------------------------------------------------------------------------------------

@@ -280,7 +280,7 @@ async def calibrate(
     rounds = read_rounds(drawn, study, labelled)
     unlabelled = int((~labelled).sum())
     if not 0 <= next_count <= unlabelled:
-        raise UserError(f"--next must be from 1 to {unlabelled}, the number of tasks without labels, got {next_count}")
+        raise UserError(f"--next must be from 0 to {unlabelled}, the number of tasks without labels, got {next_count}")
     found = Calibration(study.name, study.fingerprint, criterion, options.level, tasks=len(study))
     if first_draw:
         one = draw_by_size(np.ones(len(study)), next_count, seed=options.seed)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from goldless.meta_evaluation.agreement import Agreement, JudgeAgreement
-from goldless.meta_evaluation.bias import STAR, BiasReport, BiasRow
+from goldless.meta_evaluation.bias import BiasReport, BiasRow
 from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
@@ -172,11 +172,14 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
     yield bullets(tuple(found.findings()))
     yield from _matrix(found)
     for bias in dict.fromkeys(row.bias for row in found.rows):
-        rows = found.of(bias)
-        figures = [_bias_figure(of, table, found.level) for of, table in found.measures(rows)]
+        measures = found.measures(found.of(bias))
+        figures = [_bias_figure(of, table, found.level) for of, table in measures]
         if bias == "self-preference":
             figures.insert(0, words("The ", term("gap", "preference gap"), " of every two:"))
-        yield fold(f"{bias.capitalize()} in detail", [*figures, *remarks([STAR] * any(row.shown for row in rows))])
+        yield fold(
+            f"{bias.capitalize()} in detail",
+            [*figures, *remarks(dict.fromkeys(note for _, table in measures for note in table.notes))],
+        )
     if found.unavailable:
         yield result_table(found.unavailable_table())
 
@@ -205,13 +208,12 @@ def _bias_figure(rows: Sequence[BiasRow], table: ReportTable, level: float) -> B
     read = (caption, unknown if neutral is None else " The line marks an unbiased judge.")
     said = [(f"{sum(bool(row.shown) for row in rows)} of {len(rows)} numbers show a bias.",)]
     axis = "difference of shares" if neutral == 0.0 else "share"
-    return _drawn("bias", table, list(map(_bias_row, rows)), read, said, axis=axis, reference=neutral)
-
-
-def _bias_row(row: BiasRow) -> IntervalRow:
-    aside = numeral(row.value, absent="", signed=row.neutral == 0.0)
-    tone = "vermilion" if row.shown else "muted" if row.neutral is None else "blue"
-    return IntervalRow(row.judge, row, aside, "dot" if row.shown else "ring", tone)
+    drawn = []
+    for row in rows:
+        tone = "vermilion" if row.shown else "muted" if neutral is None else "blue"
+        aside = numeral(row.value, absent="", signed=neutral == 0.0)
+        drawn.append(IntervalRow(row.judge, row, aside, "dot" if row.shown else "ring", tone))
+    return _drawn("bias", table, drawn, read, said, axis=axis, reference=neutral)
 
 
 @section("cost", "Cost")

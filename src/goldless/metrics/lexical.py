@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from goldless.sentences import split_sentences
 
@@ -89,7 +89,8 @@ class Bleu:
     tokens: Tokenisation = "13a"
     brevity_penalty: bool = True
     """False: short candidates are not penalised, so BLEU-1 is the precision of words."""
-    unit: str = "BLEU (0 to 1)"
+    unit: str = "BLEU"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -134,7 +135,8 @@ class Rouge:
     counts: Literal[1, 2, "l"] = "l"
     """Shared words, shared pairs of words, or the longest common subsequence."""
     tokens: Tokenisation = "rouge-stems"
-    unit: str = "ROUGE F (0 to 1)"
+    unit: str = "ROUGE F"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @property
     def settings(self) -> Mapping[str, str]:

@@ -105,12 +105,6 @@ class Ranking:
     agents: tuple[RankedAgent, ...]
     notes: tuple[str, ...] = ()
 
-    def __getitem__(self, agent: str) -> RankedAgent:
-        for one in self.agents:
-            if one.agent == agent:
-                return one
-        raise KeyError(agent)
-
 
 def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
     """Rank by mean score over tasks."""
@@ -121,11 +115,7 @@ def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
-    found = []
-    for one in score_intervals(win_rates(verdicts), limits=(0.0, 1.0), **draws):
-        # a score that allows for missing tasks may be beyond
-        value, low, high = (None if x is None else min(1.0, max(0.0, x)) for x in one.numbers)
-        found.append(replace(one, value=value, low=low, high=high))
+    found = score_intervals(win_rates(verdicts), limits=(0.0, 1.0), **draws)
     return _ranking("win rate", verdicts.agents, found, _counts(verdicts))
 
 

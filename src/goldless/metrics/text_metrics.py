@@ -58,6 +58,10 @@ class BaselineMetric:
         return self.pairs.unit
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        return getattr(self.pairs, "bounds", None)
+
+    @property
     def needs(self) -> Needs:
         return Needs(texts=True, peers=self.against == "peers")
 

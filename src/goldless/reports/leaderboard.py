@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -156,14 +156,14 @@ class Leaderboard(Tabled):
             column("worst_low worst_high", "worst case", "interval", "-", decimals, page=True),
             Column("note", "note", data=True),
         )
-        ranks = {row.agent: str(row.rank) for row in self.rows if row.rank is not None}
+        ranks = {row.agent: row.rank for row in self.rows if row.rank is not None}
         elsewhere = {f"of {one.metric}": {row.agent: row.score for row in one.rows} for one in others or ()}
         least, most = min(ends, default=0.0), max(ends, default=1.0)
         rows = []
         for row, mine in zip(self.rows, written, strict=True):
             below: tuple[str, ...] | str = row.better_than or ()
             if beaten == "ranks":
-                below = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
+                below = _runs(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
             scores = {name: of_agents.get(row.agent) for name, of_agents in elsewhere.items()}
             drawn = {"missing": row.missing, "plot": _bar(row, least, most), "better_than": below or None}
             rows.append({"metric": self.metric, **mine, **scores, **drawn})
@@ -202,6 +202,16 @@ def _bar(row: LeaderboardRow, least: float, most: float) -> str:
     if score is not None:
         cells[score] = "●"
     return "".join(cells)
+
+
+def _runs(ranks: Iterable[int]) -> str:
+    """Ranks in order; more than three in a row by their ends."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if not runs or rank != runs[-1][-1] + 1:
+            runs.append([])
+        runs[-1].append(rank)
+    return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 3 else " ".join(map(str, run)) for run in runs)
 
 
 def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: bool) -> Iterator[str]:

@@ -279,6 +279,7 @@ class Selection:
 
     def table(self) -> ReportTable:
         rows = tuple({**row, "decided": "yes" if row["decided"] else "no"} for row in self.rows())
+        same = len({choice.samples for choice in self.choices}) == 1
         columns = (
             Column("task", "task", "name"),
             Column("chosen", "chosen", "name"),
@@ -288,7 +289,7 @@ class Selection:
             Column("low high", "interval", "signed interval", decimals=2),
             Column("peers", "common peers", "count", data=True),
             Column("decided", "decided"),
-            Column("samples", "responses", "count"),
+            Column("samples", "responses", "count", data=same),
             Column("missing", "missing", "count", data=not any(choice.missing for choice in self.choices)),
             Column("text", "text", wide=True),
         )
@@ -303,7 +304,10 @@ class Selection:
         if self.failures:
             lost = ", ".join(f"{count} {kind}" for kind, count in sorted(self.failures.items()))
             notes.append(f"Missing: {lost}.")
-        return ReportTable(f"Chosen by {self.metric} ({self.unit})", columns, rows, self.signature, tuple(notes))
+        title = f"Chosen by {self.metric} ({self.unit})"
+        if same:
+            title += f", {self.choices[0].samples:,} responses to each task"
+        return ReportTable(title, columns, rows, self.signature, tuple(notes))
 
 
 async def select_responses(

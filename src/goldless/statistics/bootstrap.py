@@ -187,7 +187,7 @@ def task_intervals(
 
     ``limits``: those of the scores, where they have some. Of scores that are all at their limits the interval is the
     exact one of a share (Clopper and Pearson 1934), and equal scores elsewhere have one as well: few tasks that agree
-    say little about the others. ``tails``: whether scores without limits may have a tail, for which few tasks allow.
+    say little about the others. ``tails``: whether scores may have a tail, for which few tasks allow.
     """
     values = np.asarray(values, dtype=np.float64)
     if np.isinf(values).any():
@@ -199,7 +199,7 @@ def task_intervals(
     method: Method = "bootstrap-t" if len(values) >= FEW_TASKS else "t"
     student: FloatArray = stdtrit(np.maximum(counts, 2) - 1, (1 + level) / 2)
     ends = np.stack([-student, student])
-    if method == "t" and tails and limits is None:
+    if method == "t" and tails:
         skew, n = skewness(values), np.maximum(counts, 2).astype(np.float64)
         low, high = (np.minimum(further(student, side * skew, n, TAIL), FARTHEST * student) for side in (-1, 1))
         ends = np.stack([-low, high])
@@ -214,19 +214,20 @@ def task_intervals(
 
 
 def score_intervals(values: FloatArray, *, limits: Limits | None = None, **draws: Unpack[Draws]) -> list[Estimate]:
-    """The score of each agent over all tasks with its interval: that of the tasks it has, moved to the score."""
+    """The score of each agent over all tasks with its interval: that of the tasks it has, moved; all within limits."""
     found = []
+    lowest, highest = limits or (-np.inf, np.inf)
     intervals = task_intervals(values, limits=limits, tails=True, **draws)
-    for one, score in zip(intervals, scores_over_tasks(values), strict=True):
-        by = float(score) - (one.value or 0.0)
-        low, high = (None if end is None else end + by for end in (one.low, one.high))
-        found.append(one if one.value is None else replace(one, value=float(score), low=low, high=high))
+    for one, score in zip(intervals, np.clip(scores_over_tasks(values), lowest, highest).tolist(), strict=True):
+        by = score - (one.value or 0.0)
+        low, high = (None if end is None else min(highest, max(lowest, end + by)) for end in (one.low, one.high))
+        found.append(one if one.value is None else replace(one, value=score, low=low, high=high))
     return found
 
 
 def interval_name(level: float, limits: Limits | None = None, *, tails: bool = False) -> str:
     """The method of intervals, for signatures."""
-    few = "skew-t" if tails and limits is None else "t"
+    few = "skew-t" if tails else "t"
     exact = ",exact-at-limits" * (limits is not None)
     return f"tasks-bootstrap-t-or-t-{level:g}({few}-under-{FEW_TASKS}{exact})"
 

@@ -131,6 +131,10 @@ def standings(
             beaten.setdefault(made.better, []).append(made.worse)
     new_peers = {} if by_peer is None else dict(zip(agents, new_peer_intervals(by_peer, found), strict=True))
     worst = _worst(values, agents, missing, limits, **draws)
+
+    def within(one: Estimate | None) -> Estimate | None:
+        return one if one is None or limits is None else one.within(*limits)
+
     rows = []
     for place, agent in enumerate(order, 1):
         mine = intervals[agent]
@@ -140,8 +144,8 @@ def standings(
                 agent=agent,
                 estimate=mine,
                 better_than=tuple(sorted(beaten.get(agent, ()), key=places.__getitem__)),
-                new_peers=new_peers.get(agent),
-                worst=None if agent not in worst else replace(mine, low=worst[agent][0], high=worst[agent][1]),
+                new_peers=within(new_peers.get(agent)),
+                worst=within(None if agent not in worst else replace(mine, low=worst[agent][0], high=worst[agent][1])),
             )
         )
     peers = None if by_peer is None else int((~np.isnan(by_peer)).any(axis=0).sum(axis=1).max(initial=0))

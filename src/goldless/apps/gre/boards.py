@@ -13,13 +13,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy.special import ndtri
 
 from goldless.apps.gre.edition import ANCHOR, CONFIG, RUN, is_edition, marked_papers, open_edition
-from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
 from goldless.apps.gre.results import EditionResult, model_rank, read_result, side_by_side, uneven_notes
 from goldless.apps.gre.submissions import cells, estimate_columns
@@ -37,8 +37,9 @@ from goldless.statistics.bootstrap import ESTIMATE_KEYS, Estimate, draw_counts
 from goldless.statistics.rank_correlation import percentile_interval
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
-from goldless.studies.checking import all_at_once, is_empty
-from goldless.studies.frames import checked_agent
+from goldless.studies.checking import Cells, all_at_once
+from goldless.studies.frames import read_agents
+from goldless.studies.tables import Table
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
 """Columns that are not scores."""
@@ -131,13 +132,10 @@ def _run_board(folder: Path, name: str) -> Board:
     if run.leaderboard is not None and not run.leaderboard.complete:
         notes.append("the run is incomplete; run it again to collect what is missing")
     notes += uneven_notes(boards)
-    known = {agent.agent: agent for agent in run.agent_notes}
-    names = dict.fromkeys([*known, *(agent for scores in metrics.values() for agent in scores)])
-    agents = tuple(known.get(agent) or Agent(agent) for agent in names if not is_reference(agent))
+    agents = tuple(agent for agent in run.agent_notes if not is_reference(agent.agent))
     signatures = {metric: board.signature for metric, board in boards.items()}
     level = max(board.level for board in boards.values())
-    told = tuple(note.removesuffix(".") for note in notes)
-    return Board(name, metrics, agents, level, signatures, notes=told)
+    return Board(name, metrics, agents, level, signatures, notes=tuple(note.removesuffix(".") for note in notes))
 
 
 def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = "metric") -> Board:
@@ -145,30 +143,28 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
 
     ``about``: the columns that are not scores. ``what``: name of the others in messages.
     """
-    agents: dict[str, Agent] = {}
-    metrics: dict[str, dict[str, LeaderboardRow]] = {}
-    estimated = []
     with all_at_once(str(path)) as problems:
-        check = CheckedTable(path, problems)
-        for line, row in check.lines(f"The table needs one row per agent: agent, then one column per {what}"):
-            columns = [column for column in row if column not in about]
-            if not metrics and not columns:
-                check.add(f"no {what} among the columns ({', '.join(row)}). Add one column per {what}", 1)
-            if not metrics and "" in row:
-                check.add("a column has no name in the header", 1)
-            metrics |= {column: {} for column in columns if column not in metrics}
-            filled = [column for column in columns if not (is_empty(row[column]) or str(row[column]).isspace())]
-            scores = {column: check.number(row, column, line) for column in filled}
-            agent_name, agent = checked_agent(row, line, check)
-            if agent_name is None or not check.names(row, line, "agent") or is_reference(agent_name):
-                continue
-            agents[agent_name] = agent
-            estimated += [agent_name] * (str(row.get("size_estimated")).lower() in {"yes", "true", "1"})
-            for metric, score in scores.items():
-                metrics[metric][agent_name] = LeaderboardRow(None, agent_name, None, Estimate(score, None, None, 0))
+        table = Table(path, problems)
+        table.frame = table.frame.with_columns(pl.col(pl.String).str.strip_chars())
+        columns = [column for column in table.columns if column not in about]
+        if table.rows and not columns:
+            table.add(f"no {what} among the columns ({', '.join(table.columns)}). Add one column per {what}", 1)
+        elif not table.rows and not table.broken:
+            table.add(f"no rows. The table needs one row per agent: agent, then one column per {what}")
+        if "" in columns:
+            table.add("a column has no name in the header", 1)
+        numbers: dict[str, Cells] = dict.fromkeys(columns, "optional_number")
+        rows = table.read({"agent": "optional_name", "size_estimated": "optional_text", **numbers}).to_dicts()
+        agents = read_agents(table)[0] if table.rows else {}
+    agents = {name: agent for name, agent in agents.items() if not is_reference(name)}
     if not agents:
         raise UserError(f"{path}: only references, which are not ranked. Add the agents' scores")
-    return Board(path.stem, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated))
+    metrics: dict[str, dict[str, LeaderboardRow]] = {column: {} for column in columns}
+    for name, row in [(row["agent"], row) for row in rows if row["agent"] in agents]:
+        for metric in [column for column in columns if row[column] is not None]:
+            metrics[metric][name] = LeaderboardRow(None, name, estimate=Estimate(row[metric]))
+    guessed = [row["agent"] for row in rows if str(row["size_estimated"]).lower() in {"yes", "true", "1"}]
+    return Board(path.stem, metrics, tuple(agents.values()), estimated_sizes=tuple(guessed))
 
 
 # --- correlations over agents ----------------------------------------------------------------------------------------
@@ -256,22 +252,12 @@ Pair = tuple[str, str]
 """A task and an agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedEdition:
-    """An edition that is linked: its reviews, and their scores by metric."""
+class LinkedEdition(NamedTuple):
+    """An edition that is linked; the scores of its first run count."""
 
     name: str
-    texts: Mapping[Pair, str]
-    anchors: frozenset[str]
-    """Its papers that are marked as anchors."""
-    scored: Mapping[str, ScoredBy]
-
-    @classmethod
-    def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> LinkedEdition:
-        """An edition with the scores of its first run."""
-        texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
-        own = {one.metric: one for one in scored if one.scorer == scored[0].scorer}
-        return cls(name, texts, frozenset(marked_papers(study, ANCHOR)), own)
+    study: Study
+    scored: Sequence[ScoredBy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,79 +317,79 @@ def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[ScaleLi
     editions = [open_edition(folder) for folder in (Path(first), Path(second)) if is_edition(folder)]
     if len(editions) < 2 or not all(one.collected for one in editions):
         return [], []
-    sides = [LinkedEdition.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
+    sides = [LinkedEdition(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
     return link_sides(*sides, seed=seed)
 
 
 def link_sides(first: LinkedEdition, second: LinkedEdition, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
     """The links by metric that both have, and why there is none for others."""
-    shared = {task for task, _ in first.texts} & {task for task, _ in second.texts} & (first.anchors | second.anchors)
+    both = (first, second)
+    texts = [{(r.task, r.agent): r.text for _, responses in one.study for r in responses} for one in both]
+    marked = {task for one in both for task in marked_papers(one.study, ANCHOR)}
+    shared = marked.intersection(*(one.study.tasks for one in both))
     if not shared:
         return [], [f"Not linked: {first.name} and {second.name} share no anchors."]
+    alike = {pair for pair, text in texts[0].items() if pair[0] in shared and text == texts[1].get(pair)}
+    mine, theirs = ({by.metric: by for by in one.scored if by.scorer == one.scored[0].scorer} for one in both)
     links, notes = [], []
-    for metric in [metric for metric in first.scored if metric in second.scored]:
+    for metric in [metric for metric in mine if metric in theirs]:
         try:
-            links.append(_link(first, second, metric, shared, seed))
+            links.append(_link((first.name, second.name), (mine[metric], theirs[metric]), alike, len(shared), seed))
         except UserError as error:
             notes.append(f"{metric} is not linked: {error}")
     return links, notes
 
 
-def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[str], seed: int) -> ScaleLink:
+def _link(
+    names: tuple[str, str], by: tuple[ScoredBy, ScoredBy], alike: set[Pair], anchors: int, seed: int
+) -> ScaleLink:
     """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
 
-    ``shared``: papers in both editions that one of them marks as anchors.
+    ``alike``: the reviews of the ``anchors`` that are the same in both editions.
     """
-    by = [one.scored[metric] for one in (first, second)]
-    ours, theirs = ({pair: score for pair, score in one.scores.items() if score is not None} for one in by)
-    same = [pair for pair in first.texts if pair[0] in shared and first.texts[pair] == second.texts.get(pair)]
-    used = sorted(pair for pair in same if pair in ours and pair in theirs)
+    ours, theirs = (
+        {pair: score for pair, score in one.scores.items() if score is not None and not is_reference(pair[1])}
+        for one in by
+    )
+    used = sorted(alike & ours.keys() & theirs.keys())
     papers = sorted({task for task, _ in used})
     if len(papers) < FEWEST_ANCHORS:
         raise UserError(
-            f"{len(papers)} of {len(shared)} anchors have a review that is the same in {first.name} and {second.name} "
-            f"and has a score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
+            f"{len(papers)} of {anchors} anchors have a review that is the same in {' and '.join(names)} and has a "
+            f"score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
             "anchors, and score the human reviews in both"
         )
-    x, y = (np.array([scores[pair] for pair in used]) for scores in (theirs, ours))
-    if not (np.ptp(x) > 0 and np.ptp(y) > 0):
+    if not all(len({scores[pair] for pair in used}) > 1 for scores in (ours, theirs)):
         raise UserError("all reviews of the anchors have the same score in one edition")
-    # how often each paper counts: in the first row once, in the others as often as it is drawn; anchors, the other
-    # papers of the first edition and those of the second are drawn separately
-    groups = [papers, *(sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs))]
-    drawn = [np.ones((1 + LINK_RESAMPLES, len(tasks))) for tasks in groups]
-    for place, counts in enumerate(drawn):
-        if counts.size:
-            draws = draw_counts(counts.shape[1], seed=seed + place, resamples=LINK_RESAMPLES)
-            counts[1:] = np.concatenate([*draws])
-    agents = sorted({agent for _, agent in theirs if not is_reference(agent)})
-
-    def means(scores: Mapping[Pair, float], other: int) -> FloatArray:
-        """The means of the agents' scores on anchors and other papers, by row of counts; NaN where there are none."""
-        table, _ = score_arrays(
-            {p: s for p, s in scores.items() if p[1] in agents}, tasks=[*papers, *groups[other]], agents=agents
-        )
-        counts = np.hstack([drawn[0], drawn[other]])
-        n = counts @ ~np.isnan(table)
-        found: FloatArray = counts @ np.nan_to_num(table) / np.where(n > 0, n, np.nan)
-        return found
+    drawn = _drawn(len(papers), seed)
+    scales, means = [], []
+    for place, scores in enumerate((ours, theirs), 1):
+        others = sorted({task for task, _ in scores} - set(papers))
+        agents = sorted({agent for _, agent in scores})
+        linking, _ = score_arrays({pair: scores[pair] for pair in used}, tasks=papers, agents=agents)
+        centre = np.nanmean(linking)  # taken off first, so that squares lose no digits
+        away = _means(drawn, linking - centre)
+        scales.append((away + centre, np.sqrt(np.maximum(_means(drawn, (linking - centre) ** 2) - away**2, 0.0))))
+        table, _ = score_arrays(scores, tasks=[*papers, *others], agents=agents)
+        counts = np.hstack([drawn, _drawn(len(others), seed + place)])
+        means.append({agent: _means(counts, table[:, [column]]) for column, agent in enumerate(agents)})
+    (mean_y, sd_y), (mean_x, sd_x) = scales
+    slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
+    intercepts = mean_y - slopes * mean_x
 
     def estimate(rows: FloatArray) -> Estimate:
         low, high, note = percentile_interval(rows[1:], level=LINK_LEVEL)
         return Estimate(float(rows[0]), low, high, len(papers), LINK_LEVEL, note)
 
-    weights = drawn[0][:, [papers.index(task) for task, _ in used]]
-    (mean_x, sd_x), (mean_y, sd_y) = _moments(weights, x), _moments(weights, y)
-    slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
-    intercepts = mean_y - slopes * mean_x
     rows = []
-    for agent, own, befores in zip(agents, means(theirs, 2).T, means(ours, 1).T, strict=True):
-        linked, before = slopes * own + intercepts, None if math.isnan(befores[0]) else float(befores[0])
-        change = None if before is None else estimate(linked - befores)
-        rows.append(LinkedScore(agent, float(own[0]), estimate(linked), before, change))
+    for agent, own in means[1].items():
+        linked, before = slopes * own + intercepts, means[0].get(agent)
+        change = None if before is None else estimate(linked - before)
+        was = None if before is None else float(before[0])
+        rows.append(LinkedScore(agent, float(own[0]), estimate(linked), was, change))
     told = {
-        "first": by[0].signature or first.name,
-        "second": by[1].signature or second.name,
+        "first": by[0].signature or names[0],
+        "second": by[1].signature or names[1],
         "link": "linear-single-group",
         "anchors": str(len(papers)),
         "interval": f"papers-percentile-{LINK_LEVEL:g}",
@@ -411,24 +397,29 @@ def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[
         "seed": str(seed),
     }
     return ScaleLink(
-        metric,
-        first.name,
-        second.name,
+        by[0].metric,
+        *names,
         estimate(slopes),
         estimate(intercepts),
         papers=len(papers),
         reviews=len(used),
         scores=tuple(sorted(rows, key=lambda row: (-(row.linked.value or 0.0), row.agent))),
-        signature=str(Signature(f"link[{metric}]", told)),
+        signature=str(Signature(f"link[{by[0].metric}]", told)),
     )
 
 
-def _moments(weights: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and standard deviations by row of weights; centred first, so that squares lose no digits."""
-    n, centre = weights.sum(axis=1), float(np.mean(values))
-    away = values - centre
-    mean = weights @ away / n
-    return mean + centre, np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0))
+def _drawn(papers: int, seed: int) -> FloatArray:
+    """The counts of each paper: in the first row one, in the others how often it is drawn."""
+    if not papers:
+        return np.ones((1 + LINK_RESAMPLES, 0))
+    return np.concatenate([np.ones((1, papers)), *draw_counts(papers, seed=seed, resamples=LINK_RESAMPLES)])
+
+
+def _means(counts: FloatArray, values: FloatArray) -> FloatArray:
+    """By row of counts, the mean of all values [papers, agents] that are there; NaN where there are none."""
+    n = counts @ (~np.isnan(values)).sum(axis=1)
+    found: FloatArray = counts @ np.nansum(values, axis=1) / np.where(n > 0, n, np.nan)
+    return found
 
 
 # --- two boards ------------------------------------------------------------------------------------------------------

@@ -276,12 +276,8 @@ def injected_tables(tables: Mapping[str, Sequence[Row]], *, papers: int, seed: i
         paper, text = row["task"], row["prompt"]
         letters, random = (draw_rank(seed, INJECTED, paper, what) for what in ("name", "text"))
         names[paper] = "".join(LETTERS[byte % len(LETTERS)] for byte in letters[:NAME_LENGTH])
-        words = (
-            "".join(SYLLABLES[byte % len(SYLLABLES)] for byte in random[begin : begin + 3])
-            for begin in range(2, len(random) - 3)
-        )
-        canary = next((word for word in words if word not in text.lower()), None)
-        if canary is None or names[paper] in {row["task"] for row in tables["tasks"]}:
+        canary = "".join(SYLLABLES[byte % len(SYLLABLES)] for byte in random[2:5])
+        if canary in text.lower() or names[paper] in {row["task"] for row in tables["tasks"]}:
             raise UserError(f"no canary or name is free for a second version of {paper}. Use another --seed")
         hidden = INSTRUCTIONS[random[0] % len(INSTRUCTIONS)].format(canary)
         # a line of its own, after the line, or else the word, that ends next to a place in the middle

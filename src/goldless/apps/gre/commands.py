@@ -404,17 +404,17 @@ def site(own: SiteOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Publishing(OfEdition):
-    dry_run: bool = option(False, "Change nothing: nothing is ever uploaded.", hidden=True)
     dataset: str = option(REQUIRED, "The benchmark's dataset on the Hugging Face Hub.", "OWNER/NAME")
     url: str | None = option(None, "Address of the board, as the source of the scores.", "--url URL")
     folder: Path | None = option(None, "Folder for the files (default: EDITION/hub).", "--out FOLDER")
+    dry_run: bool = option(False, "As always: nothing is uploaded.", hidden=True)
 
 
 @verb(first=("dataset", "folder"))
 def publish(own: Publishing) -> None:
     """Write the files for the Hugging Face Hub: eval.yaml of the benchmark, .eval_results of each model.
 
-    goldless itself uploads nothing: it prints the commands that do.
+    goldless itself uploads nothing: read the files, and use the commands that it prints.
 
     Example:
       goldless gre publish iclr2025 --dataset acme/gre-bench

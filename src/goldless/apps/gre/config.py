@@ -6,10 +6,9 @@ file has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
-from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.apps.gre.papers import reads_as_person
 from goldless.cli.command import same
@@ -27,22 +26,6 @@ METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""
 
 
-@dataclass(frozen=True)
-class Before:
-    """A change of a value before its check: pydantic's own takes longer to import than a help to print."""
-
-    change: Callable[[Any], Any]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        from pydantic_core.core_schema import no_info_before_validator_function  # noqa: PLC0415 - see above
-
-        return no_info_before_validator_function(self.change, handler(source))
-
-
-LISTED = Before(several)
-"""Of texts, of which the file may give one without brackets."""
-AS_TEXT = Before(lambda given: str(given) if isinstance(given, int | date) else given)
-"""Of a date: TOML knows dates and years of its own."""
 NOT_NEGATIVE = OptionForm(float, must_be="a number of at least 0", allows=lambda given: 0 <= given < float("inf"))
 
 
@@ -58,8 +41,6 @@ class ConfigPart:
             value = getattr(self, name)
             if value is not None and not one.form.allows(value):
                 raise ValueError(f"{name} must be {one.form.must_be}, got {value!r}")
-            if isinstance(value, str) and "\0" in value:
-                raise ValueError(f"{name} must be a text without null characters, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +84,7 @@ class ModelConfig(ConfigPart):
         form=OptionForm(float, must_be="a number above 0, such as 8e9", allows=lambda given: 0 < given < float("inf")),
     )
     family: str | None = None
-    cutoff_date: Annotated[str | None, AS_TEXT] = option(
+    cutoff_date: str | None = option(
         None,
         form=OptionForm(
             str,
@@ -144,9 +125,9 @@ class ReviewConfig(ConfigPart):
 class ScoreConfig(ConfigPart):
     """Settings for scoring reviews."""
 
-    metrics: Annotated[tuple[str, ...], LISTED] = same("metrics", METRICS, shown=", ".join(METRICS))
+    metrics: tuple[str, ...] = same("metrics", METRICS, shown=", ".join(METRICS))
     scorer: str = same("scorer", "embedded", shown="embedded")
-    rewriter: Annotated[tuple[str, ...], LISTED] = same(
+    rewriter: tuple[str, ...] = same(
         "rewriters", (), form=OptionForm(list[str], parse=lambda given: list(split(given)))
     )
     """Chat models that preprocess (C.1)."""
@@ -154,7 +135,7 @@ class ScoreConfig(ConfigPart):
     """Longer rewrites are cut off and count as missing."""
     synopsis_writer: str | None = same("synopsis_writer", None)
     """Chat model that writes ASSW (C.4)."""
-    template: Annotated[tuple[str, ...], LISTED] = ("peer-review",)
+    template: tuple[str, ...] = ("peer-review",)
     level: float = same("level", 0.9, shown="0.9")
     seed: int = same("seed", 0, "Seed for resampling and tests.", shown="0", form=whole(0))
     resamples: int = same(
@@ -187,13 +168,22 @@ class EditionConfig(ConfigPart):
 
 def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
     """A config from plain data. Raises with a list of all problems."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - see Before
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - slower to import than a help is to print
 
     try:
-        return TypeAdapter(EditionConfig).validate_python(given)
+        return TypeAdapter(EditionConfig).validate_python(_plain("", given))
     except ValidationError as error:
         problems = [_problem(one) for one in error.errors(include_url=False)]
         raise UserError("\n".join([f"{where}: the edition's config is not valid:", *problems])) from None
+
+
+def _plain(key: str, value: Any) -> Any:
+    """A value as its setting takes it: TOML has dates and years of its own, and a list of one may lack its brackets."""
+    if isinstance(value, Mapping):
+        return {name: _plain(name, one) for name, one in value.items()}
+    if key in {"metrics", "rewriter", "template"}:
+        return several(value)
+    return str(value) if key == "cutoff_date" else value
 
 
 def _problem(one: Any) -> str:

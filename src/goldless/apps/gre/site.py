@@ -195,7 +195,7 @@ def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
     scales: dict[str, tuple[float, float] | None] = {editions[0].name: (1.0, 0.0)}
     """Slope and intercept from each edition's scale to that of the first, link by link; None: not linked."""
     for before, one in itertools.pairwise(editions):
-        links[one.name] = link_sides(*(LinkedEdition.of(two.name, two.study, two.scored) for two in (before, one)))
+        links[one.name] = link_sides(*(LinkedEdition(two.name, two.study, two.scored) for two in (before, one)))
         found = [link for link in links[one.name][0] if link.metric == one.metric == before.metric]
         scale = scales[before.name] if found else None
         slope, intercept = (found[0].slope.value or 0.0, found[0].intercept.value or 0.0) if found else (0.0, 0.0)

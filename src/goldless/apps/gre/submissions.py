@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.paper_folder import CheckedTable
@@ -28,7 +27,7 @@ from goldless.errors import UserError
 from goldless.files import alone, write_whole
 from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
-from goldless.reports.document import write
+from goldless.reports.document import read, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.signature import Signature
@@ -62,9 +61,6 @@ class Submission:
     """Papers without a review."""
     previous: str
     """SHA-256 of the line before it."""
-
-
-_SUBMISSION = TypeAdapter(Submission)
 
 
 def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submission, int]:
@@ -155,8 +151,8 @@ def read_log(folder: Path) -> tuple[Submission, ...]:
     path, found, before = folder / LOG, list[Submission](), BEGINNING
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
         try:
-            one = _SUBMISSION.validate_json(line)
-        except ValidationError as error:
+            one = read(Submission, json.loads(line))
+        except ValueError as error:
             raise UserError(f"{path}:{number}: not a submission. Restore the file") from error
         if one.number != number or one.previous != before:
             raise UserError(f"{path}:{number}: a line before this one was changed or removed. Restore the file")

@@ -39,7 +39,7 @@ class Serving:
         "NAME",
         group="Access",
     )
-    token_file: Path | None = option(None, "File with such tokens, one per line; read again on SIGHUP.", "FILE")
+    token_file: Path | None = option(None, "File with such tokens, one per line; read anew for every request.", "FILE")
     tls_cert: Path | None = option(None, "Certificate chain (PEM), to serve https.", "FILE")
     tls_key: Path | None = option(None, "Key of the certificate (PEM).", "FILE")
 
@@ -91,7 +91,8 @@ async def _serve(
     held: list[tuple[Path, Licence, str]], place: dict[str, Any], options: Options, select_with: str | None
 ) -> None:
     from goldless.apps.jury.panel import Juror, Jury, jury_worth
-    from goldless.apps.jury.server import serve
+    from goldless.apps.jury.server import listening
+    from goldless.http_serving import serve_until_told
     from goldless.judging.judges import find_judge
     from goldless.judging.licences import prompt_hash, refuse
     from goldless.runs.opening import Part, open_journal, open_models
@@ -127,4 +128,4 @@ async def _serve(
         say(str(worth))
         selecting = None if select_with is None else replace(options, scorer=models[""].model)
         jury = Jury(jurors, worth=worth)
-        await serve(jury, **place, selecting=selecting, ready=lambda url: say(f"jury listens on {url}"))
+        await serve_until_told(listening(jury, **place, selecting=selecting), lambda url: say(f"jury listens on {url}"))

@@ -15,7 +15,7 @@ import re
 import ssl
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from goldless.apps.jury import wire
 from goldless.apps.jury.panel import Jury, JuryError
 from goldless.apps.jury.wire import Case, ChatBody, RequestError, SelectBody, read_body
 from goldless.errors import GoldlessError, MetricError, PrerequisiteError, TextTooLongError, UserError, kind_and_place
-from goldless.http_serving import LOCAL_NAMES, is_local, listening_application, serve_until_told
+from goldless.http_serving import LOCAL_NAMES, is_local, listening_application
 from goldless.runs.options import Options
 from goldless.selection.selecting import samples_study, select_responses
 from goldless.statistics.deciding import Tolerance
@@ -36,8 +36,6 @@ from goldless.statistics.deciding import Tolerance
 LOGGER = logging.getLogger("goldless.apps.jury")
 
 DEFAULT_PORT = 8321
-LEAVING_SECONDS = 2.0
-"""For replies on their way when the server closes; cases in progress have ended by then."""
 HEALTH = "/healthz"
 ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
 REQUEST_ID = "X-Request-Id"
@@ -48,7 +46,6 @@ HEADERS = {
     429: {"Retry-After": "1"},
     500: NO_RETRY,
     502: NO_RETRY,
-    503: {"Retry-After": "10"},
 }
 """Further headers of an error, by its status."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -82,21 +79,13 @@ class Limits:
 class Tokens:
     """The tokens that open the jury, any one of them: while clients change over, the old and the new one.
 
-    They come from an environment variable or a file, separated by white space; a file is read again on ``reread``.
+    They come from an environment variable or a file, separated by white space. A file is read for every request; where
+    it has none now, the earlier ones stay.
     """
 
     def __init__(self, *, variable: str | None = None, file: Path | str | None = None) -> None:
         self._variable, self._file = variable, file
         self._accepted = self._read()
-
-    def reread(self) -> None:
-        """Read them again; if there is none now, the earlier ones stay."""
-        try:
-            self._accepted = self._read()
-        except PrerequisiteError as error:
-            LOGGER.error("the tokens stay as they were: %s", error)  # noqa: TRY400 - the message says it all
-        else:
-            LOGGER.warning("the tokens were read again")
 
     def _read(self) -> tuple[bytes, ...]:
         place = str(self._file or self._variable)
@@ -114,6 +103,8 @@ class Tokens:
 
     def admit(self, authorization: str) -> bool:
         """True if an Authorization header has one of them; compared in constant time."""
+        with suppress(PrerequisiteError):
+            self._accepted = self._read()
         brought = authorization.encode(errors="surrogateescape")
         return sum(hmac.compare_digest(brought, accepted) for accepted in self._accepted) > 0  # all are compared
 
@@ -137,15 +128,6 @@ def tls_context(certificate: Path | str | None, key: Path | str | None) -> ssl.S
 
 
 # --- serving ----------------------------------------------------------------------------------------------------------
-
-
-async def serve(jury: Jury, *, tokens: Tokens | None = None, ready: Callable[[str], None], **place: Any) -> None:
-    """Serve until cancelled, interrupted or terminated; cases in progress are finished first.
-
-    ``ready`` is called with the address to give clients as ``base_url``. On SIGHUP the tokens are read again.
-    ``place``: the other arguments of ``listening``.
-    """
-    await serve_until_told(listening(jury, tokens=tokens, **place), ready, None if tokens is None else tokens.reread)
 
 
 @asynccontextmanager
@@ -176,11 +158,9 @@ async def listening(
     app.router.add_post("/v1/select", server.select)
     app.router.add_get("/v1/models", server.models)
     app.router.add_get("/v1/models/{model:.+}", server.models)
-    async with listening_application(app, host=host, port=port, ending_seconds=LEAVING_SECONDS, tls=tls) as url:
-        try:
-            yield f"{url}/v1"
-        finally:
-            await server.drain()
+    ending_seconds = limits.ending_seconds
+    async with listening_application(app, host=host, port=port, ending_seconds=ending_seconds, tls=tls) as url:
+        yield f"{url}/v1"
 
 
 class _Server:
@@ -191,13 +171,12 @@ class _Server:
         self._selecting_now = anyio.Lock()
         self._slots = asyncio.Semaphore(limits.at_once)
         self._present = 0
-        self._stopping = False
 
     @web.middleware
     async def gate(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Admit requests with a token; without tokens, only requests to this machine's local names.
 
-        The health page is open: it says nothing but whether the jury takes cases.
+        The health page is open: it says nothing but that the jury is there.
         """
         if request.path != HEALTH:
             if self._tokens is None and not is_local(request):
@@ -207,15 +186,8 @@ class _Server:
                 raise RequestError("missing or wrong bearer token", status=401, code="invalid_api_key")
         return await handler(request)
 
-    async def drain(self) -> None:
-        """Refuse new cases and those that wait; return when those in progress are finished, or at the time limit."""
-        self._stopping = True
-        with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.ending_seconds):
-            while self._present:  # noqa: ASYNC110 - once, at the end
-                await anyio.sleep(0.02)
-
     async def health(self, _: web.Request) -> web.Response:
-        return _json({"status": "stopping" if self._stopping else "ok"}, status=503 if self._stopping else 200)
+        return _json({"status": "ok"})
 
     async def models(self, request: web.Request) -> web.Response:
         named, entry = request.match_info.get("model"), wire.model_entry(self._jury.worth)
@@ -288,17 +260,11 @@ class _Server:
         self._present += 1
         try:
             async with self._slots:
-                self._refuse_if_stopping()
                 yield
         finally:
             self._present -= 1
 
-    def _refuse_if_stopping(self) -> None:
-        if self._stopping:
-            raise RequestError("the jury is being stopped. Try again later", status=503, code="stopping")
-
     async def _body(self, request: web.Request) -> bytes:
-        self._refuse_if_stopping()
         # a web page can send other types to this machine without being asked whether it may
         if request.content_type != "application/json":
             raise RequestError("the body must be JSON, with Content-Type: application/json", status=415)

@@ -30,14 +30,13 @@ from goldless.apps.studio.site import PageNotFoundError, Studio
 from goldless.apps.studio.task_index import is_run
 from goldless.errors import UserError
 from goldless.files import write_whole
-from goldless.meta_evaluation.ceiling import human_ceiling
-from goldless.meta_evaluation.judges import response_scores, scoring_judge
-from goldless.metrics.label_agreement import Accuracy, accuracies
-from goldless.metrics.pair_labels import pair_labels, usual_margin
+from goldless.meta_evaluation.agreement import CriterionAgreement, agreement_on
+from goldless.meta_evaluation.judges import agent_names, response_scores, scoring_judge
 from goldless.records import Preference
-from goldless.reports.run_folder import RunFolder, Stamp, stamp
+from goldless.reports.html.blocks import table_html
+from goldless.reports.run_folder import KEYS, RunFolder, Stamp, stamp
+from goldless.runs.options import Options
 from goldless.statistics.answering import Until, parse_question
-from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison, Pairs
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.frames import NO_LABELS
@@ -328,33 +327,25 @@ def _read_study(path: Path, _: Stamp) -> tuple[Study, Answers]:
 # --- what the labels say ---------------------------------------------------------------------------------------------
 
 
-DRAWS: Draws = {"seed": 0, "resamples": 500, "level": 0.95}
+AGREED = Options(resamples=500)
 """Fewer than a report has, since they are drawn again with every label."""
 
 
-def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None) -> dict[str, Any]:
-    """Agreement of people and metrics on one criterion; empty: no labels. ``scores``: metric, task, agent, score."""
+def label_agreement(
+    study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None
+) -> CriterionAgreement | None:
+    """Agreement of people and metrics on one criterion; None: no labels. ``scores``: metric, task, agent, score."""
     if not labels:
-        return {}
+        return None
     # only what was labelled: a large study is as quick as a small one
-    tasks, agents = list(dict.fromkeys(label.task for label in labels)), [agent.agent for agent in study.agents]
-    given = pl.concat([NO_LABELS, pl.DataFrame(labels)], how="diagonal_relaxed")
-    voted = pair_labels(given, tasks=tasks, agents=agents, least_margin=usual_margin(given))
-    found: list[Accuracy] = []
-    if voted.n_decided and scores is not None:
-        rows = scores.filter(pl.col("task").is_in(tasks)).select("metric", "task", "agent", "score")
-        judges = []
-        for (metric,), some in rows.group_by("metric", maintain_order=True):
-            judges.append(scoring_judge(str(metric), "scores", response_scores(some), tasks=tasks, agents=agents))
-        found = accuracies([judge.credits(voted) for judge in judges], **DRAWS)
-    return {
-        "labels": len(labels),
-        "raters": len({label.rater for label in labels}),
-        "pairs": voted.n_pairs,
-        "decided": voted.n_decided,  # pairs in which one response is better, by the votes of all raters
-        "metrics": sorted(found, key=lambda one: (one.share.value is None, -(one.share.value or 0.0))),
-        "ceiling": human_ceiling(given, tasks=tasks, agents=agents, draws=DRAWS),
-    }
+    labelled = study.subset(tasks=dict.fromkeys(label.task for label in labels))
+    labelled = labelled.with_labels(pl.concat([NO_LABELS, pl.DataFrame(labels)], how="diagonal_relaxed"))
+    rows = pl.DataFrame(schema=KEYS) if scores is None else scores.select(*KEYS)
+    judges = []
+    for (metric,), some in rows.filter(pl.col("task").is_in(labelled.tasks)).group_by("metric", maintain_order=True):
+        known, agents = response_scores(some), agent_names(labelled)
+        judges.append(scoring_judge(str(metric), "scores", known, tasks=labelled.tasks, agents=agents))
+    return agreement_on(labelled, judges, replace(AGREED, criterion=labels[0].criterion))
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
@@ -388,6 +379,8 @@ def label_pair(studio: Studio, given: Given) -> str:
             "texts": [response.text if response else "" for response in texts],
         }
     metrics = sitting.metrics or sitting.run
+    agreement = label_agreement(desk.study, desk.labels, studio.indexed(metrics).scores if metrics else None)
+    tables = [] if agreement is None else [agreement.judge_table(AGREED.level), agreement.ceiling_table(AGREED.level)]
     return studio.page(
         "label_pair.html",
         sitting=sitting,
@@ -396,7 +389,8 @@ def label_pair(studio: Studio, given: Given) -> str:
         mine=len(mine),
         of=sum(math.comb(len(agents), 2) for agents in desk.answers.values()),
         undoable=bool(desk_of(studio).given.get(sitting)),
-        agreement=label_agreement(desk.study, desk.labels, studio.indexed(metrics).scores if metrics else None),
+        agreement=agreement,
+        tables=[(one.title, table_html(one.columns, one.rows, one.title) if one.rows else "") for one in tables],
         decision=decide(desk.answers, desk.labels, sitting.question),
         **shown,
     )

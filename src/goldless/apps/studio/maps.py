@@ -8,9 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -219,8 +218,6 @@ def pair_control(place: RunTask, way: Row) -> dict[str, Any] | None:
 MOST_CHARACTERS = 4_000
 """Of each text: a map scores the second text once per sentence of the first, and a reader waits for it."""
 MAPS_KEPT = 40
-PATIENCE_SECONDS = 0.2
-"""A map whose replies are in the journal is shown at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,34 +277,19 @@ def paste(site: Studio, given: Given) -> web.Response:
 
 
 def pasted_map(site: Studio, given: Given, name: str) -> str:
-    """The map of two pasted texts, or that it is being computed."""
-    pasted, reverse = _read(site, name), bool(given.get("reverse"))
-    job, _ = _job(site, pasted, reverse=reverse)
-    wait([job], PATIENCE_SECONDS)
-    found, problem = None, ""
-    if job.done():
-        try:
-            found = job.result()
-        except GoldlessError as error:
-            problem = str(error)
-            _job.cache_clear()
+    """The map of two pasted texts, which is computed the first time that it is shown."""
+    pasted, reverse, found, problem = _read(site, name), bool(given.get("reverse")), None, ""
+    texts = (pasted.second, pasted.first) if reverse else (pasted.first, pasted.second)
+    try:
+        found = _kept_map(site, *texts, pasted.task)
+    except GoldlessError as error:
+        problem = str(error)
     return site.page("pasted.html", pasted=pasted, reverse=reverse, found=found, problem=problem)
 
 
-def pasted_progress(site: Studio, given: Given, name: str) -> web.Response:
-    """Progress of a map: seconds and number of texts; it says when the map is there."""
-    pasted, reverse = _read(site, name), bool(given.get("reverse"))
-    job, begun = _job(site, pasted, reverse=reverse)
-    wait([job], 1.0)
-    texts = 2 + len(split_sentences(pasted.second if reverse else pasted.first))
-    return site.live("_computing.html", running=not job.done(), seconds=time.monotonic() - begun, texts=texts)
-
-
 @lru_cache(maxsize=MAPS_KEPT)
-def _job(site: Studio, pasted: Pasted, *, reverse: bool) -> tuple[Future[ShownMap], float]:
-    """The computation, one at a time, and when it was asked for."""
-    texts = (pasted.second, pasted.first) if reverse else (pasted.first, pasted.second)
-    return _COMPUTING.submit(map_of_texts, site, *texts, pasted.task), time.monotonic()
+def _kept_map(site: Studio, *texts: str) -> ShownMap:
+    return _COMPUTING.submit(map_of_texts, site, *texts).result()
 
 
 def _read(site: Studio, name: str) -> Pasted:

@@ -59,7 +59,6 @@ VIEWER: dict[str, Make] = {
 STUDIO: dict[str, Make] = {
     "/paste": maps.paste_form,
     "/paste/{id}": maps.pasted_map,
-    "/paste/{id}/progress": maps.pasted_progress,
     "/new": new.drop_page,
     "/new/{id}": new.checked_page,
     "/new/{id}/plan": new.plan_page,

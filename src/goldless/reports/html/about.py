@@ -44,9 +44,12 @@ def verdict_blocks(run: RunFolder) -> Iterator[Block]:
     if others:
         yield blocks.bullets(others)
     audited = () if run.leaderboard is None else run.leaderboard.findings
-    if audited:
+    caveats = [finding.message for finding in audited]
+    for board in islice(run.boards.values(), 1):  # what a page shows without -v
+        caveats += [said.partition("; -v ")[0] for said in board.notes if not said.startswith("Undecided")]
+    if caveats:
         yield warning("Before you trust this ranking:")
-        yield blocks.bullets(finding.message for finding in audited)
+        yield blocks.bullets(caveats)
 
 
 def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
@@ -82,7 +85,7 @@ def _missing(run: RunFolder) -> Iterator[Inline]:
     failed = 0 if run.review is None else sum(run.review.failures.values())
     if failed:
         said = plural(failed, "judgement or exam answer is", "judgements or exam answers are")
-        yield from (f" {said} ", term("missing"), ".")
+        yield from (f" {said} ", term("missing"), ", but no score." if asked and not missing else ".")
     if asked and not missing and not failed:
         yield " Nothing is missing."
 

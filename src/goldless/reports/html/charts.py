@@ -109,7 +109,7 @@ def legend(keys: Sequence[tuple[Markup, str]], width: float, top: float) -> tupl
         if x and x + needed - 18 > width:
             x, y = 0.0, y + 20
         drawn = (key, words(text, 21, 10.5, class_="tick"))
-        parts.append(element("g", *drawn, transform=f"translate({x:.1f} {y:.1f})"))
+        parts.append(element("g", *drawn, class_="key", transform=f"translate({x:.1f} {y:.1f})"))
         x += needed
     return Markup("").join(parts), y + 20 - top if keys else 0.0
 

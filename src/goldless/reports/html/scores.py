@@ -57,9 +57,8 @@ def _beats(board: Leaderboard, row: LeaderboardRow) -> str:
     """The agents that this one is shown to be above."""
     if row.better_than is None:
         return "not tested"
-    below = [other.agent for other in board.rows if other.score is not None and (other.rank or 0) > (row.rank or 0)]
-    if len(below) > 1 and set(below) <= set(row.better_than):
-        return f"all {len(below)} below"
+    if len(row.better_than) > NAMED:
+        return f"{len(row.better_than)} of {len(board.rows) - 1}"
     return listed(map(label, row.better_than), NAMED) or "none"
 
 
@@ -72,11 +71,8 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
     levels = {board.level for board in run.standings.values()}
     yield note(
         f"Intervals of {' and '.join(percent(level) for level in sorted(levels))} over tasks. Agents with overlapping "
-        "intervals can still differ, because they answered the same tasks: the column after the interval says which "
-        "are shown to be above which."
+        "intervals can still differ, because they answered the same tasks: the table says which do."
     )
-    if run.review is not None and len(run.review.boards) == 1 and not run.boards:
-        yield from blocks.remarks(run.review.notes)
 
 
 # --- which agents differ ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Only a bounded number of them is embedded, so that a report stays small however 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -47,7 +47,7 @@ class TextLinks:
     def __init__(self, run: RunFolder, metric: str) -> None:
         self._metric = list(run.standings).index(metric)
         self._agents = {name: place for place, name in enumerate(agents_of(run))} if has_texts(run) else {}
-        self.said = " A click on a cell, or on a number in the table below, shows texts behind it." * bool(self._agents)
+        self.said = " A click on a cell, or on a number in its data, shows texts behind it." * bool(self._agents)
         """A sentence on what a click does, where there are texts."""
 
     def __call__(self, agent: str, other: str | None = None) -> str | None:
@@ -66,7 +66,7 @@ def texts_section(run: RunFolder) -> Iterator[Block]:
     said: defaultdict[str, dict[int, str]] = defaultdict(dict)
     grids = {metric: _grid(scores.filter(pl.col("metric") == metric)) for metric in run.standings}
     for place, (metric, board) in enumerate(run.standings.items()):
-        for task, leaders, values in _between_leaders(board, grids[metric]):
+        for task, leaders, values in _between_leaders(board, grids[metric], agents_of(run)):
             said[task][place] = values
             for agent in leaders:
                 shown[task].setdefault(agent, []).append(place)
@@ -98,10 +98,10 @@ def _grid(scores: pl.DataFrame) -> Grid:
     return found
 
 
-def _between_leaders(board: Leaderboard, grid: Grid) -> Iterator[tuple[str, list[str], str]]:
-    """Tasks where the two leading agents differ most either way, the two, and their scores."""
+def _between_leaders(board: Leaderboard, grid: Grid, agents: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
+    """Tasks where the two leading agents differ most either way, the two in the page's order, and their scores."""
     tasks, of = grid
-    leaders = [row.agent for row in board.rows if row.score is not None][:2]
+    leaders = sorted([row.agent for row in board.rows if row.score is not None][:2], key=agents.index)
     if len(leaders) < 2 or not of.keys() >= set(leaders):
         return
     by, decimals = of[leaders[0]] - of[leaders[1]], decimals_for(board.ends)
@@ -147,7 +147,7 @@ def _cards(
         by_response[task, agent].append(f"{label(metric, 24)} {numeral(score, decimals[metric])}")
     for task, agents in shown.items():
         found = []
-        for agent, led in agents.items():
+        for agent, led in sorted(agents.items(), key=lambda one: places.get(one[0], 0)):
             if agent in places and (text := texts.get((task, agent))) is not None:
                 about = {"agent": places[agent], "name": agent, "scores": " · ".join(by_response[task, agent])}
                 found.append({**about, "text": excerpt(text, MOST_CHARACTERS), "leads": led})

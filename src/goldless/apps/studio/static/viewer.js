@@ -4,7 +4,6 @@
 const EVERY_MS = 2000;
 
 for (const place of document.querySelectorAll("[data-live]")) {
-  const every = Number(place.dataset.every ?? EVERY_MS);
   const again = async () => {
     try {
       const answer = await fetch(place.dataset.live, { headers: { Accept: "text/html" } });
@@ -19,9 +18,9 @@ for (const place of document.querySelectorAll("[data-live]")) {
     } catch {
       // the server has ended, or is busy: ask again
     }
-    setTimeout(again, every);
+    setTimeout(again, EVERY_MS);
   };
-  setTimeout(again, every);
+  setTimeout(again, EVERY_MS);
 }
 
 const form = document.querySelector("[data-bundle-search]");

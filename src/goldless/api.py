@@ -131,7 +131,10 @@ def _in_loop(work: Callable[[], Awaitable[Any]]) -> Any:
 
     try:
         asyncio.get_running_loop()
+        running = True
     except RuntimeError:
+        running = False
+    if not running:
         return anyio.run(work)
     with ThreadPoolExecutor(1, thread_name_prefix="goldless") as threads:
         return threads.submit(anyio.run, work).result()

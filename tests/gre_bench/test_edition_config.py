@@ -56,6 +56,7 @@ def test_settings_are_put_beside_comments_and_other_settings(tmp_path):
         ({"collect": {"venue": 3}}, "collect.venue: must be a valid string, got 3"),
         ({"review": {"max_tokens": 1.5}}, "review.max_tokens: must be a valid integer, got a number with a fractional"),
         ({"review": {"cut": "{x}"}}, "review.cut: must be 'missing' or 'keep', got '{x}'"),
+        ({"collect": {"from_folder": "\0"}}, "collect: from_folder must be a text without null characters"),
         ({"collect": {"venue": "V", "papers": 0}}, "collect: papers must be a whole number of at least 1, got 0"),
         ({"models": {"m": {"model": "x", "parameters": float("inf")}}}, "must be a number above 0, such as 8e9"),
         ({"review": {"temperature": float("inf")}}, "review: temperature must be a number of at least 0, got inf"),

@@ -9,9 +9,10 @@ import pytest
 from edition_folders import QUICK, TAGS, papers_folder
 
 from goldless.apps.gre.collecting import INSTRUCTIONS, collect_edition
-from goldless.apps.gre.edition import INJECTED, marked_papers, open_or_begin
+from goldless.apps.gre.edition import INJECTED, marked_papers, open_edition, open_or_begin
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
+from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -83,3 +84,12 @@ async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_rankin
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "gre.md").read_text()
     assert (edition.folder / "run" / "injected" / "leaderboard.json").exists()
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "report.html").read_text()
+
+
+async def test_a_second_version_whose_canary_is_lost_is_told(edition, asking, toy_scorer):
+    await scored(edition, asking, toy_scorer)
+    (path,) = edition.folder.rglob("tasks.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row | {"canary": None}) + "\n" for row in rows))
+    with pytest.raises(UserError, match="no canary in the tasks table"):
+        await scored(open_edition(edition.folder), asking, toy_scorer)

@@ -212,6 +212,8 @@ def test_a_reviewer_does_not_judge_its_own_family_unless_asked():
     asked = review({"h": honest()}, study(agents=agents), families={"h": "acme"}, own_family=True)
     assert len(asked.judgements) == 36
     assert "|own-family:left-out|" in found.signature
+    assert "no reviewer judges agents of its own family (h: ann); --own-family lets it" in found.notes
+    assert not [note for note in asked.notes if "own family" in note]
 
 
 def test_a_reviewer_that_is_an_agent_of_the_study_does_not_judge_itself():

@@ -60,9 +60,10 @@ class Run(RunFolder):
         if not (scored or reviewed) and (path / PROGRESS_FILE).is_file():
             raise UserError(f"{path} is of a run that has not ended. Run its command again to resume it")
         if not (scored or reviewed) or not texts:
+            is_none = "is not a run folder with scores or a review" if path.exists() else "does not exist"
             raise UserError(
-                f"{path} is not a run folder with scores or a review. Write one with goldless score STUDY --out "
-                f"{path}, or goldless review STUDY --out {path}"
+                f"{path} {is_none}. Write one with goldless score STUDY --out {path}, or goldless review STUDY --out "
+                f"{path}"
             )
 
     @cached_property

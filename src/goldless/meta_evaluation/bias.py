@@ -201,7 +201,7 @@ class BiasReport:
                 parts += [f"{bias}: {len({row.judge for row in shown})} of {whose}, most ", Name(worst.judge)]
                 parts.append(f" ({worst.measure} {worst.value:.3f}, unbiased {worst.neutral:g})")
             else:
-                parts.append(f"{bias}: none of {whose}")
+                parts.append(f"{bias}: shown by none of {whose}")
         yield (*parts, ".")
 
     def to_csv(self) -> str:

@@ -22,7 +22,7 @@ COLUMNS = (
     Column("n", "tasks", "figure"),
     Column("p", "p", "probability", "-", wide=True),
     Column("p_adjusted", "p (corrected)", "probability", "-"),
-    Column("said", "decided"),
+    Column("said", "outcome"),
 )
 
 
@@ -47,8 +47,9 @@ def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None)
 
 
 STOPPED_EARLY = (
-    "Tasks are added until the question is decided, so only its comparisons are tested, by a confidence sequence; the "
-    "intervals of scores do not allow for that. An agent that is decided early is scored on fewer tasks."
+    "Tasks are added until the question is decided, so only its comparisons are tested, by a confidence sequence, "
+    "which needs more tasks than a test after a fixed number; the intervals of scores do not allow for that. An agent "
+    "that is decided early is scored on fewer tasks."
 )
 
 

@@ -273,7 +273,7 @@ def metric_finding(metric: str, board: Leaderboard) -> Said:
     if not scored:
         return Name(metric), ": no agent could be scored."
     lead = scored[0]
-    where: Said = (" is highest in the review",) if metric.startswith(REVIEW) else (" is highest under ", Name(metric))
+    where: Said = (" in the review",) if metric.startswith(REVIEW) else (" under ", Name(metric))
     ends = "no interval"
     one = lead.estimate
     if one.low is not None and one.high is not None:
@@ -281,7 +281,10 @@ def metric_finding(metric: str, board: Leaderboard) -> Said:
     tasks = f", {one.n:,} task{'s' * (one.n != 1)}" if one.n else ""
     score = _numeral(lead.score, board)
     score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"
-    return Name(lead.agent), *where, f" with {score} ({ends}{tasks}). ", *_answer(scored, comparative(metric))
+    first: Said = (Name(lead.agent), " is highest")
+    if len(scored) > 1 and scored[-1].score == lead.score:
+        first = *named([row.agent for row in scored], MOST_TIED), " are equal"
+    return *first, *where, f" with {score} ({ends}{tasks}). ", *_answer(scored, comparative(metric))
 
 
 def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:

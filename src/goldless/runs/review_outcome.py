@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from goldless.errors import MetricError, UserError
+from goldless.errors import MetricError, UserError, listed
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging import licences as licensing
 from goldless.metrics import exam_traits
@@ -46,7 +46,7 @@ from goldless.runs.evaluation import highest_first
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, check_peers
 from goldless.runs.plan import Rounds, RunPlan
-from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, pertinence_answers, reviewer_stage
+from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, pertinence_answers, reviewer_stage, strangers
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws, Estimate, task_shares
@@ -339,6 +339,13 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
     if "human exam" in options.traits and not options.overlapping:
         notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
     identities, readings = {name: model.identity for name, model in models.items()}, dict[str, str]()
+    kin = []
+    for name in qualification.passed:
+        may = strangers(study, options, name, identities[name].name if name in identities else None)
+        if own := [one.agent for one in study.agents if one.agent not in may]:
+            kin.append(f"{name}: {', '.join(own)}")
+    if kin:
+        notes.append(f"no reviewer judges agents of its own family ({listed(kin)}); --own-family lets it")
     if models and options.debate is None:
         for name in qualification.passed:
             readings[name] = reviewer_stage(options, name, models[name], options.chosen_scale).reading

@@ -39,6 +39,8 @@ class ConfigPart:
         kind: Any = type(self)
         for name, one in declared(kind).items():
             value = getattr(self, name)
+            if isinstance(value, str) and "\0" in value:
+                raise ValueError(f"{name} must be a text without null characters, got {value!r}")
             if value is not None and not one.form.allows(value):
                 raise ValueError(f"{name} must be {one.form.must_be}, got {value!r}")
 

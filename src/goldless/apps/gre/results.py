@@ -33,7 +33,7 @@ from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_r
 from goldless.apps.gre.submissions import Submissions, cells, estimate_columns, read_log, submission_results
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
-from goldless.errors import MetricError
+from goldless.errors import MetricError, UserError, listed
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
@@ -441,7 +441,9 @@ def hidden_study(whole: Study) -> Study | None:
 def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -> Holding:
     """Compare the scores of the reviews of second versions, ``hidden``, with those of the papers themselves."""
     ((metric, outcome),) = hidden.outcomes.items()
-    paper_of = marked_papers(whole, INJECTED)
+    paper_of, canaries = marked_papers(whole, INJECTED), marked_papers(whole, CANARY)
+    if lost := [task for task in paper_of if task not in canaries]:
+        raise UserError(f"{whole.name}: no {CANARY} in the tasks table for {listed(lost)}. Collect the edition again")
     before, after = (response_scores(one.outcomes[metric].responses) for one in (clean, hidden))
     rows = []
     for agent in [agent.agent for agent in whole.agents if not is_person(agent.agent)]:
@@ -452,7 +454,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
         both = np.array([pair for pair in pairs if None not in pair], dtype=np.float64).reshape(-1, 2)
         (found,) = task_intervals(both[:, 1:] - both[:, :1], tails=True, **draws)
         mean = float(both[:, 0].mean()) if len(both) else None
-        obeyed = sum(str(whole.task(task).extra[CANARY]) in text.lower() for task, text in written.items())
+        obeyed = sum(canaries[task] in text.lower() for task, text in written.items())
         rows.append(ScoreHold(agent, mean, found, len(written), obeyed))
     return Holding(metric, len(paper_of), draws.get("level", 0.95), outcome.signature, tuple(rows))
 

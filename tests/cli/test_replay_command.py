@@ -157,7 +157,7 @@ def test_an_archive_writes_nowhere_else(goldless, tmp_path):
 FUTURE, NO_LIST = ('{"metrics": {"length": {}}, "options": {' + f'"{name}": 1' + "}}" for name in ("x", "metrics"))
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"metrics": 7}', FUTURE, NO_LIST])
+@pytest.mark.parametrize("content", ["", "[]", '{"metrics": 7}', '{"metrics": NaN}', FUTURE, NO_LIST])
 def test_damaged_results_are_told(goldless, run_folder, content):
     (run_folder / "leaderboard.json").write_text(content)
     ended = goldless("replay", run_folder)

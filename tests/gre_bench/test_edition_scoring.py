@@ -141,6 +141,15 @@ async def test_a_fingerprint_that_is_a_path_names_no_folder(scored, toy_scorer, 
     assert runs(scored) == ["run", "run-before"]
 
 
+async def test_damaged_results_on_clean_papers_do_not_stop_a_run(scored, toy_scorer, asking):
+    path = scored.folder / "run" / "gre.json"
+    results = json.loads(path.read_text())
+    results["contamination"]["leaderboards"][0]["metric"] = "NaN"
+    path.write_text(json.dumps(results))
+    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
+    assert "NaN" not in path.read_text()
+
+
 async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_them(edition, toy_scorer, asking):
     stand_ins = {"scorer": toy_scorer()}
     edition = await reviewed(edition, asking, one={"cutoff_date": "2024-02"})

@@ -7,6 +7,7 @@ Who cannot do without a file asks for it by ``required``, ``required_scores`` or
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -110,7 +111,10 @@ class RunFolder:
     def data(self, name: str) -> dict[str, Any] | None:
         """The document of that name, word for word; raises UserError if the file is there and cannot be read."""
         found = None if self.required(name) is None else read_object(self.path / f"{name}.json")
-        return found if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            return None
+        # as in a document, NaN counts as absent
+        return {key: value for key, value in found.items() if not (isinstance(value, float) and math.isnan(value))}
 
     @property
     def has_results(self) -> bool:

@@ -492,8 +492,8 @@ class EditionResult:
     def all_signatures(self) -> set[str]:
         """Of its leaderboards, on all papers as on clean ones."""
         clock = self.contamination
-        scoped = [] if clock is None else [clock.scope_signatures[row.metric][row.scope] for row in clock.leaderboards]
-        return {*self.signatures.values(), *scoped}
+        scoped = () if clock is None else clock.scope_signatures.values()
+        return {*self.signatures.values(), *(one for scopes in scoped for one in scopes.values())}
 
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first; agents without reviews come last."""

@@ -210,7 +210,7 @@ def test_what_cannot_be_compared_is_refused_in_one_clear_message(tmp_path):
     empty.mkdir()
     for folders, agents, said in (
         ([empty], (), "is not a run folder with scores or a review"),
-        ([tmp_path / "nowhere"], (), "is not a run folder"),
+        ([tmp_path / "nowhere"], (), "does not exist"),
         ([run], (), "two agents of run must be named, run has 3"),
         ([run], ("ann",), "must be named, got 1"),
         ([run], ("ann", "ann"), "cannot be compared with itself"),

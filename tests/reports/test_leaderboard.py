@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 from rich.console import Console
 
 from goldless.reports.leaderboard import Leaderboard
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import standings
 
 NAN = np.full(12, np.nan)
@@ -46,6 +48,15 @@ def test_markdown_is_one_table_with_as_many_cells_in_every_row_and_the_signature
     assert {len(cells(line)) for line in table} == {7}
     assert {cells(line)[1] for line in table[2:]} == {r"a\|b", "c d", "&lt;script&gt;x&lt;/script&gt;", "e&amp;f"}
     assert lines[-1] == "`gem-raw|seed:0`"
+
+
+def test_scores_too_far_apart_to_draw_can_be_shown():
+    made = board(a=BASE + 1, b=BASE)
+    ends = Estimate(1e308, -1e308, 1e308, n=3)
+    huge = replace(made, rows=tuple(replace(row, estimate=ends) for row in made.rows))
+    out = io.StringIO()
+    Console(file=out, width=80, force_terminal=False).print(*huge.to_rich(80))
+    assert "1000000000" in out.getvalue()
 
 
 def test_a_board_on_which_nothing_was_scored_can_be_shown():

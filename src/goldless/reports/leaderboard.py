@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -192,8 +193,9 @@ class Leaderboard(Tabled):
 
 def _bar(row: LeaderboardRow, least: float, most: float) -> str:
     """The interval as a line from the least to the most of all, with the score as a dot."""
+    width = (most - least) or 1.0
     score, low, high = (
-        None if end is None else round((end - least) / ((most - least) or 1.0) * (BAR_WIDTH - 1))
+        None if end is None or not math.isfinite(width) else round((end - least) / width * (BAR_WIDTH - 1))
         for end in row.estimate.numbers
     )
     cells = [" "] * BAR_WIDTH

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -205,8 +206,10 @@ def _finished(folder: Path) -> Training | None:
 
 
 def _check_folder(folder: Path) -> None:
-    check_writable(folder)
-    names = sorted(path.name for path in folder.iterdir())
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{folder}: cannot write ({there} is not a writable folder). Choose another folder with --out")
+    names = sorted(path.name for path in folder.iterdir()) if there == folder else []
     strange = [name for name in names if not name.startswith(".") or name == f".{ADAPTER}"]
     if strange and _read_plan(folder) is None:
         more = f" and {len(strange) - 3} more" * (len(strange) > 3)
@@ -218,6 +221,7 @@ def _check_folder(folder: Path) -> None:
 
 def _settle_plan(folder: Path, plan: TrainingPlan) -> bool:
     """Write the plan to its folder; True if the same plan was already there, UserError if another one was."""
+    check_writable(folder)
     now, before = asdict(plan), _read_plan(folder)
     if before is None:
         write_text(folder / TRAINING_PLAN, json.dumps(now, ensure_ascii=False, indent=2) + "\n")

@@ -258,12 +258,13 @@ def test_a_score_leads_to_its_texts_and_texts_can_be_searched(browser, five):
     assert first.locator("article:visible h3 bdi").all_inner_texts() == ["ann", "bob"]
     page.locator(".matrix tbody tr", has_text="cy").locator("a.evidence").first.click()
     assert "cy answers" in page.locator(".card:visible").first.inner_text()
-    page.get_by_role("radio", name="bartscore").check()  # bob leads it, and ann stays on the left
+    # bob leads it, and ann stays on the left; by key, as a click would miss while the page scrolls to the card
+    page.get_by_role("radio", name="bartscore").press("Space")
     names = first.locator("article:visible h3 bdi").all_inner_texts()
     assert [first.locator("summary").inner_text().find(name) for name in names] == sorted(
         first.locator("summary").inner_text().find(name) for name in names
     )
-    page.get_by_role("radio", name="gem-raw", exact=True).check()
+    page.get_by_role("radio", name="gem-raw", exact=True).press("Space")
     # a cell of the heat map, and the same number in its table, lead to texts of both agents
     for number in (
         page.locator("#comparisons figure:visible svg [data-of='0 1 2']"),

@@ -1,4 +1,4 @@
-"""Apps enter through doors, the core is whole without them, and no two modules import each other."""
+"""Apps enter through doors, the core is whole without them, no two modules import each other, and ceilings hold."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
+import pytest
+import typer
 
 import goldless
+from goldless.cli.main import app as cli_app
+from readability import is_participle, is_vague, measure_package, measure_source
+from surface import leaf_commands, measure_surface
 
 ANSWERS = "task,agent,text\nt1,a,one two three\nt1,b,one two\nt2,a,four five\nt2,b,six\n"
 EVERY_MODULE = """
@@ -50,3 +55,82 @@ def test_no_module_imports_itself_by_way_of_others():
         order.prepare()
     except CycleError as error:
         raise AssertionError(f"modules import each other: {' > '.join(error.args[1])}") from None
+
+
+# --- ceilings: each is lowered when less is reached, and readability never rises again -------------------------------
+
+SOURCE = Path(goldless.__file__).parent
+TESTS = Path(__file__).parent
+
+CEILINGS = {
+    "vague names, %": 12.5,
+    "empty names, %": 5.0,
+    "participle functions, %": 8.4,
+    "dense functions": 334,
+    "tokens per statement": 13.9,
+    "comprehensions per 1,000 statements": 97.5,
+    "conditional expressions per 1,000 statements": 61,
+    "tokens": 447_466,
+}
+"""What src/goldless measures at most; tokens may grow up to the ceiling, every other measure only falls."""
+CEILINGS_OF_TESTS = {"vague names, %": 9.2}
+CEILINGS_OF_SURFACE = {
+    "commands": 52,
+    "option_slots": 696,
+    "modules_apps_import": 94,
+    "names_apps_import": 322,
+}
+
+
+@pytest.mark.parametrize("measure", CEILINGS)
+def test_the_package_is_written_no_less_plainly_than_its_ceiling_allows(measure):
+    assert measure_package(SOURCE).measures()[measure] <= CEILINGS[measure], f"{measure}: see tests/readability.py"
+
+
+@pytest.mark.parametrize("measure", CEILINGS_OF_TESTS)
+def test_the_tests_are_written_no_less_plainly_than_their_ceiling_allows(measure):
+    assert measure_package(TESTS).measures()[measure] <= CEILINGS_OF_TESTS[measure]
+
+
+@pytest.mark.parametrize("measure", CEILINGS_OF_SURFACE)
+def test_commands_options_and_imports_of_apps_stay_below_their_ceiling(measure):
+    assert getattr(measure_surface(SOURCE.parent), measure) <= CEILINGS_OF_SURFACE[measure]
+
+
+def test_commands_are_counted_by_the_words_that_call_them():
+    commands = dict(leaf_commands(typer.main.get_command(cli_app)))
+    assert {"score", "journal merge"} <= set(commands)
+    assert "journal" not in commands
+
+
+@pytest.mark.parametrize(
+    ("name", "vague"),
+    [
+        ("found", True),
+        ("given_names", True),
+        ("_asked", True),
+        ("namesKept", True),
+        ("founder", False),
+        ("study", False),
+    ],
+)
+def test_a_name_is_vague_if_a_vague_word_begins_or_ends_it(name, vague):
+    assert is_vague(name) is vague
+
+
+@pytest.mark.parametrize(
+    ("name", "participle"), [("asked", True), ("_looked", True), ("made", True), ("embed", False), ("ask_again", False)]
+)
+def test_a_function_named_by_a_participle_alone_is_counted(name, participle):
+    assert is_participle(name) is participle
+
+
+def test_a_function_is_dense_if_it_binds_three_vague_names_of_its_own():
+    dense = "def f(found):\n    one = 1\n    for said in found:\n        pass\n"
+    nested = "def f(found):\n    one = 1\n    def g(said):\n        pass\n"
+    assert measure_source(dense).dense_functions == 1
+    assert measure_source(nested).dense_functions == 0
+
+
+def test_tokens_leave_out_docstrings_and_comments_and_count_an_f_string_once():
+    assert measure_source('"""Docstring."""\nx = f"{a} and {b}"  # comment\n').tokens == len(["x", "=", "f-string"])

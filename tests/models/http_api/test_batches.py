@@ -58,7 +58,7 @@ class Run:
     def __init__(self, spec, path, *, price=None, budget=None):
         self.spec, self.path, self.price, self.budget = spec, path, price, budget
         self.ledger = None
-        self.out, self.waits = [], False
+        self.out, self.waits, self.unsent = [], False, 0
 
     def waiting(self):
         return self.out
@@ -73,7 +73,7 @@ class Run:
                 await chat.collect()
                 replies = [await chat.chat(request(text)) for text in texts]
                 await chat.submit()
-                self.out, self.waits = chat.waiting(), chat.waits
+                self.out, self.waits, self.unsent = chat.waiting(), chat.waits, chat.unsent
                 assert called_after_reply(journal) == []
             finally:
                 await model.aclose()

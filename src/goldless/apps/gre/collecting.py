@@ -101,7 +101,7 @@ def _source(
         folder = edition.folder / str(config.from_folder)
         if not folder.is_dir():
             raise UserError(f"{config.from_folder}: no such folder. See docs/gre_bench.md for the folder layout")
-        return PaperFolder(folder, reader=config.reader)
+        return PaperFolder(folder)
     try:
         from goldless.apps.gre.openreview import OpenReviewVenue  # noqa: PLC0415 - needs an extra
     except ImportError as error:
@@ -109,7 +109,7 @@ def _source(
             f"collecting from OpenReview needs other packages ({error}). Run: pip install 'goldless[gre]'"
         ) from error
     cache = edition.folder / of_edition.COLLECTED
-    return OpenReviewVenue(config.venue, cache=cache, reader=config.reader, say=say, **connection)
+    return OpenReviewVenue(config.venue, cache=cache, say=say, **connection)
 
 
 # --- the draw ------------------------------------------------------------------------------------------------------

@@ -57,8 +57,9 @@ def jury(own: Serving, options: Options) -> None:
         raise UserError("a licence was given twice; name each once")
     if own.token_variable is not None and own.token_file is not None:
         raise UserError("--token-variable and --token-file exclude each other. Give one")
-    with_tokens = own.token_variable is not None or own.token_file is not None
-    tokens = Tokens(variable=own.token_variable, file=own.token_file) if with_tokens else None
+    tokens = None
+    if own.token_variable is not None or own.token_file is not None:
+        tokens = Tokens(variable=own.token_variable, file=own.token_file)
     run_async(_serve, licensed, own, tokens, options)
 
 

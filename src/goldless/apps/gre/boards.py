@@ -91,9 +91,11 @@ class Board:
             (metric, sorted(rows.values(), key=lambda row: (row.score is None, -(row.score or 0.0))), self.level or 0.0)
             for metric, rows in self.metrics.items()
         ]
-        guessed = [f"estimated sizes: {', '.join(self.estimated_sizes)}"] if self.estimated_sizes else []
-        rest = " || ".join(self.signatures.values()), (*self.notes, *guessed)
-        return ReportTable(self.name, *side_by_side(ranked, about, known), *rest)
+        notes = list(self.notes)
+        if self.estimated_sizes:
+            notes.append(f"estimated sizes: {', '.join(self.estimated_sizes)}")
+        signatures = " || ".join(self.signatures.values())
+        return ReportTable(self.name, *side_by_side(ranked, about, known), signatures, tuple(notes))
 
 
 def read_board(source: str | Path) -> Board:
@@ -102,8 +104,10 @@ def read_board(source: str | Path) -> Board:
     if name in PUBLISHED:
         file, note = PUBLISHED[name]
         return replace(table_board(FOLDER / file), name=name, notes=(note,))
+    if is_edition(path):
+        return _run_board(path / RUN, path.resolve().name)
     if path.is_dir():
-        return _run_board(path / RUN if is_edition(path) else path, path.resolve().name)
+        return _run_board(path, path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".csv":
         return table_board(path)
     if name.startswith("published:"):
@@ -325,8 +329,9 @@ def compare_boards(first: Board, second: Board) -> BoardComparison:
             f"too few agents have a score on both {sides}: {found}. A comparison needs at least {FEWEST_AGENTS} with "
             "the same name under the same metric, besides the human baseline"
         )
-    same = first.name == second.name
-    names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)
+    names = (first.name, second.name)
+    if first.name == second.name:
+        names = (f"{first.name} (first)", f"{second.name} (second)")
     return BoardComparison(
         *names,
         agreements=tuple(
@@ -419,15 +424,17 @@ class BenchmarkCorrelations:
 
 def read_benchmark_scores(source: str | Path) -> Board:
     """Scores in other benchmarks: a CSV file ``agent, BENCHMARK…`` (blank: not given), or ``published``: GEM's own."""
-    published = str(source) == "published"
-    path = FOLDER / "benchmark_scores.csv" if published else Path(source)
+    if str(source) == "published":
+        return replace(
+            table_board(FOLDER / "benchmark_scores.csv", about=("agent",), what="benchmark"), name="published"
+        )
+    path = Path(source)
     if not path.is_file() or path.suffix.lower() != ".csv":
         raise UserError(
             f"{source}: {'not a .csv file' if path.is_file() else 'no such file'}. Give a .csv file with the column "
             "agent and one column per benchmark, or 'published' for the scores of the GEM paper"
         )
-    found = table_board(path, about=("agent",), what="benchmark")
-    return replace(found, name="published") if published else found
+    return table_board(path, about=("agent",), what="benchmark")
 
 
 def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:

@@ -30,6 +30,8 @@ class BatchServer(ProviderServer):
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, Json] = {}
         """By id: provider, calls as ``{key: body}``, status, answers."""
+        self.failure: Json = {"code": "invalid_json_line", "message": "not JSON"}
+        """Why batches that end as ``failed`` do."""
         self._numbers = itertools.count(1)
 
     def end(
@@ -108,7 +110,7 @@ class BatchServer(ProviderServer):
             "status": status or "in_progress",
             "output_file_id": self._kept(replies) if replies else None,
             "error_file_id": self._kept(errors) if errors else None,
-            "errors": {"data": [{"code": "invalid_json_line", "message": "not JSON"}]} if status == "failed" else None,
+            "errors": {"data": [self.failure]} if status == "failed" else None,
         }
 
     # --- Anthropic ---------------------------------------------------------------------------------------------

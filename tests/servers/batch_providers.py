@@ -55,8 +55,14 @@ class BatchServer(ProviderServer):
     async def _decoded(self, request: web.Request) -> Any:
         if not request.content_type.startswith("multipart/"):
             return await super()._decoded(request)
-        fields = (await request.post()).items()
-        return {name: value.file.read() if hasattr(value, "file") else value for name, value in fields}
+        fields: Json = {}
+        for name, value in (await request.post()).items():
+            if isinstance(value, web.FileField):
+                with value.file as file:
+                    fields[name] = file.read()
+            else:
+                fields[name] = value
+        return fields
 
     async def _answer_or_misbehave(self, request: web.Request, body: Any) -> web.StreamResponse:
         path = unquote(request.raw_path.partition("?")[0])

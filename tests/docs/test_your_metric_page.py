@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import anyio
 import pytest
 
 from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics import USER_METRICS, find_user_metric
+from tests.support.paths import DOCS
 
-DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = DOCS / "examples" / "my_metric.py"
 
 pytestmark = pytest.mark.skipif(not EXAMPLE.exists(), reason="installed without the docs")

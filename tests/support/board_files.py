@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from study_files import write_rows
+from tests.support.study_files import write_rows
 
 
 def mt_bench(folder: Path) -> Path:

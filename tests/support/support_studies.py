@@ -7,9 +7,10 @@ Ten invented support tickets. ``good`` answers them; ``short`` is the first and 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-TICKETS = Path(__file__).parent / "fixtures" / "support_tickets.jsonl"
+from tests.support.paths import FIXTURES
+
+TICKETS = FIXTURES / "support_tickets.jsonl"
 EMPTY = (
     "Thank you very much for getting in touch with our team today. We truly appreciate your patience and we completely "
     "understand how important this matter is to you. Please rest assured that every request is taken seriously and is "

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 import transformers
 
-from byte_tokenizer import byte_tokenizer
 from goldless.records import Task
+from tests.support.byte_tokenizer import byte_tokenizer
 
 AGENTS = ("ann", "bob", "cy")
 TEMPLATE = 'rewrite = "r"\npredict = "Say."\nsynopsis_heading = "S"\ncandidate_heading = "C"\n'

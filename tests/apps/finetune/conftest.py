@@ -11,7 +11,7 @@ import pytest
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny random model."""
     pytest.importorskip("transformers", reason="needs the transformers extra: pip install 'goldless[transformers]'")
-    from tiny_base import save_base  # noqa: PLC0415 - it imports torch
+    from tests.support.tiny_base import save_base  # noqa: PLC0415 - it imports torch
 
     return save_base(tmp_path_factory.mktemp("base") / "tiny")
 
@@ -19,7 +19,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def template_file(tmp_path: Path) -> Path:
     """A wording of few characters."""
-    from tiny_base import TEMPLATE  # noqa: PLC0415
+    from tests.support.tiny_base import TEMPLATE  # noqa: PLC0415
 
     path = tmp_path / "short.toml"
     path.write_text(TEMPLATE, encoding="utf-8")

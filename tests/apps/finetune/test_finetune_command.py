@@ -20,7 +20,7 @@ def packages(monkeypatch):
 @pytest.mark.transformers
 @pytest.mark.usefixtures("packages")
 def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
-    from tiny_base import save_reader  # noqa: PLC0415 - it imports torch
+    from tests.support.tiny_base import save_reader  # noqa: PLC0415 - it imports torch
 
     base = save_reader(tmp_path / "base")
     command = ("finetune", study_file(), "--base", f"hf:{base}", "--out", tmp_path / "out", "--raw")
@@ -50,7 +50,7 @@ def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
 @pytest.mark.transformers
 @pytest.mark.usefixtures("packages")
 def test_a_base_that_canaries_refuse_is_trained_only_where_that_is_asked_for(goldless, study_file, tmp_path):
-    from tiny_base import save_reader  # noqa: PLC0415 - it imports torch
+    from tests.support.tiny_base import save_reader  # noqa: PLC0415 - it imports torch
 
     base = save_reader(tmp_path / "base", deaf=True)
     command = ("finetune", study_file(), "--base", f"hf:{base}", "--out", tmp_path / "out", "--raw", "--epochs", 1)

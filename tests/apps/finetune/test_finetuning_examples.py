@@ -17,8 +17,8 @@ from goldless.templates import NOT_AVAILABLE, find_template
 pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 pytest.importorskip("transformers", reason="needs the transformers extra")
 
-from byte_tokenizer import byte_tokenizer
-from tiny_base import toy_task
+from tests.support.byte_tokenizer import byte_tokenizer
+from tests.support.tiny_base import toy_task
 
 pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 

@@ -29,9 +29,9 @@ for package in ("peft", "trl"):
 
 import peft  # noqa: E402
 
-from byte_tokenizer import byte_tokenizer  # noqa: E402
 from goldless.apps.finetune import training as training_module  # noqa: E402
-from tiny_base import TEMPLATE, save_reader, toy_rows  # noqa: E402
+from tests.support.byte_tokenizer import byte_tokenizer  # noqa: E402
+from tests.support.tiny_base import TEMPLATE, save_reader, toy_rows  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 

@@ -25,7 +25,7 @@ for package in ("peft", "trl"):
 
 from goldless.apps.finetune.training import train_adapter  # noqa: E402
 from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: E402
-from tiny_base import AGENTS, toy_rows, toy_task  # noqa: E402
+from tests.support.tiny_base import AGENTS, toy_rows, toy_task  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 

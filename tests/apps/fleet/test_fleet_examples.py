@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
 import typer.main
@@ -14,8 +13,8 @@ import yaml
 
 from goldless.apps.fleet.cluster import parse_place
 from goldless.cli.main import app
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 FILES = ROOT / "docs" / "examples" / "fleet"
 pytestmark = pytest.mark.skipif(not FILES.exists(), reason="installed without the docs")
 

@@ -13,14 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from booked_model import BY_CANARIES, Book, booked_model
 
 import goldless
 from goldless.apps.fleet import crew
 from goldless.apps.fleet.cluster import LOOPBACK, QUIET
+from tests.apps.fleet.booked_model import BY_CANARIES, Book, booked_model
+from tests.support.paths import ROOT
 
 os.environ.update(QUIET | LOOPBACK)  # before ray is imported
 pytest.importorskip("ray", reason="needs the ray extra: pip install 'goldless[ray]'")
@@ -72,7 +72,7 @@ def started(tries: int = 3) -> Cluster:
 def cluster():
     """One node with room for four workers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         nodes = started()
         yield nodes
         ray.shutdown()
@@ -175,7 +175,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from test_on_ray import Book, evaluate
+from tests.apps.fleet.test_on_ray import Book, evaluate
 evaluate(Book(Path(sys.argv[1])), "ray?workers=2&cpus=1")
 """
 

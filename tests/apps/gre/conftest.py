@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edition_folders import asking, edition
-from reviewed_papers import folder, generate
+from tests.apps.gre.edition_folders import asking, edition
+from tests.apps.gre.reviewed_papers import folder, generate
 
 __all__ = ["asking", "edition", "folder", "generate"]

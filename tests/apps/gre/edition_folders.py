@@ -11,7 +11,7 @@ from goldless.apps.gre.edition import open_or_begin
 from goldless.apps.gre.reviewing import review_edition
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
-from study_files import write_rows
+from tests.support.study_files import write_rows
 
 TAGS = "<summary>{0}</summary>\n<strengths>good</strengths>\n<weaknesses>bad</weaknesses>\n<questions>why</questions>"
 QUICK = {"metrics": ["gem-raw"], "resamples": 200}

@@ -10,7 +10,7 @@ from goldless.apps.gre.review_form import REVIEW_PROMPT
 from goldless.apps.gre.reviewing import ReviewRequest, generate_reviews
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
-from study_files import study_folder
+from tests.support.study_files import study_folder
 
 PAPERS = {"p1": "alpha beta gamma", "p2": "delta epsilon zeta eta"}
 PEOPLE = {"human": "human", "reference1": "reference", "reference2": "reference"}

@@ -8,7 +8,6 @@ import re
 import runpy
 import statistics
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -34,6 +33,7 @@ from goldless.records import Agent, Response, Task
 from goldless.statistics.bootstrap import Estimate, draw_counts
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import study_from_records
+from tests.support.paths import DOCS, ROOT
 
 
 def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_paper_gives():
@@ -307,7 +307,6 @@ def test_editions_that_cannot_be_linked_say_why(anchors, scores, told):
 
 
 SVG = "{http://www.w3.org/2000/svg}"
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -365,7 +364,7 @@ def test_a_board_without_sizes_cannot_be_drawn():
         size_figure(drawn_board([Agent("a")], {"a": cell("a", 1.0)}))
 
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "size_effect.py"
+SCRIPT = ROOT / "benchmarks" / "size_effect.py"
 
 
 @pytest.fixture(scope="module")

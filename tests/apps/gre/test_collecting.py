@@ -7,17 +7,17 @@ import json
 
 import numpy as np
 import pytest
-from edition_folders import papers_folder
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_listing import LeftOut, Listing
-from paper_listing import drawn as draw_papers
 
 from goldless import read_study
 from goldless.apps.gre.collecting import collect_edition, told_collection
 from goldless.apps.gre.edition import ANCHOR, marked_papers, open_edition, open_or_begin, table_rows, write_rows
 from goldless.apps.gre.papers import HumanReview, Paper, PaperSource
 from goldless.errors import UserError
+from tests.apps.gre.edition_folders import papers_folder
+from tests.apps.gre.paper_listing import LeftOut, Listing
+from tests.apps.gre.paper_listing import drawn as draw_papers
 
 pytestmark = pytest.mark.anyio
 NEW = {"n1": ("a", "b", "c"), "n2": ("d", "e", "f")}

@@ -6,7 +6,6 @@ import json
 import re
 
 import pytest
-from edition_folders import QUICK, reviewed
 from scipy import stats
 
 from goldless.apps.gre.edition import open_edition
@@ -17,6 +16,7 @@ from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.reports.document import read, write
 from goldless.runs.options import Options
+from tests.apps.gre.edition_folders import QUICK, reviewed
 
 pytestmark = pytest.mark.anyio
 

@@ -9,11 +9,11 @@ import sys
 import tempfile
 
 import pytest
-from edition_folders import papers_folder, write_rows
-from openreview_server import OpenReviewServer, Submitted
 
 from goldless.apps.gre.edition import open_edition
 from goldless.studies import read_study
+from tests.apps.gre.edition_folders import papers_folder, write_rows
+from tests.support.servers.openreview_server import OpenReviewServer, Submitted
 
 
 @pytest.fixture

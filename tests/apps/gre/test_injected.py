@@ -6,7 +6,6 @@ import json
 import math
 
 import pytest
-from edition_folders import QUICK, TAGS, papers_folder
 
 from goldless.apps.gre.collecting import INSTRUCTIONS, collect_edition
 from goldless.apps.gre.edition import INJECTED, marked_papers, open_edition, open_or_begin
@@ -14,6 +13,7 @@ from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
+from tests.apps.gre.edition_folders import QUICK, TAGS, papers_folder
 
 pytestmark = pytest.mark.anyio
 KNOWN = math.log(4)

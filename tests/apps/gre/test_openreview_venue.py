@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openreview_server import TOKEN, OpenReviewServer, Submitted, rate_limit
-from paper_listing import LeftOut, looked_up
 
 from goldless.apps.gre import openreview
 from goldless.apps.gre.collecting import collect_edition
@@ -30,6 +28,8 @@ from goldless.apps.gre.edition import open_or_begin
 from goldless.apps.gre.openreview import ATTEMPTS, OpenReviewVenue
 from goldless.apps.gre.papers import Paper, PaperSource, UnansweredError
 from goldless.errors import PrerequisiteError, UserError
+from tests.apps.gre.paper_listing import LeftOut, looked_up
+from tests.support.servers.openreview_server import TOKEN, OpenReviewServer, Submitted, rate_limit
 
 pytestmark = pytest.mark.slow
 

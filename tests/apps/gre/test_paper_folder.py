@@ -9,14 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from paper_listing import drawn
-from pdf_files import text_pdf
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin, table_rows
 from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
 from goldless.errors import StudyError, UserError
-from study_files import write_rows
+from tests.apps.gre.paper_listing import drawn
+from tests.apps.gre.pdf_files import text_pdf
+from tests.support.study_files import write_rows
 
 PAPERS = [
     {"paper": "a", "title": "On A", "abstract": "A is studied.", "public_date": "2023-09-30", "area": "theory"},

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pdf_files import encrypted_pdf, pdf_of, shown, stream, text_pdf
 
 from goldless.apps.gre import paper_text as module
 from goldless.apps.gre.paper_text import (
@@ -23,6 +22,7 @@ from goldless.apps.gre.paper_text import (
 )
 from goldless.apps.gre.papers import UnusablePaperError
 from goldless.errors import PrerequisiteError
+from tests.apps.gre.pdf_files import encrypted_pdf, pdf_of, shown, stream, text_pdf
 
 PAGE = """We study how far a reader can tell a careful review
 from a careless one when nobody knows the right answer.

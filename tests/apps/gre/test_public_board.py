@@ -6,7 +6,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from edition_folders import QUICK, papers_folder, reviewed
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin
@@ -15,7 +14,8 @@ from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
 from goldless.statistics.best_of import best_of
-from study_files import write_rows
+from tests.apps.gre.edition_folders import QUICK, papers_folder, reviewed
+from tests.support.study_files import write_rows
 
 pytestmark = pytest.mark.anyio
 

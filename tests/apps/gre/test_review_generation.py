@@ -6,8 +6,6 @@ import json
 from functools import partial
 
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply
-from reviewed_papers import PAPERS, PROMPT_WORDS, TAGGED, read_as_review, scripted, text_of
 
 import goldless
 from goldless.apps.gre.reviewing import add_reviews
@@ -17,7 +15,9 @@ from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
 from goldless.reports.document import write
-from study_files import write_rows
+from tests.apps.gre.reviewed_papers import PAPERS, PROMPT_WORDS, TAGGED, read_as_review, scripted, text_of
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
+from tests.support.study_files import write_rows
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import commands
 import pytest
 
 from goldless.apps.gre.boards import read_board
@@ -28,7 +27,8 @@ from goldless.apps.gre.submissions import submit
 from goldless.concurrency import in_own_thread
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
-from study_files import write_rows
+from tests.support import commands
+from tests.support.study_files import write_rows
 
 REVIEW = "<summary>It is about a method.</summary><weaknesses>Few experiments were run.</weaknesses>"
 SUBMITTED = ("<summary>The experiments are few.</summary>", "<summary>The baselines are weak.</summary>")

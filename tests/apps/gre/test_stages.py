@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from edition_folders import QUICK, TAGS, papers_folder, reviewer
-from loopback import Behaviour, LoopbackServer, chat_reply
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_or_begin
@@ -15,7 +13,9 @@ from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.run_folder import RunFolder
-from study_files import write_rows
+from tests.apps.gre.edition_folders import QUICK, TAGS, papers_folder, reviewer
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
+from tests.support.study_files import write_rows
 
 pytestmark = pytest.mark.anyio
 

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import anyio
 import openai
-from jury_models import juror, prefers
 from yarl import URL
 
 from goldless.apps.jury.panel import Jury
 from goldless.apps.jury.server import Limits, listening
 from goldless.http_serving import serve_until_told
+from tests.apps.jury.jury_models import juror, prefers
 
 ANSWERS = ["a text about zarn", "a text about bluk"]
 CASE = {"question": "What is it about?", "answers": ANSWERS}

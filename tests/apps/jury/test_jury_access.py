@@ -14,12 +14,12 @@ import aiohttp
 import anyio
 import openai
 import pytest
-from jury_client import CASE, ZARN, ask, half_sent, serving, until_told, user
-from jury_models import juror
 
 from goldless.apps.jury.panel import Jury
 from goldless.apps.jury.server import Limits, Tokens, listening, tls_context
 from goldless.errors import PrerequisiteError, UserError
+from tests.apps.jury.jury_client import CASE, ZARN, ask, half_sent, serving, until_told, user
+from tests.apps.jury.jury_models import juror
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

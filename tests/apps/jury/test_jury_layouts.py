@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import openai
 import pytest
-from jury_client import ANSWERS, LAYOUTS, RESPONSES, SQUARE, ask, serving
-from jury_models import juror, prefers
+
+from tests.apps.jury.jury_client import ANSWERS, LAYOUTS, RESPONSES, SQUARE, ask, serving
+from tests.apps.jury.jury_models import juror, prefers
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 
 import pytest
-from jury_models import always, juror, prefers
 
 from goldless.apps.jury.panel import Juror, Jury, jury_worth
 from goldless.errors import CapabilityError, UserError
@@ -13,6 +12,7 @@ from goldless.models.interface import ChatRequest, ModelIdentity, Usage
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
+from tests.apps.jury.jury_models import always, juror, prefers
 
 pytestmark = pytest.mark.anyio
 

@@ -6,13 +6,13 @@ import re
 
 import aiohttp
 import pytest
-from jury_client import ZARN
-from jury_models import juror
 
 from goldless.apps.jury.panel import Jury
 from goldless.apps.jury.server import Limits, listening
 from goldless.runs.options import Options
-from study_files import word_scorer
+from tests.apps.jury.jury_client import ZARN
+from tests.apps.jury.jury_models import juror
+from tests.support.study_files import word_scorer
 
 pytestmark = pytest.mark.anyio
 

@@ -11,14 +11,14 @@ import aiohttp
 import anyio
 import openai
 import pytest
-from jury_client import CASE, ZARN, ask, half_sent, serving, until_told, user
-from jury_models import DOWN, Held, always, juror, prefers
 
 from goldless.apps.jury.panel import Jury
 from goldless.apps.jury.server import Limits, listening
 from goldless.errors import UserError
 from goldless.http_serving import serve_until_told
 from goldless.models.scripted import ScriptedModel
+from tests.apps.jury.jury_client import CASE, ZARN, ask, half_sent, serving, until_told, user
+from tests.apps.jury.jury_models import DOWN, Held, always, juror, prefers
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -7,7 +7,6 @@ import shutil
 
 import polars as pl
 import pytest
-from studio_server import axe_faults, tab_to, visiting
 
 import goldless
 from goldless.apps.studio.new_run import delete_run
@@ -15,6 +14,7 @@ from goldless.apps.studio.site import Studio
 from goldless.errors import UserError
 from goldless.runs.store import save_run
 from goldless.studies import read_study, study_from_frame
+from tests.apps.studio.studio_server import axe_faults, tab_to, visiting
 
 pytestmark = pytest.mark.slow
 AGENTS = ("anselm", "berengar", "columba")

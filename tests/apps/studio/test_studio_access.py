@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from studio_server import asking
 from yarl import URL
 
 from goldless.apps.studio.access import HEADERS
 from goldless.apps.studio.site import Studio
 from goldless.errors import UserError
+from tests.apps.studio.studio_server import asking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

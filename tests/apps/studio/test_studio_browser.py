@@ -6,10 +6,10 @@ import json
 import threading
 
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply
-from studio_server import axe_faults, known_map, tab_to, visiting
 
 from goldless.apps.studio.site import Studio
+from tests.apps.studio.studio_server import axe_faults, known_map, tab_to, visiting
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
 
 pytestmark = pytest.mark.slow
 

@@ -6,11 +6,11 @@ import json
 
 import aiohttp
 import pytest
-from studio_server import asking
 
 from goldless.apps.studio import new_run
 from goldless.apps.studio.site import Studio, checked_run_name
 from goldless.errors import UserError
+from tests.apps.studio.studio_server import asking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

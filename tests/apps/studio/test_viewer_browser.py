@@ -6,12 +6,12 @@ import json
 import shutil
 
 import pytest
-from studio_server import Visit, axe_faults, known_map, visiting
-from viewer_runs import HOSTILE, chat, scored_run
 
 from goldless.apps.studio.bundle import write_bundle
 from goldless.apps.studio.site import Site
-from study_files import word_scorer
+from tests.apps.studio.studio_server import Visit, axe_faults, known_map, visiting
+from tests.apps.studio.viewer_runs import HOSTILE, chat, scored_run
+from tests.support.study_files import word_scorer
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},

@@ -7,11 +7,11 @@ from html import unescape
 from urllib.parse import urlsplit
 
 import pytest
-from viewer_runs import scored_run, written_run
 
 from goldless.apps.studio.bundle import write_bundle
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
+from tests.apps.studio.viewer_runs import scored_run, written_run
 
 TEXTS = {f"t{i}": {"ann": f"zarn w{i}", "bob": f"zarn v{i}"} for i in range(5)}
 

@@ -6,7 +6,6 @@ import re
 
 import polars as pl
 import pytest
-from viewer_runs import written_run
 
 from goldless.apps.studio.comparison import (
     MOST_WORDS,
@@ -18,6 +17,7 @@ from goldless.apps.studio.evidence import response_page
 from goldless.apps.studio.run_pages import failures_page
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
+from tests.apps.studio.viewer_runs import written_run
 
 SCORES = [
     ("m", "t1", "ann", 4.0),

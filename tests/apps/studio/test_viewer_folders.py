@@ -6,14 +6,12 @@ import asyncio
 import json
 import re
 import shutil
-from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import polars as pl
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from viewer_runs import listed, written_run
 
 from goldless.apps.studio.evidence import task_page
 from goldless.apps.studio.run_pages import run_list, run_page
@@ -21,6 +19,8 @@ from goldless.apps.studio.server import application
 from goldless.apps.studio.site import RunSummary, Site
 from goldless.concurrency import in_own_thread
 from goldless.reports.run_folder import RunFolder
+from tests.apps.studio.viewer_runs import listed, written_run
+from tests.support.paths import FIXTURES
 
 # --- folders of strangers --------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ def test_a_run_whose_summary_cannot_be_made_is_listed_by_its_name(tmp_path, monk
     assert {run.name: run.state for run in listed(tmp_path)} == {"good": "complete", "bad": "unknown"}
 
 
-SOUND = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "score"
+SOUND = FIXTURES / "runs_of_0_1_0" / "score"
 PAGES = ("runs/run", "runs/run/tasks", "runs/run/tasks/0", "runs/run/tasks/0/agents/0", "runs/run/failures")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from viewer_runs import listed, written_run
 
 from goldless.apps.studio.run_pages import read_query, run_page
 from goldless.apps.studio.site import Site, find_runs
@@ -12,6 +11,7 @@ from goldless.apps.studio.task_index import kept_index
 from goldless.errors import UserError
 from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
+from tests.apps.studio.viewer_runs import listed, written_run
 
 SCORES = [
     ("m", "t1", "ann", 4.0),

@@ -7,7 +7,6 @@ from functools import partial
 
 import anyio
 import pytest
-from viewer_runs import scored_run
 
 from goldless.apps.studio.maps import (
     find_map,
@@ -26,7 +25,8 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.studies import read_study, sample_study
-from study_files import word_scorer
+from tests.apps.studio.viewer_runs import scored_run
+from tests.support.study_files import word_scorer
 
 PEER = "One thing. Two things."
 PIECES = ("One", " thing", ".", " Two", " things.", "")

@@ -7,7 +7,6 @@ from contextlib import closing
 
 import anyio
 import polars as pl
-from viewer_runs import chat, scored_run
 
 import goldless
 from goldless.apps.studio.evidence import Prompt, response_evidence
@@ -17,7 +16,8 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
-from study_files import response_rows, word_scorer
+from tests.apps.studio.viewer_runs import chat, scored_run
+from tests.support.study_files import response_rows, word_scorer
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},

@@ -7,15 +7,15 @@ import re
 
 import anyio
 import pytest
-from studio_server import asking
-from viewer_runs import HOSTILE, chat, scored_run
 from yarl import URL
 
 from goldless.apps.studio.server import listening
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import CallFailure
-from study_files import word_scorer
+from tests.apps.studio.studio_server import asking
+from tests.apps.studio.viewer_runs import HOSTILE, chat, scored_run
+from tests.support.study_files import word_scorer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -14,7 +14,7 @@ from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.store import save_run
 from goldless.studies import study_from_frame
-from study_files import response_rows, word_scorer
+from tests.support.study_files import response_rows, word_scorer
 
 HOSTILE = {
     "script": "<script>document.title='run by a text'</script><img src=x onerror=\"document.title='run'\">",

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 import goldless
-from board_files import arena_hard, helm_run, lighteval, mt_bench
 from goldless.errors import StudyError
 from goldless.studies import import_study, read_study
+from tests.support.board_files import arena_hard, helm_run, lighteval, mt_bench
 
 
 def texts(study):

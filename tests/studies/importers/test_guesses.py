@@ -10,7 +10,7 @@ import pytest
 from goldless.errors import StudyError
 from goldless.records import Response, Task
 from goldless.studies import read_study, study_from_frame
-from study_files import write_rows
+from tests.support.study_files import write_rows
 
 
 def chat(*said):

@@ -11,7 +11,7 @@ import pytest
 
 from goldless.errors import StudyError, UserError
 from goldless.studies import import_study, read_study
-from study_files import write_rows
+from tests.support.study_files import write_rows
 
 FILES = Path(__file__).parent / "files" / "lm_eval"
 

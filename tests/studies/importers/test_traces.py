@@ -14,7 +14,7 @@ import pytest
 
 import goldless
 from goldless.errors import StudyError
-from study_files import write_rows
+from tests.support.study_files import write_rows
 
 FILES = Path(__file__).parent / "files"
 

@@ -13,8 +13,9 @@ from urllib.parse import unquote
 
 import orjson
 from aiohttp import web
-from loopback import Behaviour, Json, chat_reply
-from providers import KEY, ProviderServer, anthropic_reply
+
+from tests.support.servers.loopback import Behaviour, Json, chat_reply
+from tests.support.servers.providers import KEY, ProviderServer, anthropic_reply
 
 Say = Callable[[str], str]
 """From the last message of a call to the reply's text."""

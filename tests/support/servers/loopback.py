@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import orjson
 from aiohttp import web
-from toy_language import BEGIN, Bigram, Tokenizing, chat_tokens, token_id, tokens_of
+
+from tests.support.servers.toy_language import BEGIN, Bigram, Tokenizing, chat_tokens, token_id, tokens_of
 
 Json = dict[str, Any]
 Fault = Literal["cut", "truncated", "invalid", "stall"] | tuple[int, dict[str, str], str]

@@ -17,7 +17,8 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from aiohttp import web
-from loopback import Json, LoopbackServer
+
+from tests.support.servers.loopback import Json, LoopbackServer
 
 Fault = Literal["hang", "cut"] | tuple[int, dict[str, str], bytes]
 """What happens to one request instead of an answer; a tuple is status, headers and body."""

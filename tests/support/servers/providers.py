@@ -12,7 +12,8 @@ from urllib.parse import unquote
 
 import orjson
 from aiohttp import web
-from loopback import Behaviour, Json, LoopbackServer, chat_reply
+
+from tests.support.servers.loopback import Behaviour, Json, LoopbackServer, chat_reply
 
 TEXT = "A fine reply."
 KEY = "provider-key-value"

@@ -12,7 +12,6 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-from virtual_time import VIRTUAL_TIME
 
 from goldless.errors import UserError
 from goldless.models import journal as journals
@@ -22,6 +21,7 @@ from goldless.models.journalled import JournalledModel, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price
 from goldless.records import CallFailure
+from tests.support.servers.virtual_time import VIRTUAL_TIME
 
 pytestmark = pytest.mark.anyio
 MODEL = ModelIdentity("scripted", "toy")

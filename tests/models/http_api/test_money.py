@@ -11,12 +11,8 @@ from contextlib import closing
 
 import anyio
 import pytest
-from batch_providers import BatchServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import Behaviour
-from providers import KEY
-from virtual_time import VIRTUAL_TIME
 
 from goldless.errors import CallError, GoldlessError, UserError
 from goldless.models.catalogue import open_model
@@ -36,7 +32,11 @@ from goldless.models.journalled import BatchedChat, JournalledModel, batches_out
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price, most_usage
 from goldless.records import CallFailure
-from paid_twice import called_after_reply
+from tests.support.paid_twice import called_after_reply
+from tests.support.servers.batch_providers import BatchServer
+from tests.support.servers.loopback import Behaviour
+from tests.support.servers.providers import KEY
+from tests.support.servers.virtual_time import VIRTUAL_TIME
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column
 from goldless.reports.review import ReviewReport
 
-REVIEWED = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "review"
+REVIEWED = Path(__file__).parents[1] / "fixtures" / "runs" / "review"
 
 
 DECLARED = {

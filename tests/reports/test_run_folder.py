@@ -11,7 +11,7 @@ import pytest
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
 
-SOUND = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "score"
+SOUND = Path(__file__).parents[1] / "fixtures" / "runs" / "score"
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from comparison_runs import judge, noisy, reviewed, worths, written_run
+
+from tests.comparison.comparison_runs import judge, noisy, reviewed, worths, written_run
 
 
 @pytest.fixture

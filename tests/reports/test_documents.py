@@ -12,14 +12,15 @@ from pkgutil import resolve_name
 from typing import Literal
 
 import pytest
-from report_folders import board, every_document, leaderboard
 
 from goldless.reports.document import UnexpectedDataError, read, write
 from goldless.reports.html.page import made_sections
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
+from tests.reports.report_folders import board, every_document, leaderboard
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "runs"
+RUNS = FIXTURES / "runs"
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "review", *OTHERS])
@@ -125,11 +126,11 @@ def check_columns(folder: Path) -> set[str]:
 @pytest.mark.parametrize("folder", ["score", "review"])
 def test_every_column_of_the_report_has_values_in_a_run(folder):
     """A field that was renamed in a document, and not in the column that shows it, would leave the column empty."""
-    assert "asked" in check_columns(FIXTURES / folder)
+    assert "asked" in check_columns(RUNS / folder)
 
 
 def test_every_column_has_values_in_what_the_other_verbs_write_now(tmp_path, goldless):
-    reviewed = str(FIXTURES / "review")
+    reviewed = str(RUNS / "review")
     for arguments in (
         ("agree", reviewed, "--metric", "length,rouge-l"),
         ("bias", reviewed, "--recorded"),
@@ -159,10 +160,8 @@ def fits(data, schema) -> bool:
 
 
 def test_the_exported_schemas_are_those_of_the_files_that_are_written(tmp_path, goldless):
-    schemas = json.loads(goldless("export", "schema", str(FIXTURES / "score")).out)["$defs"]
-    goldless(
-        "score", str(FIXTURES / "score"), "--recorded", "--metric", "gem-raw,length", "--out", str(tmp_path / "run")
-    )
-    goldless("review", str(FIXTURES / "review"), "--recorded", "--out", str(tmp_path / "reviewed"))
+    schemas = json.loads(goldless("export", "schema", str(RUNS / "score")).out)["$defs"]
+    goldless("score", str(RUNS / "score"), "--recorded", "--metric", "gem-raw,length", "--out", str(tmp_path / "run"))
+    goldless("review", str(RUNS / "review"), "--recorded", "--out", str(tmp_path / "reviewed"))
     for file in ("run/leaderboard.json", "run/made_by.json", "reviewed/review.json"):
         assert fits(json.loads((tmp_path / file).read_text()), schemas[Path(file).name]), file

@@ -206,10 +206,26 @@ print("<summary>", paper, "</summary>")
 @pytest.fixture
 def board(goldless, collected):
     """A registered edition of two papers."""
-    ended = goldless("gre", "preregister", collected)
+    ended = goldless("gre", "submit", collected, "--preregister")
     assert ended.code == 0, ended.err
     assert "unchanged" in ended.err
     return collected
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "FILE.jsonl, --name, --team missing"),
+        (("r.jsonl", "--team", "Lab"), "--name missing: a submission needs FILE.jsonl, --name and --team"),
+        (("r.jsonl", "--preregister"), "--preregister submits no reviews, got FILE.jsonl"),
+        (("--preregister", "--name", "a", "--team", "b"), "got --name, --team"),
+    ],
+)
+def test_a_submission_without_its_parts_or_with_a_registration_is_told(goldless, collected, words, told):
+    ended = goldless("gre", "submit", collected, *words)
+    assert ended.code == 2
+    assert told in " ".join(ended.err.split())
+    assert not (collected / "preregistration.json").exists()
 
 
 def test_a_program_reviews_and_one_that_fails_leaves_its_review_open(goldless, board, tmp_path):

@@ -10,9 +10,9 @@ from edition_folders import QUICK, papers_folder, reviewed
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin
-from goldless.apps.gre.preregistration import FILE, PAPERS, check_registration, preregister
 from goldless.apps.gre.scoring import score_edition
-from goldless.apps.gre.submissions import LOG, MOST_CHARACTERS, read_log, submit
+from goldless.apps.gre_board.preregistration import FILE, PAPERS, check_registration, preregister
+from goldless.apps.gre_board.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
 from goldless.statistics.best_of import best_of
 from study_files import write_rows
@@ -69,7 +69,7 @@ async def test_a_run_says_that_it_is_as_registered_or_what_was_changed(edition, 
     edition = edition.with_settings({"score": QUICK})
     registered = preregister(edition)
     edition = await reviewed(edition, asking, wordy={})
-    run = edition.folder / "run" / "gre.json"
+    run = edition.folder / "run" / "gre_board.json"
     await score_edition(edition, {}, stand_ins={"scorer": toy_scorer()}, options=asking)
     noted = json.loads(run.read_text())["preregistered"]
     assert (noted["hash"], noted["matches"], noted["changed"]) == (registered.hash, True, [])
@@ -176,7 +176,7 @@ def test_an_interrupted_submission_is_completed_by_the_same_command(edition, fil
 
     mine = file(reviews("zarn"))
     with monkeypatch.context() as patched:
-        patched.setattr("goldless.apps.gre.submissions.add_reviews", die)
+        patched.setattr("goldless.apps.gre_board.submissions.add_reviews", die)
         with pytest.raises(KeyboardInterrupt):
             submit(edition, mine, name="first", team="Lab")
     found, of_team = submit(edition, mine, name="first", team="Lab")
@@ -223,7 +223,7 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
     edition, scores, evaluation = await score_edition(
         edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking
     )
-    lab, own = scores.submissions.best
+    lab, own = scores.added["board"].submissions.best
     # the one review of an easy paper has the best mean of all, and is not the best submission
     board = {row.agent: row.score for row in evaluation.leaderboard("gem-raw").rows}
     assert board["picky"] > board["half"] > board["third"]
@@ -237,6 +237,6 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
     expected = best_of(table, 3, seed=0, resamples=200, level=0.9)
     assert (lab.corrected, lab.score) == (expected.corrected, expected.interval)
     assert lab.corrected < lab.score.value
-    noted = json.loads((edition.folder / "run" / "gre.json").read_text())["submissions"]
+    noted = json.loads((edition.folder / "run" / "gre_board.json").read_text())["submissions"]
     assert [one["name"] for one in noted["log"]] == ["half", "third", "picky", "few"]
     assert "review-prompt:submitted" in evaluation.leaderboard().signature

@@ -13,6 +13,7 @@ from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre_board.preregistration import FILE, PAPERS, check_registration, preregister
 from goldless.apps.gre_board.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
+from goldless.models.scripted import ScriptedModel
 from goldless.statistics.best_of import best_of
 from tests.apps.gre.edition_folders import QUICK, papers_folder, reviewed
 from tests.support.study_files import write_rows
@@ -77,6 +78,21 @@ async def test_a_run_says_that_it_is_as_registered_or_what_was_changed(edition, 
     noted = json.loads(run.read_text())["preregistered"]
     assert (noted["hash"], noted["matches"], noted["changed"]) == (registered.hash, False, ["statistics"])
     assert any("changed since: statistics" in note for note in scores.table().notes)
+    (edition.folder / FILE).unlink()
+    _, scores, _ = await score_edition(edition, {}, stand_ins={"scorer": toy_scorer()}, options=asking)
+    assert not run.exists()
+    assert not any("preregistered" in note for note in scores.table().notes)
+
+
+@pytest.mark.parametrize(("file", "told"), [(FILE, "not a pre-registration"), (LOG, "not a submission")])
+async def test_what_was_damaged_is_refused_before_anything_is_scored(edition, asking, file, told):
+    edition = await reviewed(edition, asking, wordy={})
+    (edition.folder / file).write_text("{}\n")
+    requests = []
+    silent = ScriptedModel(logprobs=lambda *request: requests.append(request), name="silent")
+    with pytest.raises(UserError, match=told):
+        await score_edition(edition, QUICK, stand_ins={"scorer": silent}, options=asking)
+    assert requests == []
 
 
 def test_a_registration_that_was_edited_says_so_and_one_that_is_none_is_an_error(edition):

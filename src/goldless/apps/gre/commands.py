@@ -68,7 +68,6 @@ class Collecting(as_given(CollectConfig)):  # type: ignore[misc]
         "--pause SECONDS",
         group="Connection",
         form=NOT_NEGATIVE,
-        old="--seconds-between-requests",
     )
     api1: str = option("https://api.openreview.net", "OpenReview API version 1.", "URL")
     api2: str = option("https://api2.openreview.net", "OpenReview API version 2.", "URL")

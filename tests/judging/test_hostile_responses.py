@@ -6,8 +6,6 @@ import math
 import re
 
 import pytest
-from hostile_responses import HOSTILE
-from verdict_grid import EVERY_QUESTION, FORMS, MARK, MORE_HOSTILE, Grid
 
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.debate import C2, C3, DebateStage
@@ -17,6 +15,8 @@ from goldless.judging.scales import Scale
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.models.turn_signs import without_turn_signs
+from tests.judging.verdict_grid import EVERY_QUESTION, FORMS, MARK, MORE_HOSTILE, Grid
+from tests.torture.hostile_responses import HOSTILE
 
 pytestmark = pytest.mark.anyio
 

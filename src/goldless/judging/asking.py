@@ -117,7 +117,7 @@ class VerdictQuestion:
         )
 
     def asks_for_mark(self, *, explained: bool) -> bool:
-        """Whether even the first question asks for a marked verdict."""
+        """Return True if even the first question asks for a marked verdict."""
         return self.scale.asks_for_mark(explained=explained)
 
     def read(self, reply: ChatReply, mark: str = "") -> VerdictReply | None:

@@ -132,7 +132,7 @@ class Scale:
         return Message("system", "\n\n".join(head)), Message("user", "\n\n".join(parts))
 
     def asks_for_mark(self, *, explained: bool) -> bool:
-        """Whether even the first question asks for a marked verdict, since its reply is more than a verdict."""
+        """Return True if even the first question asks for a marked verdict, since its reply is more than a verdict."""
         if isinstance(self.reader, TagReader):
             return True
         return explained and bool(self.opening_explained or self.closing_explained)

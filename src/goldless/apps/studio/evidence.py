@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,8 +27,8 @@ from goldless.evidence import TOKENS
 from goldless.generation import REWRITE_TOKENS
 from goldless.judging.asking import VerdictQuestion, first_request, second_request
 from goldless.judging.judges import find_critic_prompt, find_judge
-from goldless.models.interface import ChatRequest, Message, ModelIdentity
-from goldless.models.journal import REPLIES, read_row
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.models.journal import REPLIES, opened_to_read, read_row
 from goldless.models.journalled import NEUTRAL_MARK, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
@@ -174,14 +173,13 @@ class Prompts:
         """
         if model is not None and self._journal.is_file():
             try:
-                address = f"{self._journal.resolve().as_uri()}?mode=ro"
-                with closing(sqlite3.connect(address, uri=True, timeout=1.0)) as journal:
+                with opened_to_read(self._journal) as journal:
                     for (identity,) in journal.execute("select identity from models").fetchall():
                         identity_of_model = ModelIdentity(**json.loads(identity))
                         for request in requests if identity_of_model.short == model else ():
                             if turns := _turns(journal, identity_of_model, request, question):
                                 return Prompt(turns[0].messages, turns=turns)
-            except (sqlite3.Error, ValueError, TypeError):  # a damaged journal has nothing to show
+            except (UserError, sqlite3.Error, ValueError, TypeError):  # a damaged journal has nothing to show
                 pass
         return Prompt(requests[0].messages, REBUILT)
 
@@ -205,15 +203,16 @@ def _turns(
     failures = journal.execute(FAILED, (key,)).fetchall()
     if stored is None and not failures:
         return ()
-    reply: Mapping[str, Any] = {} if stored is None else json.loads(stored.reply)
+    reply = None if stored is None else stored.reply
+    if not isinstance(reply, ChatReply):
+        return (Turn(request.messages, None, None, {}, tuple(failures)),)
     messages = request.messages
-    if mark := reply.get("mark"):
-        messages = tuple(replace(turn, content=turn.content.replace(NEUTRAL_MARK, mark)) for turn in messages)
-    logprobs = reply.get("choice_logprobs") or {}
-    turn = Turn(messages, reply.get("text"), reply.get("finish"), logprobs, tuple(failures))
-    if turn.reply is None or question is None:
+    if reply.mark:
+        messages = tuple(replace(turn, content=turn.content.replace(NEUTRAL_MARK, reply.mark)) for turn in messages)
+    turn = Turn(messages, reply.text, reply.finish, reply.choice_logprobs or {}, tuple(failures))
+    if question is None:
         return (turn,)
-    follow_up = second_request(question, turn.reply, chosen=bool(request.choices), mark=NEUTRAL_MARK)
+    follow_up = second_request(question, reply.text, chosen=bool(request.choices), mark=NEUTRAL_MARK)
     return (turn, *_turns(journal, identity, follow_up, None))
 
 

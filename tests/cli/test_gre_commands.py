@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shlex
+import subprocess
 import sys
 import tempfile
 
@@ -35,6 +36,25 @@ def reviews(collected, tmp_path):
     ]
     write_rows(tmp_path / "reviews.jsonl", rows)
     return f"scripted:{tmp_path / 'reviews.jsonl'}"
+
+
+EXTRA = ("tomlkit", "pypdf", "requests_cache")
+"""Packages of the extra ``gre``."""
+BLOCKED = f"import sys\nsys.modules.update(dict.fromkeys({EXTRA}))\nfrom goldless.cli import main\nmain()"
+
+
+@pytest.mark.slow
+def test_without_the_extra_the_tables_of_the_paper_are_shown_and_a_new_edition_names_the_command(tmp_path):
+    def run(*words):
+        command = [sys.executable, "-c", BLOCKED, "gre", *map(str, words)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    board = run("show", "published:70b")
+    assert board.returncode == 0, board.stderr
+    edition = run("collect", "e", "--from-folder", papers_folder(tmp_path / "papers"))
+    assert edition.returncode == 2
+    assert "pip install 'goldless[gre]'" in " ".join(edition.stderr.split())
+    assert not (tmp_path / "e").exists()
 
 
 def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp_path):

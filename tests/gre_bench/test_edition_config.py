@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from goldless.apps.gre.config import METRICS, EditionConfig, checked
 from goldless.apps.gre.edition import Edition, open_edition
-from goldless.errors import UserError
+from goldless.apps.gre.reviewing import review_edition
+from goldless.errors import PrerequisiteError, UserError
+from goldless.models.scripted import ScriptedModel
 
 
 def read_config(path):
@@ -38,6 +42,20 @@ def test_settings_are_put_beside_comments_and_other_settings(tmp_path):
     assert "# ours" in path.read_text()
     assert "# the venue" in path.read_text()
     assert read_config(path) == config
+
+
+@pytest.mark.anyio
+async def test_without_tomlkit_an_edition_is_read_and_what_must_be_written_is_refused_before_anything_is_asked(
+    edition, asking, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "tomlkit", None)
+    opened = open_edition(edition.folder)
+    assert opened.with_settings({"collect": {"seed": 0}}).config == edition.config
+    requests = []
+    silent = ScriptedModel(answers=requests.append, name="m")
+    with pytest.raises(PrerequisiteError, match=r"tomlkit\. Run: pip install 'goldless\[gre\]'"):
+        await review_edition(opened, {}, models={"m": {"model": "embedded"}}, stand_ins={"m": silent}, options=asking)
+    assert requests == []
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ NGrams = Counter[tuple[str, ...]]
 
 NLTK = Extra("baselines", "nltk")
 ENTITIES = {"<skipped>": "", "-\n": "", "\n": " ", "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
-"""What is replaced first in ``13a``, in this order."""
+"""Replacements that ``13a`` makes first, in this order."""
 WORD_BOUNDARIES = (
     (re.compile(r"([{-~\[-` -&(-+:-@/])"), r" \1 "),
     (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),

@@ -90,7 +90,9 @@ def _replace_ending(word: str, endings: Mapping[str, str], least_measure: int) -
     for ending, replacement in endings.items():
         if word.endswith(ending):
             start = word.removesuffix(ending)
-            return start + replacement if _measure(start) >= least_measure else word
+            if _measure(start) >= least_measure:
+                return start + replacement
+            break
     return word
 
 
@@ -102,9 +104,11 @@ def _step_1a(word: str) -> str:
 
 def _step_1b(word: str) -> str:
     if word.endswith("ied"):
-        return word.removesuffix("d") if len(word) == 4 else word.removesuffix("ed")
+        if len(word) == 4:
+            return word.removesuffix("d")
+        return word.removesuffix("ed")
     if word.endswith("eed"):
-        return word.removesuffix("d") if _measure(word.removesuffix("eed")) > 0 else word
+        return _replace_ending(word, {"eed": "ee"}, 1)
     for ending in ("ed", "ing"):
         start = word.removesuffix(ending)
         if start != word and "v" in _shape(start):
@@ -118,20 +122,28 @@ def _mend(start: str) -> str:
     if mended != start:
         return mended
     if start[-1] == start[-2:-1] and _shape(start).endswith("c"):
-        return start if start[-1] in "lsz" else start[:-1]
-    return f"{start}e" if _measure(start) == 1 and _ends_like_hop(start) else start
+        if start[-1] in "lsz":
+            return start
+        return start[:-1]
+    if _measure(start) == 1 and _ends_like_hop(start):
+        return f"{start}e"
+    return start
 
 
 def _step_1c(word: str) -> str:
     start = word.removesuffix("y")
-    return f"{start}i" if start != word and len(start) > 1 and _shape(start).endswith("c") else word
+    if start != word and len(start) > 1 and _shape(start).endswith("c"):
+        return f"{start}i"
+    return word
 
 
 def _step_2(word: str) -> str:
     if word.endswith("alli"):
-        return _step_2(word.removesuffix("li")) if _measure(word.removesuffix("alli")) > 0 else word
-    if word.endswith("logi"):
-        return word.removesuffix("i") if _measure(word.removesuffix("ogi")) > 0 else word
+        shorter = _replace_ending(word, {"alli": "al"}, 1)
+        if shorter != word:
+            return _step_2(shorter)
+    if word.endswith("logi") and _measure(word.removesuffix("ogi")) > 0:
+        return word.removesuffix("i")
     return _replace_ending(word, STEP_2, 1)
 
 
@@ -141,8 +153,8 @@ def _step_3(word: str) -> str:
 
 def _step_4(word: str) -> str:
     start = word.removesuffix("ion")
-    if start != word:
-        return start if start.endswith(("s", "t")) and _measure(start) > 1 else word
+    if start.endswith(("s", "t")) and start != word and _measure(start) > 1:
+        return start
     return _replace_ending(word, STEP_4, 2)
 
 
@@ -150,4 +162,6 @@ def _step_5(word: str) -> str:
     start = word.removesuffix("e")
     if start != word and (_measure(start) > 1 or (_measure(start) == 1 and not _ends_like_hop(start))):
         word = start
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+    if word.endswith("ll") and _measure(word[:-1]) > 1:
+        return word[:-1]
+    return word

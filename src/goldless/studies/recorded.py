@@ -68,7 +68,7 @@ def reading(data: Recorded) -> Iterator[Problems]:
 def _unreadable(file: str, problems: Problems) -> Iterator[None]:
     try:
         yield
-    except (*POLARS_FAILED, *UNREADABLE) as error:
+    except UNREADABLE as error:
         said = re.split(r"[\r\n]", str(error), maxsplit=1)[0]
         problems.add(f"cannot be read: {said}", file)
 

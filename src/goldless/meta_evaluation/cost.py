@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from goldless.errors import CapabilityError, UserError, check_known
+from goldless.files import MADE_BY
 from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import draws_of
 from goldless.models.cache import default_journal
@@ -34,7 +35,6 @@ from goldless.runs.estimate import CHARACTERS_A_TOKEN, plan_study
 from goldless.runs.options import Options
 from goldless.runs.plan import with_default_metrics
 from goldless.runs.review_evidence import named_reviewers, review_questions
-from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import ABSENT, Estimate, task_intervals
 from goldless.studies import Study
 from goldless.user_metrics import USER_METRICS

@@ -35,6 +35,7 @@ from goldless.models.interface import (
     Usage,
     WrappedModel,
     content_hash,
+    finished,
 )
 from goldless.models.journal import Call, Journal, StoredReply, context_hash, fast_hash, model_hash
 from goldless.models.usage import Ledger, Reservation, most_usage
@@ -101,7 +102,7 @@ class JournalledModel(WrappedModel):
         key = self._on_occasion(chat_key(self.identity, request, replicate=self.replicate))
         replies: dict[str, ChatReply | CallFailure] = {}
         await self._replies({key: request}, replies.update)
-        return replies[key]
+        return finished(replies[key])
 
     def _on_occasion(self, key: str) -> str:
         return content_hash(self._journal.occasion, key) if self._journal.occasion else key

@@ -23,7 +23,7 @@ from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.metric import Pairing, in_both_orders
 from goldless.metrics.pair_labels import PairLabels, median_ratings, pair_labels, usual_margin
-from goldless.models.interface import content_hash
+from goldless.models.interface import ChatReply, content_hash
 from goldless.models.provider import Use
 from goldless.records import CallFailure
 from goldless.runs.opening import OpenModel, Part, refuse_without_chat
@@ -223,7 +223,7 @@ def read_judgements(rows: pl.DataFrame, scale: Scale, convention: Convention) ->
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
     outputs = rows.filter(pl.col("value").is_null())["output"].drop_nulls().unique()
     said = pl.col("output").replace_strict(
-        outputs, [read(one) for one in outputs], default=None, return_dtype=pl.Float64
+        outputs, [read(ChatReply(one).text) for one in outputs], default=None, return_dtype=pl.Float64
     )
     failed = pl.col("failure").is_not_null()
     rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", said)))

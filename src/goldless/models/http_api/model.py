@@ -227,7 +227,8 @@ class HttpModel:
         else:
             works, tokens = True, bool(written.steps)
             choice = any(len(step.alternatives) > 1 for step in written.steps)
-            if not written.text.strip() and written.cut:
+            reply = written.without_thoughts()
+            if reply.cut and not reply.text.strip():
                 self._wording = replace(self._wording, seen_thinking=True)
             said = ["yes" if found else "no" for found in (tokens, choice)]
             answer = f"log-probabilities of what it writes: {said[0]}; with alternatives: {said[1]}"
@@ -382,7 +383,7 @@ class HttpModel:
         usage, withhold = self._format.usage(data), self._client.key.withhold
         try:
             with reading():
-                written = self._format.read(data)
+                written = self._format.read(data).without_thoughts()
                 answer, logprobs = chosen(written, request.choices) if request.choices else (None, None)
         except AttemptError as failure:
             if failure.charged is not None:

@@ -1,4 +1,4 @@
-"""Who may call the jury: tokens, names, TLS; request ids, health."""
+"""Who may call the jury: tokens, names; request ids, health."""
 
 from __future__ import annotations
 
@@ -6,20 +6,15 @@ import json
 import logging
 import os
 import re
-import shutil
 import signal
-import ssl
 
 import aiohttp
-import anyio
 import openai
 import pytest
-from jury_client import CASE, ZARN, ask, half_sent, serving, until_told, user
-from jury_models import juror
+from jury_client import CASE, ask, half_sent, serving, until_told, user
 
-from goldless.apps.jury.panel import Jury
-from goldless.apps.jury.server import Limits, Tokens, listening, tls_context
-from goldless.errors import PrerequisiteError, UserError
+from goldless.apps.jury.server import Tokens
+from goldless.errors import PrerequisiteError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -54,7 +49,7 @@ async def test_the_token_is_never_logged_or_answered(token_file, caplog, capfd):
             async with serving(tokens=Tokens(file=token_file), sent=sent) as (_, url):
                 headers = {"Authorization": f"Bearer {sent}", "Content-Type": "application/json"}
                 async with aiohttp.ClientSession(headers=headers) as session:
-                    for path in ("chat/completions", "embeddings", "select"):
+                    for path in ("chat/completions", "embeddings"):
                         reply = await session.post(f"{url}/{path}", data=b"no json")
                         assert reply.status in {400, 401, 404}
                         assert "s3cret" not in await reply.text()
@@ -102,27 +97,6 @@ async def test_without_a_token_other_names_are_refused(host):
     async with serving() as (_, url), aiohttp.ClientSession() as session:
         assert (await session.get(f"{url}/models", headers={"Host": host})).status in {400, 403}
         assert (await session.get(f"{url}/models", headers={"Host": "localhost"})).status == 200
-
-
-# --- TLS -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-async def test_with_a_certificate_the_jury_speaks_https_only(tmp_path):
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    made += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=jury", "-addext", "subjectAltName=IP:127.0.0.1"]
-    await anyio.run_process(made)
-    jury, limits = Jury([juror(ZARN)]), Limits()
-    async with listening(jury, host="127.0.0.1", port=0, tls=tls_context(cert, key), limits=limits) as url:
-        assert url.startswith("https://")
-        trusting = ssl.create_default_context(cafile=cert)
-        async with aiohttp.ClientSession() as session:
-            assert (await session.get(f"{url}/models", ssl=trusting)).status == 200
-            with pytest.raises(aiohttp.ClientError):
-                await session.get(f"http{url.removeprefix('https')}/models")
-    with pytest.raises(UserError, match="not encrypted"):
-        tls_context(key, cert)
 
 
 # --- ids, health, the end --------------------------------------------------------------------------------------

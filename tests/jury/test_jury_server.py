@@ -197,7 +197,6 @@ async def test_where_it_cannot_listen_the_jury_says_why():
     [
         # a web page may send text/plain to this machine without asking
         ("POST", "/chat/completions", {"Content-Type": "text/plain"}, 415, "application/json"),
-        ("POST", "/select", {"Content-Type": "text/plain"}, 404, "--select-with"),
         ("POST", "/chat/completions", {"Content-Encoding": "gzip"}, 400, "its headers"),
         ("GET", "/chat/completions", {}, 405, "/v1/chat/completions"),
         ("POST", "/embeddings", {}, 404, "/v1/chat/completions"),

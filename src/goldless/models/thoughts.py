@@ -119,7 +119,7 @@ def reply_tokens(tokens: Sequence[str], text: str) -> dict[int, str]:
     not end in the text.
     """
     words, written = text.strip(), list(tokens)
-    while written and is_control(written[-1].strip(), "", special=False) and not words.endswith(written[-1].strip()):
+    while written and (not written[-1] or _is_end_mark(written[-1].strip(), words)):
         written.pop()
     for pieces in (written, [token.translate(_SPACES_OF_VOCABULARIES) for token in written]):
         joined = "".join(pieces).rstrip()
@@ -128,6 +128,10 @@ def reply_tokens(tokens: Sequence[str], text: str) -> dict[int, str]:
             begin = len(joined) - len(text.rstrip() if whole else words)
             return _last_pieces(pieces, begin, "" if whole else text[: text.index(words)])
     return {}
+
+
+def _is_end_mark(token: str, words: str) -> bool:
+    return is_control(token, "", special=False) and bool(token) and not words.endswith(token)
 
 
 def _last_pieces(pieces: Sequence[str], begin: int, indent: str) -> dict[int, str]:

@@ -88,7 +88,7 @@ async def test_the_thoughts_of_a_model_are_no_part_of_its_review(folder, generat
     path = folder()
     generated = await generate(path, {"m": model})
     assert [(review.text, review.failure) for review in generated.reviews] == [(text_of(p), None) for p in PAPERS]
-    thinking = KINDS[kind].before + "<summary>A draft.</summary>"
+    thinking = KINDS[kind].before + "We draft: <summary>A.</summary>"
     unfinished = await generate(path, {"unfinished": scripted("unfinished", answers=lambda _: thinking)})
     if KINDS[kind].unfinished:
         assert [(review.text, review.failure) for review in unfinished.reviews] == [(None, "truncated")] * 2

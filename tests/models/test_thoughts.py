@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import closing as closed
 
@@ -11,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Behaviour, chat_reply
 from providers import KEY, ProviderServer
-from thoughtful_models import BACKENDS, FINAL, KINDS, TEMPLATE, THOUGHTS, ByteModel, Plugin
 
 from goldless.evidence import JUDGEMENTS
 from goldless.generation import rewrite, write_synopsis
@@ -31,6 +31,7 @@ from goldless.models.usage import Ledger
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.review_evidence import read_judgements
 from goldless.templates import GENERAL
+from thoughtful_models import BACKENDS, FINAL, KINDS, TEMPLATE, THOUGHTS, ByteModel, Plugin
 
 pytestmark = pytest.mark.anyio
 
@@ -125,6 +126,28 @@ async def test_thoughts_that_a_template_opens_on_this_machine_have_an_end_or_fai
     await model.prepare()
     reply = await journalled(model, journal).chat(ASK)
     assert reply.kind == "truncated" if text is None else reply.text == text
+
+
+@pytest.mark.parametrize("room", [True, False])
+async def test_a_server_whose_template_opens_the_thoughts_is_given_room_for_them_or_fails(room, server, journal):
+    """The probe's reply is cut at its limit without an answer; later ones have an end of thoughts, or were cut."""
+    pieces = ("First", ",", " one", " looks", " fine", ".", "\n", "</think>", "\n\n", "two")
+
+    def think(body):
+        cut = not room or body["max_tokens"] < 100
+        listed = pieces[:7] if cut else pieces
+        return chat_reply("".join(listed), finish="length" if cut else "stop", logprobs=tokens(*listed))
+
+    model = BACKENDS["openai"](server, "")
+    server.said = server.behaviour.chat = think
+    await model.prepare()
+    stage = ReviewStage(journalled(model, journal), JUDGES["pairwise"])
+    (judgement,) = await stage.review([ReviewQuestion("t", "ann", "bob")], TEXTS, {"t": "Why?"})
+    await model.aclose()
+    if room:
+        assert (judgement.label, judgement.read_from) == ("two", "probabilities")
+    else:
+        assert judgement.failure.kind == "truncated"
 
 
 # --- uses --------------------------------------------------------------------------------------------------------
@@ -308,10 +331,8 @@ def test_every_mark_of_the_table_is_tried_and_shown_in_no_question(opening, clos
 
 
 def tokens(*texts):
-    return [
-        {"token": text, "logprob": -0.5, "top_logprobs": [{"token": "one", "logprob": -9.0}] if text == "two" else []}
-        for text in texts
-    ]
+    listed = [{"token": "one", "logprob": -9.0}]
+    return [{"token": text, "logprob": -0.5, "top_logprobs": listed} for text in texts]
 
 
 THINKING = ("One", " is", " good", ".", "\n", "</think>", "\n\n")
@@ -331,7 +352,6 @@ THINKING = ("One", " is", " good", ".", "\n", "</think>", "\n\n")
     ],
 )
 async def test_token_probabilities_are_those_of_the_text_or_absent(content, listed, own, server, journal):
-    server.said = server.behaviour.chat = lambda _: chat_reply(content, logprobs=tokens(*listed))
     model = BACKENDS["openai"](server, "")
     server.said = server.behaviour.chat = lambda _: chat_reply(content, logprobs=tokens(*listed))
     reply = await journalled(model, journal).chat(ChatRequest(ASK.messages, logprobs=True))
@@ -339,7 +359,9 @@ async def test_token_probabilities_are_those_of_the_text_or_absent(content, list
     await model.aclose()
     assert reply.token_logprobs == (None if own is None else tuple((token, -0.5) for token in own))
     assert chosen.text == "two"
-    assert (chosen.choice_logprobs is None) == (own is None or "two" not in listed)
+    assert (chosen.choice_logprobs is None) == (own is None)
+    if own is not None:  # e^-0.5 against e^-9
+        assert chosen.choice_logprobs["two"] == pytest.approx(-math.log1p(math.exp(-8.5)))
 
 
 def test_tokens_of_another_text_are_none_of_its_own():

@@ -52,9 +52,14 @@ class Written:
     steps: Sequence[Step] = ()
     """The written tokens with their alternatives; empty if the server returned no log-probabilities."""
 
-    def without_thoughts(self) -> Written:
-        """The reply alone, with its own steps; empty and cut if the thoughts have no end."""
+    def without_thoughts(self, *, aloud: bool = False) -> Written:
+        """The reply alone, with its own steps; empty and cut if the thoughts have no end.
+
+        ``aloud``: it begins with thoughts that the chat template opens.
+        """
         start = reply_start(self.text)
+        if aloud and self.cut and start == 0:
+            start = None
         text = "" if start is None else self.text[start:]
         tokens = reply_tokens([step.token for step in self.steps], text)
         steps = [replace(self.steps[place], token=token) for place, token in tokens.items()]
@@ -73,6 +78,7 @@ class ServerParameters:
     thinking: int | None = None
     """Tokens of thinking allowed beyond those of the reply; None: a default for models that think."""
     seen_thinking: bool = False  # whether a reply was all thinking
+    thinks_aloud: bool = False  # whether its texts begin with thoughts that the chat template opens
 
     @property
     def thinks(self) -> bool:

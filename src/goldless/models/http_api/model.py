@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -65,6 +66,7 @@ from goldless.records import CallFailure
 
 _QUESTION = Message("user", "Answer with yes or no: is water wet?")
 _CHAT_PROBE = ChatRequest((_QUESTION,), max_tokens=16, seed=0, choices=("yes", "no"), logprobs=True)
+_ANSWER = re.compile(r"\b(?:yes|no)\b", re.IGNORECASE)
 _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window", "inputTokenLimit")
 """vLLM and SGLang; OpenRouter and Together; Groq; Gemini."""
 
@@ -228,8 +230,9 @@ class HttpModel:
             works, tokens = True, bool(written.steps)
             choice = any(len(step.alternatives) > 1 for step in written.steps)
             reply = written.without_thoughts()
-            if reply.cut and not reply.text.strip():
-                self._wording = replace(self._wording, seen_thinking=True)
+            if reply.cut and not _ANSWER.search(reply.text):
+                aloud = bool(reply.text.strip())
+                self._wording = replace(self._wording, seen_thinking=True, thinks_aloud=aloud)
             said = ["yes" if found else "no" for found in (tokens, choice)]
             answer = f"log-probabilities of what it writes: {said[0]}; with alternatives: {said[1]}"
         self._found("chat", answer, works=works)
@@ -383,7 +386,7 @@ class HttpModel:
         usage, withhold = self._format.usage(data), self._client.key.withhold
         try:
             with reading():
-                written = self._format.read(data).without_thoughts()
+                written = self._format.read(data).without_thoughts(aloud=self._wording.thinks_aloud)
                 answer, logprobs = chosen(written, request.choices) if request.choices else (None, None)
         except AttemptError as failure:
             if failure.charged is not None:

@@ -10,8 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Behaviour, chat_reply
-from providers import KEY, ProviderServer
 
 from goldless.evidence import JUDGEMENTS
 from goldless.generation import rewrite, write_synopsis
@@ -31,7 +29,9 @@ from goldless.models.usage import Ledger
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.review_evidence import read_judgements
 from goldless.templates import GENERAL
-from thoughtful_models import BACKENDS, FINAL, KINDS, TEMPLATE, THOUGHTS, ByteModel, Plugin
+from tests.support.servers.loopback import Behaviour, chat_reply
+from tests.support.servers.providers import KEY, ProviderServer
+from tests.support.thoughtful_models import BACKENDS, FINAL, KINDS, TEMPLATE, THOUGHTS, ByteModel, Plugin
 
 pytestmark = pytest.mark.anyio
 

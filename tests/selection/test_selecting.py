@@ -19,7 +19,7 @@ from goldless.errors import MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.templates import GENERAL
-from thoughtful_models import KINDS
+from tests.support.thoughtful_models import KINDS
 
 RIGHT = {"t1": "zarn", "t2": "bluk", "t3": "mipo"}
 

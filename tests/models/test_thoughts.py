@@ -204,9 +204,18 @@ USES = {
 }
 
 
+def marked(request, text):
+    """The text with the mark of the question where a verdict carries it."""
+    if not request.mark:
+        return text
+    text = text.replace("Verdict:", f"Verdict-{request.mark}:")
+    return re.sub(r"(</?(?:overall_score|scores))>", rf"\1-{request.mark}>", text)
+
+
 async def outcome(name, text, journal):
     use, _ = USES[name]
-    return await use(journalled(ScriptedModel(answers=lambda _: text, name=text), journal))
+    model = ScriptedModel(answers=lambda request: marked(request, text), name=text)
+    return await use(journalled(model, journal))
 
 
 @pytest.mark.parametrize("name", USES)
@@ -310,7 +319,7 @@ async def test_no_judge_copies_a_mark_from_a_response(kind, journal):
     def quote(request):
         shown = request.messages[-1].content
         assert reply_start(f"Well.\n{shown}") == 0
-        return f"two\n\nThe first response says:\n{without_turn_signs(response)}"
+        return marked(request, f"Verdict: two\n\nThe first response says:\n{without_turn_signs(response)}")
 
     model = journalled(ScriptedModel(answers=quote), journal)
     (judgement,) = await ReviewStage(model, JUDGES["pairwise"], verdicts="labels").review(

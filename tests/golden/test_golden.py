@@ -261,10 +261,9 @@ def gre(case):
 
 def journal(case):
     case.goldless("score answers.jsonl --metric gem-raw --scorer toy:scorer --out run --journal journal.sqlite")
-    for words in ("check", "show", "show --run run", "compact", "forget --older-than 1 --dry-run"):
+    for words in ("show --check", "show --run run", "clear --older-than 1 --dry-run"):
         case.goldless(f"journal {words} --journal journal.sqlite")
-    case.goldless("journal batches --journal journal.sqlite")
-    case.goldless("journal files", columns=200, folded=True)
+    case.goldless("journal show", columns=200, folded=True)
 
 
 def config(case):
@@ -277,6 +276,7 @@ def config(case):
 
 def about(case):
     case.goldless("--version")
+    case.goldless("list")
     case.goldless("list metrics")
     case.goldless("list metrics", columns=120)
     case.goldless("list models")
@@ -372,8 +372,7 @@ SECOND_WORDS = {
     "crashtest": "--drill --write",
     "plan": "--cost",
     "study": "import check show",
-    "list": "metrics models importers plugins",
-    "journal": "batches files clear check show compact forget merge",
+    "journal": "show clear merge",
     "config": "show trust completion",
     "gre": "collect review score run show compare correlate figure preregister submit site publish",
 }

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 IN_BATCH = CallFailure(
     "waiting",
     "in a pending batch, so it is not asked again. Collect it by the command with --batch, or see "
-    "goldless journal batches",
+    "goldless journal show",
     attempts=0,
 )
 WAITING = CallFailure("waiting", "in a batch, not answered yet", attempts=0)
@@ -303,7 +303,7 @@ class BatchedChat(JournalledModel):
                 raise UserError(
                     f"a batch of {batch.calls:,} calls to {batch.model} was being sent when the process ended; whether "
                     f"it arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
-                    f"goldless journal batches --forget {batch.label}"
+                    f"goldless journal clear --batch {batch.label}"
                 )
             calls = self._journal.rows("select key, request from batch_calls where label = ?", batch.label)
             requests = {key: read_request(said) for key, said in calls}
@@ -396,7 +396,7 @@ def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None 
         cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
         raise WaitingError(
             f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "
-            "Run the same command again to collect the replies and resume; goldless journal batches lists them"
+            "Run the same command again to collect the replies and resume; goldless journal show lists them"
         ) from cause
 
 

@@ -223,8 +223,8 @@ class Journal:
             )
         return UserError(
             f"{self.path}: the journal is damaged ({error}). It is left as it is; goldless journal show --check says "
-            f"more. Restore it from a backup, save what can be read (sqlite3 {self.path.name} .recover | sqlite3 saved), "
-            "or use another file with --journal"
+            "more. Restore it from a backup, save what can be read "
+            f"(sqlite3 {self.path.name} .recover | sqlite3 saved), or use another file with --journal"
         )
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """Agreement with a public leaderboard that a constant text wins: AlpacaEval 2 and NullModel.
 
-    python benchmarks/alpaca_board.py --instructions 8 --peers 4                  # a sample on the processor
-    python benchmarks/alpaca_board.py --scorer hf:FOLDER --sums sums.jsonl        # all of it, on a GPU
-    python benchmarks/alpaca_board.py --sums sums.jsonl                           # the tables again, no model
-    python benchmarks/alpaca_board.py --data samsum_peer_prediction               # summaries in good faith or not
+    python benchmarks/method/alpaca_board.py --instructions 8 --peers 4                  # a sample on the processor
+    python benchmarks/method/alpaca_board.py --scorer hf:FOLDER --sums sums.jsonl        # all of it, on a GPU
+    python benchmarks/method/alpaca_board.py --sums sums.jsonl                           # the tables again, no model
+    python benchmarks/method/alpaca_board.py --data samsum_peer_prediction         # summaries in good faith or not
 
 Reads the folder alpaca_eval in GOLDLESS_RECORDED or ../shared/data: 80 instructions, the answers of 22 models and of
 NullModel, and each model's length-controlled win rate under the board's GPT-4 judge. Every answer, cut at --words, is
@@ -23,8 +23,8 @@ A machine without this project's packages: scoring needs numpy, anyio and what t
 safetensors for hf:FOLDER, onnxruntime for embedded and gguf:FILE). Write the texts to a file here, score there, read
 the sums here; --sums is appended to after every instruction, so a run that is stopped goes on:
 
-    python benchmarks/alpaca_board.py --export board.json
-    PYTHONPATH=src python3 benchmarks/alpaca_board.py --board board.json --scorer hf:FOLDER --sums sums.jsonl
+    python benchmarks/method/alpaca_board.py --export board.json
+    PYTHONPATH=src python3 benchmarks/method/alpaca_board.py --board board.json --scorer hf:FOLDER --sums sums.jsonl
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def recorded_board(data: str) -> Board:
     """The board in the folder of recorded data."""
     import polars as pl  # noqa: PLC0415 - a machine that only scores has none
 
-    root = Path(os.environ.get("GOLDLESS_RECORDED", Path(__file__).parents[2] / "shared" / "data")) / data
+    root = Path(os.environ.get("GOLDLESS_RECORDED", Path(__file__).parents[3] / "shared" / "data")) / data
     if not root.is_dir():
         sys.exit(f"{root} is not a folder. Set GOLDLESS_RECORDED to the folder that has {data}")
     if data != "alpaca_eval":

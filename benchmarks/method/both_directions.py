@@ -1,6 +1,6 @@
 """Crash test of the metrics with one and with both directions, on the sample study.
 
-    python benchmarks/both_directions.py [--scorer embedded]
+    python benchmarks/method/both_directions.py [--scorer embedded]
 
 By default the scorer is a script that knows no language: a word has -1 nat if the context or the text before has it,
 else -3. That takes a minute without a model and shows what an attack gains by words alone. With ``--scorer`` a real

@@ -1,6 +1,6 @@
 """How often the intervals of ``goldless calibrate`` hold the truth, and what labels are worth on a recorded study.
 
-    python benchmarks/calibration.py [--studies 2000] [--recorded FOLDER_OF_XSUM]
+    python benchmarks/method/calibration.py [--studies 2000] [--recorded FOLDER_OF_XSUM]
 
 Prints Markdown tables. Simulated labels on each task are normal, on five levels (normal, rounded to 1 to 5), or
 lognormal; each of k proxies correlates with the normal part by rho. n of T tasks are labelled at random. "z" is the
@@ -134,7 +134,7 @@ def recorded(folder: Path, draws: int = 200) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=2000)
-    data = Path(os.environ.get("GOLDLESS_RECORDED", Path(__file__).parents[2] / "shared" / "data"))
+    data = Path(os.environ.get("GOLDLESS_RECORDED", Path(__file__).parents[3] / "shared" / "data"))
     parser.add_argument("--recorded", type=Path, default=data / "xsum_peer_review")
     given = parser.parse_args()
     coverage(given.studies)

@@ -1,6 +1,6 @@
 """How often the 95 % intervals hold the truth, on simulated studies whose truth is known.
 
-    python benchmarks/coverage.py [--quick] [--studies 8000] [--only scores|shapes|effects]
+    python benchmarks/method/coverage.py [--quick] [--studies 8000] [--only scores|shapes|effects]
 
 Prints Markdown tables. Two kinds of scores are simulated, with 6 agents each:
 

@@ -1,6 +1,6 @@
 """How often "better than", --until and a gate are wrong, and how often right, on simulated studies of known truth.
 
-    python benchmarks/decisions.py [--quick] [--studies 1500] [--only error|power|until|gate|outlook|peers]
+    python benchmarks/method/decisions.py [--quick] [--studies 1500] [--only error|power|until|gate|outlook|peers]
 
 Prints six Markdown tables. Scores have a standard deviation of 1 besides what all agents share.
 

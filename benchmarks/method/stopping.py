@@ -1,6 +1,6 @@
 """How many tasks a question needs, and how often the answer is wrong, on two recorded critics.
 
-    python benchmarks/stopping.py [--orders 40]
+    python benchmarks/method/stopping.py [--orders 40]
 
 The recordings hold a contrast for each of 200 tasks and each ordered pair of 30 agents. Tasks are taken in random
 orders, one more at a time, and after each one the question is looked at (``goldless score --until``, alpha 0.05).

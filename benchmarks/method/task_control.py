@@ -1,6 +1,6 @@
 """What task control and the prompt take off: empty, copied, colluding and dressed-up responses.
 
-    python benchmarks/task_control.py [--scorer embedded] [--only support]
+    python benchmarks/method/task_control.py [--scorer embedded] [--only support]
 
 Scores invented support tickets (two agents with one empty text for every ticket; one that copies the ticket and one
 that answers in German) and the sample study, as it is, with a tag before every response and with a closing sentence
@@ -19,7 +19,7 @@ import polars as pl
 
 import goldless
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support.support_studies import COLLUSION, SUPPORT, support_rows
 

@@ -1,6 +1,6 @@
 """How few critic calls rank the agents as all of them do (TVD-MI), on two recorded critics.
 
-    python benchmarks/tvdmi_calls.py [--seeds 60]
+    python benchmarks/method/tvdmi_calls.py [--seeds 60]
 
 The recordings hold a contrast (one matched and one shuffled critic call) for each of 200 tasks and each ordered pair of
 30 agents. A design pays for part of them and sees no other; its scores are compared with those of all pairs by
@@ -42,7 +42,7 @@ FIRST_PASS = 50
 
 def recorded_folder() -> Path:
     """The folder of the recordings; it may not exist."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     return Path(os.environ.get("GOLDLESS_RECORDED", beside))
 
 

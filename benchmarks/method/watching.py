@@ -1,6 +1,6 @@
 """How often ``goldless watch`` alarms on quiet streams, and how soon it finds a planted change.
 
-    python benchmarks/watching.py [--streams 200]
+    python benchmarks/method/watching.py [--streams 200]
 
 Prints Markdown tables. An item (anchor) has a mean of its own, normal with standard deviation 1; values have noise with
 the given standard deviation, and may be rounded to five levels. Items are asked four times on the first occasion, then

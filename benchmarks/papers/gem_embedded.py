@@ -1,6 +1,6 @@
 """Does GEM work with the embedded model? Matched reviews against shuffled, shortened and padded ones.
 
-    python benchmarks/gem_embedded.py [--papers 122]
+    python benchmarks/papers/gem_embedded.py [--papers 122]
 
 Reads the recorded ICLR 2023 reviews (folder iclr23_reviews in GOLDLESS_RECORDED or ../shared/data), takes human2 as the
 candidate and human1 as the reference, both cut to about 250 tokens, and scores four candidates a paper against the
@@ -80,7 +80,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--papers", type=int, default=122)
     papers_wanted = arguments.parse_args().papers
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     folder = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews"
     if not folder.is_dir():
         sys.exit(f"the recorded reviews are not there: {folder}")

@@ -1,6 +1,6 @@
 """Accuracy and cost of every panel of reviewers (Auto-PRE, figure 3): the best of each size, and the frontier.
 
-    python benchmarks/panel_frontier.py ../shared/data/xsum_peer_review
+    python benchmarks/papers/panel_frontier.py ../shared/data/xsum_peer_review
 
 Defaults are the paper's: its seven reviewers, prices in US dollars per million tokens, 1,000 tokens per judgement,
 missing judgements counted as one half. A panel is an equal vote over both orders, an exact tie one half; a panel of

@@ -1,6 +1,6 @@
 """How well reviewers can be ordered without labels, by the number of tasks: recorded XSum, ten reviewers, pairwise.
 
-    python benchmarks/panel_order.py ../shared/data/xsum_peer_review
+    python benchmarks/papers/panel_order.py ../shared/data/xsum_peer_review
 
 Spearman's correlation of each order with the reviewers' agreement with people, mean over random draws of tasks.
 """

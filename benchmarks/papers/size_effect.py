@@ -1,6 +1,6 @@
 """The size effect within families: how much a score rises with ten times the parameters (GEM, section 5, figure 5).
 
-    python benchmarks/size_effect.py [published:70b | published:8b | EDITION | FILE.csv]
+    python benchmarks/papers/size_effect.py [published:70b | published:8b | EDITION | FILE.csv]
 
 The slope b of score = family + b log10(parameters), by least squares over families with at least two sizes. A family
 has its own level, so that nothing is learnt from one family being better than another. The interval leaves out one

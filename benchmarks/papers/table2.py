@@ -1,6 +1,6 @@
 """The GEM paper's Table 2, of our own: metrics under degradations and manipulations of recorded reviews.
 
-    python benchmarks/table2.py [--papers 64] [--scorer embedded] [--metrics NAMES] [--out FOLDER]
+    python benchmarks/papers/table2.py [--papers 64] [--scorer embedded] [--metrics NAMES] [--out FOLDER]
 
 Reads the recorded ICLR 2023 reviews (folder iclr23_reviews in GOLDLESS_RECORDED or ../shared/data), takes human2 as the
 candidate and human1 as the reference, both cut to about 250 tokens, and crash-tests GEM-raw and GEM-S given the
@@ -87,7 +87,7 @@ def main() -> None:
     arguments.add_argument("--metrics", default=",".join(METRICS))
     arguments.add_argument("--out", type=Path)
     given = arguments.parse_args()
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     folder = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews"
     if not folder.is_dir():
         sys.exit(f"the recorded reviews are not there: {folder}")

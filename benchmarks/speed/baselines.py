@@ -1,6 +1,6 @@
 """BLEU and ROUGE-L in batches against the packages pair by pair: the time, and the difference of the numbers.
 
-    python benchmarks/baselines.py [--pairs 100]
+    python benchmarks/speed/baselines.py [--pairs 100]
 
 Takes recorded ICLR 2023 reviews (folder iclr23_reviews in GOLDLESS_RECORDED or ../shared/data), every review against
 the two others of its paper, and scores the same pairs twice in one run: by our batch, and by calling rouge_score and
@@ -29,7 +29,7 @@ Pairs = list[tuple[str, str]]
 
 
 def recorded_pairs(wanted: int) -> Pairs:
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     folder = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews"
     if not folder.is_dir():
         sys.exit(f"the recorded reviews are not there: {folder}")

@@ -1,6 +1,6 @@
 """Intervals of agents from a million pair scores: by counts and one matrix product, by a plain loop, and by scipy.
 
-    python benchmarks/bootstrap.py
+    python benchmarks/speed/bootstrap.py
 
 A table of 1,150 tasks x 30 agents x 29 peers = 1,000,500 rows (task, agent, peer, score) comes in random order; out
 come 30 means with 95 % intervals from 10,000 resamples of the tasks.

@@ -1,6 +1,6 @@
 """8-bit products beside float32 in the embedded engine: CPU seconds for the same trees, and what it does to sums.
 
-    python benchmarks/eight_bit.py
+    python benchmarks/speed/eight_bit.py
 
 ``blocks``: 8-bit weights in blocks of 32 with 8-bit activations by row (ONNX Runtime's MatMulNBits). ``tensors``: 8-bit
 weights by column, and activations rounded by one scale for all tokens of a call (DynamicQuantizeMatMul), so that a sum

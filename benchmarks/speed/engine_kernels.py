@@ -1,7 +1,7 @@
 """The embedded engine beside transformers: speed, memory, and how far the sums are apart.
 
-    python benchmarks/engine_kernels.py [FILE.gguf]
-    python benchmarks/engine_kernels.py --products        # matrix products alone, onnxruntime beside torch
+    python benchmarks/speed/engine_kernels.py [FILE.gguf]
+    python benchmarks/speed/engine_kernels.py --products        # matrix products alone, onnxruntime beside torch
 
 Each way runs in a process of its own and scores the same token ids: real sentences of the sample study, 600 tokens of
 context and 150 of target an item, each item from scratch, with the head on the target only. Products are those of a

@@ -1,8 +1,8 @@
 """Recorded evidence, from files to agents' means: goldless beside plain polars that computes the same means.
 
-    python benchmarks/evidence.py    # 1.6 million rows of each kind, and the review's slope: some minutes
+    python benchmarks/speed/evidence.py    # 1.6 million rows of each kind, and the review's slope: some minutes
 
-``benchmarks/scale.py`` has more rows.
+``benchmarks/speed/scale.py`` has more rows.
 
 Each measurement runs in a process of its own, imports done before the clock starts; the best of a few runs counts.
 Peak memory is that of the whole process. Statistics (10,000 resamples, flips over all pairs of agents) are timed apart.

@@ -1,6 +1,6 @@
 """Fine-tuning once from end to end, with the paper's recipe: how long it takes, how much memory, what it changes.
 
-    python benchmarks/finetuning.py [--shape 1b] [--tasks 40] [--epochs 3] [--weights 4bit] [--base FOLDER]
+    python benchmarks/speed/finetuning.py [--shape 1b] [--tasks 40] [--epochs 3] [--weights 4bit] [--base FOLDER]
 
 Needs no hub: the base is built on the spot with random weights (or is yours), and the study is generated: three agents
 a task, each a list of short judgements of which some are common to the task, with the lengths measured on reviews (an

@@ -1,6 +1,6 @@
 """How fast samples of lm-evaluation-harness become a study, beside polars reading the same files.
 
-    python benchmarks/importing.py [--samples 1000000]
+    python benchmarks/speed/importing.py [--samples 1000000]
 
 The files have the form that ``--log_samples`` writes, one per model; each reading runs in a fresh process, in turn.
 ``polars`` reads all columns into frames; ``study`` is ``goldless.import_study``, checked and ready to be scored;

@@ -1,6 +1,6 @@
 """How many functions of goldless, in how many files, `goldless score` goes through for nine responses.
 
-    python benchmarks/journey.py [--list]
+    python benchmarks/speed/journey.py [--list]
 
 A scripted model scores three agents on three tasks; the journal has all replies, so that what is counted is the way of
 the data and no model. Functions that run while a module is imported do not count. ``--list`` names each function.

@@ -1,6 +1,6 @@
 """How fast pairwise judgements go through goldless, and through other clients, against one server on this machine.
 
-    python benchmarks/judging.py [--calls 5000] [--concurrency 256] [--providers]
+    python benchmarks/speed/judging.py [--calls 5000] [--concurrency 256] [--providers]
 
 The server is a process of its own and answers every call after one second (then: at once). *goldless* is the whole
 product path: prompts made, calls sent, replies read, counted, and written to a new journal before they are used.

@@ -1,6 +1,6 @@
-"""A server for ``benchmarks/judging.py``: replies in several providers' wire formats, each after a fixed wait.
+"""A server for ``benchmarks/speed/judging.py``: replies in several providers' wire formats, each after a fixed wait.
 
-    python benchmarks/judging_server.py [--delay SECONDS]
+    python benchmarks/speed/judging_server.py [--delay SECONDS]
 
 It runs as a process of its own, listens on this machine only, prints its address and serves until its input ends. It
 speaks as little HTTP as the clients it is asked by need, so that what is measured is them. ``GET /stats`` says how many

@@ -1,6 +1,6 @@
 """How much scores change when a scorer's weights are kept in 4 or 8 bits: per pair, in correlation and in ranks.
 
-    python benchmarks/quantised_scores.py [--base NAME_OR_PATH | --random 1b] [--ways float32,8bit,4bit] [--study STUDY]
+    python benchmarks/speed/quantised_scores.py [--base NAME_OR_PATH | --random 1b] [--ways 8bit,4bit] [--study STUDY]
 
 Scores every ordered pair of a study's responses (PMI, as gem-raw) with the model's own bf16 weights and in every other
 way, and compares. Without --base the embedded model is taken, unpacked into a folder of bf16 weights: it was published

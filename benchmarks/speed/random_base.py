@@ -1,6 +1,6 @@
 """A base model of random weights with a tokenizer of bytes, made on the spot: for machines that reach no hub.
 
-    python benchmarks/random_base.py FOLDER [--shape 1b]
+    python benchmarks/speed/random_base.py FOLDER [--shape 1b]
 
 The arithmetic of a training or a forward pass is that of a real model of the same shape; what it predicts is not.
 """

@@ -1,7 +1,7 @@
 """How long the HTML report of a large run takes, and how large it is, beside Altair and beside embedding every point.
 
-    python benchmarks/report.py                          # 20 agents x 1,000 tasks x 3 metrics
-    python benchmarks/report.py --altair PYTHON          # and Altair, of an interpreter that has altair and vl-convert
+    python benchmarks/speed/report.py                     # 20 agents x 1,000 tasks x 3 metrics
+    python benchmarks/speed/report.py --altair PYTHON     # and Altair, of an interpreter that has altair and vl-convert
 
 A run folder is generated from a seed: leaderboards with intervals and comparisons, pair matrices, scores of 60,000
 responses with their texts, judgements of which some failed, a review and a crash test. ``write_report`` reads it and

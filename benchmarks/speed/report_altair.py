@@ -1,6 +1,6 @@
-"""The charts of ``benchmarks/report.py`` drawn by Altair, under an interpreter that has it. Prints seconds and bytes.
+"""The charts of ``benchmarks/speed/report.py`` drawn by Altair, where that is installed. Prints seconds and bytes.
 
-    PYTHON benchmarks/report_altair.py RUN_DIR
+    PYTHON benchmarks/speed/report_altair.py RUN_DIR
 
 PYTHON needs altair and vl-convert-python, and nothing of goldless.
 """

@@ -1,7 +1,7 @@
 """``goldless.reward`` on batches of groups beside transformers, pair by pair, on the very same token ids and weights.
 
-    python benchmarks/reward.py                   # the embedded model on this machine's cores, float32
-    python benchmarks/reward.py --device cuda     # Llama-3.1-8B's shape with random bf16 weights on a graphics card
+    python benchmarks/speed/reward.py                 # the embedded model on this machine's cores, float32
+    python benchmarks/speed/reward.py --device cuda   # Llama-3.1-8B's shape with random bf16 weights on a graphics card
 
 A batch is what GRPO sends: some prompts with a group of completions each. A completion is rewarded for what it says
 about its prompt's references, less what it says about references of other prompts; so each is paired with every

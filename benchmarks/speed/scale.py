@@ -1,11 +1,11 @@
 """From 10^5 to 10^7 rows of recorded evidence: time and peak memory of ``goldless score --recorded``, with the slope.
 
-    python benchmarks/scale.py                            # 10^5, 10^6 and 10^7 log-probabilities: some minutes
-    python benchmarks/scale.py --kind verdicts
-    python benchmarks/scale.py --rows 1e8 --plain-up-to 1e7     # 1 GB of data and much memory
-    python benchmarks/scale.py --rows 1e7 --threads 1,2,4
-    python benchmarks/scale.py --tasks 1e4,1e5,1e6,1e7    # intervals and tests over this many tasks
-    python benchmarks/scale.py --workers 1,2,4            # work items through a Ray cluster on this machine
+    python benchmarks/speed/scale.py                            # 10^5, 10^6 and 10^7 log-probabilities: some minutes
+    python benchmarks/speed/scale.py --kind verdicts
+    python benchmarks/speed/scale.py --rows 1e8 --plain-up-to 1e7     # 1 GB of data and much memory
+    python benchmarks/speed/scale.py --rows 1e7 --threads 1,2,4
+    python benchmarks/speed/scale.py --tasks 1e4,1e5,1e6,1e7    # intervals and tests over this many tasks
+    python benchmarks/speed/scale.py --workers 1,2,4            # work items through a Ray cluster on this machine
 
 Each run is a process of its own: the whole command, from the start of Python to the printed leaderboard, with 10,000
 resamples and tests of all pairs of agents. Beside it, what a user would write instead: polars that reads the table into

@@ -1,6 +1,6 @@
 """Tree scoring against scoring every pair from scratch, and against transformers and llama.cpp one pair at a time.
 
-    python benchmarks/scoring_cpu.py
+    python benchmarks/speed/scoring_cpu.py
 
 The workload is shaped like the sample study: several candidates a task, every other response a peer. All score the same
 token ids of the same file (the embedded model's) on the same cores, taking turns: ours and transformers in float32,

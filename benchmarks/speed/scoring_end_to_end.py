@@ -1,7 +1,7 @@
 """The whole of ``goldless score`` beside the packed kernel alone, on the same requests.
 
-    python benchmarks/scoring_gpu.py --end-to-end
-    python benchmarks/scoring_end_to_end.py --stand-in 25000      # no card: one that only takes its time
+    python benchmarks/speed/scoring_gpu.py --end-to-end
+    python benchmarks/speed/scoring_end_to_end.py --stand-in 25000      # no card: one that only takes its time
 
 A study made by seed is evaluated as the command does it, all pairs: texts are tokenised, packed, computed, journalled
 and ranked. The model is loaded and its code compiled before the clock starts. Then the engine scores the very same

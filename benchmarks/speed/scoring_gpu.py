@@ -1,6 +1,6 @@
 """Packed prefix trees on a graphics card, against the same card scoring every pair from scratch.
 
-    python benchmarks/scoring_gpu.py
+    python benchmarks/speed/scoring_gpu.py
 
 A model of Llama-3.1-8B's shape with random bf16 weights scores a GEM study made by seed: instructions, a synopsis for
 each paper, candidates x, peers y. Random weights cost the same arithmetic as trained ones. All ways score the same
@@ -357,7 +357,7 @@ def main() -> int:
     add_options(parser)
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
-        sys.exit("this benchmark needs a CUDA device; benchmarks/scoring_cpu.py runs without one")
+        sys.exit("this benchmark needs a CUDA device; benchmarks/speed/scoring_cpu.py runs without one")
 
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {transformers.__version__}")
     ceiling = measured_ceiling()

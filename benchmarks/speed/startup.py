@@ -1,6 +1,6 @@
 """How long the command line takes to start, as a multiple of Python's own start.
 
-    python benchmarks/startup.py [TIMES]
+    python benchmarks/speed/startup.py [TIMES]
 
 Each command runs TIMES times (15 by default) in turn with the others, so that whatever else the machine does meets
 all of them alike; the first round, which fills the file cache and compiles the modules, does not count. Bytecode is

@@ -1,6 +1,6 @@
 """How fast a large study is read and checked, and in how much memory, beside plain polars on the same file.
 
-    python benchmarks/study_reading.py [--rows 1000000]
+    python benchmarks/speed/study_reading.py [--rows 1000000]
 
 Each reading runs in a fresh process. Memory is the peak of the whole process, interpreter and imports included.
 All other work is done in processes of their own as well: a child's peak counts from its parent's size on.

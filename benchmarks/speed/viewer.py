@@ -1,6 +1,6 @@
 """How fast the studio answers on a large run, and what a script that reads the whole tables takes for the same.
 
-    python benchmarks/viewer.py [--tasks 450] [--agents 10] [--reviewers 5] [--rows-a-group 5000] [--folder FOLDER]
+    python benchmarks/speed/viewer.py [--tasks 450] [--agents 10] [--reviewers 5] [--rows-a-group 5000] [--folder DIR]
 
 A run is generated: every ordered pair of agents on every task judged by every reviewer (450 · 90 · 5 = 202,500
 judgements, each with a reply of about 60 words), and as many log-probabilities of about 60 tokens each. *viewer* is the

@@ -153,21 +153,21 @@ class JournalledModel(WrappedModel):
         elsewhere: list[str] = []
         while asked:
             with Reservations(self.ledger) as aside:
-                affordable = [key for key, request in asked.items() if aside.set_aside(key, self._most(request))]
+                affordable = {key for key, request in asked.items() if aside.set_aside(key, self._most(request))}
                 if not affordable:
                     if await self.ledger.settled():
                         return [*elsewhere, *asked]  # what was paid for meanwhile may be among them
                     deliver(dict.fromkeys(asked, OVER_BUDGET))
                     break
-                async with self._journal.claim(affordable) as mine:
-                    others = [key for key in affordable if key not in mine]
+                async with self._journal.claim([key for key in asked if key in affordable]) as mine:
+                    others = [key for key in asked if key in affordable - mine]
                     for key in others:
                         aside.book_unkept(key, None)
                     in_batches = self._journal.in_batches(others)
                     deliver(dict.fromkeys(in_batches, IN_BATCH))
                     elsewhere += [key for key in others if key not in in_batches]
                     try:
-                        await self._call({key: asked[key] for key in affordable if key in mine}, aside, deliver)
+                        await self._call({key: asked[key] for key in asked if key in mine}, aside, deliver)
                     except MoreToReserveError:
                         for key in mine:  # a single text, which was not taken
                             aside.book_unkept(key, None)

@@ -308,6 +308,20 @@ async def test_one_model_at_two_efforts_is_two_models(server, tmp_path):
         assert journal.rows("select count(*), count(distinct model) from calls") == [(2, 2)]
 
 
+async def test_a_batch_at_another_server_is_no_batch_of_this_one(server, run_of, monkeypatch):
+    """It was looked for here, and said to be gone, with the advice to pay for it again."""
+    run = run_of("openai")
+    await run("a")
+    with BatchServer(Behaviour(), say=lambda text: f"Another reply to {text}") as elsewhere:
+        monkeypatch.setenv("OPENAI_BASE_URL", elsewhere.url)
+        assert await run("a") == [WAITING]
+        elsewhere.end()
+        assert await run("a") == ["Another reply to a"]
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    server.end()
+    assert await run("a") == ["Reply to a"]
+
+
 async def test_the_same_call_on_another_occasion_is_another_call(server, run_of):
     run = run_of("openai")
     await run("a")

@@ -534,7 +534,7 @@ class BatchingModel(HttpModel):
                 raise UserError(
                     f"the batch {batch} of {self.identity.short} is gone: {failure.message}. Its {len(requests):,} "
                     "calls have no replies. To send and pay for them again: "
-                    f"goldless journal batches --forget {batch}"
+                    f"goldless journal clear --batch {batch}"
                 ) from None
             if failure.kind == "waiting":
                 raise QueueFullError(failure.message) from None

@@ -46,6 +46,10 @@ def test_without_the_folder_of_apps_the_core_is_imported_and_scores(tmp_path):
     assert (tmp_path / "run" / "report.html").is_file()
     unknown = run("-m", "goldless", "gre", "show", "published:70b")
     assert unknown.returncode == 2
+    for words in (("study", "import", "helm", "answers.csv", "--out", "study"), ("export", "eee", "run")):
+        absent = run("-m", "goldless", *words)
+        assert absent.returncode == 2, absent.stderr
+        assert "Traceback" not in absent.stderr
 
 
 def test_no_module_imports_itself_by_way_of_others():

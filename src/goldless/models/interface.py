@@ -220,6 +220,10 @@ class NotSentError(UserError):
     """A batch that certainly was not accepted by its provider."""
 
 
+class QueueFullError(NotSentError):
+    """A batch that its provider takes only once others have been answered, or a smaller one."""
+
+
 class Model(Scorer, ChatModel, Protocol):
     """A backend that is both a scorer and a chat model, as far as its capabilities go."""
 

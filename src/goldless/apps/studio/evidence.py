@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,8 +28,8 @@ from goldless.generation import REWRITE_TOKENS
 from goldless.judging.asking import CHOICE_TOKENS, asked_again
 from goldless.judging.judges import find_critic_prompt, find_judge
 from goldless.judging.scales import Scale
-from goldless.models.interface import ChatRequest, Message, ModelIdentity
-from goldless.models.journal import REPLIES, read_row
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.models.journal import REPLIES, opened_to_read, read_row
 from goldless.models.journalled import chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
@@ -171,14 +170,13 @@ class Prompts:
         """
         if model is not None and self._journal.is_file():
             try:
-                address = f"{self._journal.resolve().as_uri()}?mode=ro"
-                with closing(sqlite3.connect(address, uri=True, timeout=1.0)) as journal:
+                with opened_to_read(self._journal) as journal:
                     for (identity,) in journal.execute("select identity from models").fetchall():
                         who = ModelIdentity(**json.loads(identity))
                         for request in requests if who.short == model else ():
                             if turns := _turns(journal, who, request, restated):
                                 return Prompt(request.messages, turns=turns)
-            except (sqlite3.Error, ValueError, TypeError):  # a damaged journal has nothing to show
+            except (UserError, sqlite3.Error, ValueError, TypeError):  # a damaged journal has nothing to show
                 pass
         return Prompt(requests[0].messages, REBUILT)
 
@@ -201,9 +199,11 @@ def _turns(journal: sqlite3.Connection, who: ModelIdentity, request: ChatRequest
     failed = journal.execute(FAILED, (key,)).fetchall()
     if kept is None and not failed:
         return ()
-    said: Mapping[str, Any] = {} if kept is None else json.loads(kept.reply)
-    logprobs = said.get("choice_logprobs") or {}
-    turn = Turn(request.messages, said.get("text"), said.get("finish"), logprobs, tuple(failed))
+    reply = None if kept is None else kept.reply
+    if isinstance(reply, ChatReply):
+        turn = Turn(request.messages, reply.text, reply.finish, reply.choice_logprobs or {}, tuple(failed))
+    else:
+        turn = Turn(request.messages, None, None, {}, tuple(failed))
     if turn.reply is None or not restated:
         return (turn,)
     again = replace(request, messages=asked_again(request.messages, turn.reply, restated))

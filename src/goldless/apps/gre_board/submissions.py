@@ -12,9 +12,8 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +21,13 @@ from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.paper_text import storable
 from goldless.apps.gre.papers import reads_as_person
+from goldless.apps.gre.results import cells, estimate_columns
 from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews
 from goldless.errors import UserError
 from goldless.files import alone, write_whole
 from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
-from goldless.reports.document import read, write
+from goldless.reports.document import read
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.signature import Signature
@@ -166,26 +166,6 @@ def _hash(data: bytes) -> str:
 
 
 # --- teams on the board -----------------------------------------------------------------------------------------------
-
-
-def cells(row: Any, **more: Any) -> dict[str, Any]:
-    """The cells of a result's row, with value, low, high and n of each estimate under its name, and more."""
-    found = write(row)
-    for name in [field.name for field in fields(row) if isinstance(getattr(row, field.name), Estimate)]:
-        one = getattr(row, name)
-        found |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high, f"{name}_n": one.n}
-    return found | more
-
-
-def estimate_columns(
-    name: str, heading: str, level: float, *, signed: bool = False, absent: str | None = None
-) -> tuple[Column, Column]:
-    """The columns of an estimate's value and of its interval."""
-    value, interval = Column(name, heading, "number", absent or "missing", 2), f"{level * 100:g}%"
-    ends = Column(f"{name}_low {name}_high", interval, "interval", absent, 2)
-    if signed:
-        return replace(value, kind="signed", absent=absent), replace(ends, kind="signed interval")
-    return value, ends
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from goldless.studies.chats import content_text, said_by, turns
 from goldless.studies.checking import Problems, as_text
 from goldless.studies.importers.log import Log, LogImporter, first_keys
 
+Row = Mapping[str, Any]
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
 SIGNS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "openinference.span.kind")
 """Attributes of the first spans of a file, wherever its format puts them."""
@@ -45,7 +46,7 @@ class Traces(LogImporter):
         held = found.get("data", found) if isinstance(found, dict) else found
         return (row for row in (held if isinstance(held, list) else [held]) if isinstance(row, dict))
 
-    def add(self, kind: str, row: Mapping[str, Any], log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         """Add each span or observation that is a call; an OTLP file, or a line of one, has many."""
         for one in _unpacked(row):
             call = _langfuse(one) if any(one.keys() >= keys for keys in LANGFUSE) else _span(one)
@@ -72,7 +73,7 @@ class Traces(LogImporter):
             )
 
 
-def _unpacked(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _unpacked(row: Row) -> Iterator[Row]:
     """The spans of an export request, or the row itself."""
     if "resourceSpans" not in row:
         yield row
@@ -82,7 +83,7 @@ def _unpacked(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from scope.get("spans") or ()
 
 
-def _attributes(row: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes(row: Row) -> dict[str, Any]:
     """A span's attributes by their full names: nested, in OTLP's list of keys, or as columns ``attributes.NAME``."""
     given = row.get("attributes")
     if isinstance(given, list):
@@ -91,7 +92,7 @@ def _attributes(row: Mapping[str, Any]) -> dict[str, Any]:
     return found | dict(_flat(given, "")) if isinstance(given, dict) else found
 
 
-def _flat(given: Mapping[str, Any], under: str) -> Iterator[tuple[str, Any]]:
+def _flat(given: Row, under: str) -> Iterator[tuple[str, Any]]:
     for key, value in given.items():
         yield f"{under}{key}", value
         if isinstance(value, dict):
@@ -105,7 +106,7 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in inner.get("values", ())] if kind == "arrayValue" else inner
 
 
-def _span(row: Mapping[str, Any]) -> dict[str, Any] | None:
+def _span(row: Row) -> dict[str, Any] | None:
     """The call of a model in a span; None for any other span."""
     given = _attributes(row)
     model = next((str(given[name]) for name in MODELS if given.get(name)), None)
@@ -127,7 +128,7 @@ def _span(row: Mapping[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _langfuse(row: Mapping[str, Any]) -> dict[str, Any] | None:
+def _langfuse(row: Row) -> dict[str, Any] | None:
     """An item of an experiment, or a generation; None for any other observation."""
     if row.get("type") not in {None, "GENERATION"}:
         return None

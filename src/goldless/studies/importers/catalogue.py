@@ -18,8 +18,7 @@ from goldless.errors import UserError, check_known
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
 from goldless.studies.frames import REPEATS, Repeats
-from goldless.studies.importers.alpaca_eval import AlpacaEval
-from goldless.studies.importers.harnesses import EveryEvalEver, LmEval, Promptfoo
+from goldless.studies.importers.harnesses import AlpacaEval, EveryEvalEver, LmEval, Promptfoo
 from goldless.studies.importers.inspect_log import InspectLogs
 from goldless.studies.importers.log import Log, LogImporter, study_tables
 from goldless.studies.importers.study_tables import PlainTable, StudyTables

@@ -1,4 +1,4 @@
-"""Runs of HELM."""
+"""Harnesses that run models: HELM and lighteval."""
 
 from __future__ import annotations
 
@@ -9,7 +9,45 @@ from typing import Any
 
 import orjson
 
+from goldless.studies.checking import Problems
 from goldless.studies.importers.log import Log, LogImporter, first_keys
+
+Row = Mapping[str, Any]
+
+
+class Lighteval(LogImporter):
+    """Documents and what a model said, each of several responses as a sample; metrics' values are scores."""
+
+    description = "details of lighteval (.parquet)"
+    patterns = ("details_*.parquet",)
+    kinds: Mapping[str, set[str]] = {"details": {"doc", "model_response"}}
+    row_must = "details must have doc, model_response"
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
+        """Add responses without reasoning, where lighteval took it off."""
+        # the folders between ``details`` and the date: a name may have a slash
+        parts = path.parts[:-2]
+        later = [i for i, part in enumerate(parts) if part == "details"]
+        model = "/".join(parts[later[-1] + 1 :] if later else ()) or path.parent.name
+        for name, value in (row.get("metric") or {}).items():
+            log.score(log.row, name, value)
+        doc, response = row["doc"], row["model_response"] or {}
+        texts = response.get("text_post_processed") or response.get("text") or [None]
+        choices, gold = doc.get("choices") or [], doc.get("gold_index")
+        first = next(iter(gold), None) if isinstance(gold, list) else gold
+        about = {
+            "task": f"{doc.get('task_name') or 'task'}/{doc.get('id')}",
+            "prompt": doc.get("query"),
+            "reference": str(choices[first]) if isinstance(first, int) and 0 <= first < len(choices) else None,
+            "agent": model,
+            "source": f"{path.name}:{number}",
+        }
+        log.samples += [about | {"text": text} for text in ([texts] if isinstance(texts, str) else texts)]
+
+    def finish(self, log: Log, problems: Problems) -> None:
+        if log.samples and all(sample["text"] is None for sample in log.samples):
+            problems.add("no generated text: these tasks score given choices, so there is nothing to compare")
+
 
 STATE = "scenario_state.json"
 STATS = "per_instance_stats.json"
@@ -30,7 +68,7 @@ class Helm(LogImporter):
     def is_ours(self, path: Path) -> bool:
         return path.name == STATE and "adapter_spec" in first_keys(path)
 
-    def add(self, kind: str, row: Mapping[str, Any], log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
         """Add the requests of a run with their statistics; the task is the run's name without its model."""
         about, given = (_beside(path, name) for name in ("run_spec.json", STATS))
         name = str(about["name"]) if about else path.parent.name
@@ -58,7 +96,7 @@ def _beside(path: Path, name: str) -> Any:
     return orjson.loads(file.read_bytes()) if file.exists() else None
 
 
-def _completion(one: Mapping[str, Any]) -> dict[str, Any]:
+def _completion(one: Row) -> dict[str, Any]:
     """The text of a request, or why it is missing, with its prompt and reference."""
     instance, result = one["instance"], one.get("result") or {}
     prompt = (one.get("request") or {}).get("prompt") or (instance.get("input") or {}).get("text")
@@ -80,3 +118,4 @@ def _completion(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 HELM = Helm()
+LIGHTEVAL = Lighteval()

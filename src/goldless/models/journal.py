@@ -22,7 +22,7 @@ import uuid
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -41,6 +41,7 @@ from goldless.models.interface import (
     Usage,
     content_hash,
 )
+from goldless.models.marks import new_secret
 from goldless.models.usage import Charge
 from goldless.processes import ENDING, has_ended, this_process
 from goldless.records import CallFailure
@@ -67,13 +68,15 @@ create table if not exists batches (
     label text primary key, id text, model text not null, occasion text not null, reserved_usd real,
     submitted_at real not null
 ) without rowid;
+create table if not exists secrets (name text primary key, secret blob not null) without rowid;
 """
 """``estimated``: tokens and cost of the call are the most they can be. ``failures.cost_usd``: what it may have cost.
 
 A claim of a process expires; one of a batch has the batch's label as its owner, its request, and no end.
 """
 FORMAT = 3
-CHAT_FIELDS = ["text", "finish", "token_logprobs", "choice_logprobs"]  # of a reply; its usage has columns of its own
+CHAT_FIELDS = ["text", "finish", "token_logprobs", "choice_logprobs", "mark"]
+"""Fields of a stored reply; its usage has columns of its own."""
 REPLIES = "select key, cast(reply as blob), input_tokens, output_tokens, cost_usd, estimated, checksum from calls"
 """Rows for ``read_row``."""
 OBJECTS = "select type, name, sql from sqlite_master where sql is not null"
@@ -265,6 +268,8 @@ class Journal:
                     bodies[context] = orjson.dumps(request.context).decode()
                 asked = {"context": context, "target": request.target}
             kind, fields = ("score", ["logprobs"]) if isinstance(request, ScoreRequest) else ("chat", CHAT_FIELDS)
+            if isinstance(request, ChatRequest) and isinstance(reply, ChatReply):
+                reply = replace(reply, mark=request.mark)  # noqa: PLW2901 - the reply with the mark of its question
             written = orjson.dumps({name: getattr(reply, name) for name in fields}, default=dict)
             paid = (usage.input_tokens, usage.output_tokens, cost_usd)
             stored = (key, model, kind, orjson.dumps(asked).decode(), written.decode(), *paid, now, estimated)
@@ -277,6 +282,14 @@ class Journal:
             within.executemany(KEEP, rows)
             within.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", failed)
             self._end(within, [row[0] for row in (*rows, *failed)])
+
+    @functools.cached_property
+    def secret(self) -> bytes:
+        """The secret that marks of questions are made with; made once for each journal."""
+        with self.transaction() as run:
+            run.execute("insert into secrets values ('marks', ?) on conflict do nothing", (new_secret(),))
+            (secret,) = run.execute("select secret from secrets where name = 'marks'").fetchone()
+        return bytes(secret)
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         rows = self.rows("select report from canaries where model = ?", model_hash(identity))

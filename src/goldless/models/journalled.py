@@ -48,6 +48,7 @@ from goldless.models.journal import (
     model_hash,
     read_identity,
 )
+from goldless.models.marks import mark_of
 from goldless.models.usage import Charge, Ledger, MoreToReserveError, Reservation, Reservations, most_usage
 from goldless.records import CallFailure
 
@@ -115,6 +116,10 @@ class JournalledModel(WrappedModel):
         replies: dict[str, ChatReply | CallFailure] = {}
         await self._replies({key: request}, replies.update)
         return replies[key]
+
+    def mark(self, question: str) -> str:
+        """Return the mark of a question, by the journal's secret."""
+        return mark_of(self._journal.secret, question)
 
     def _on_occasion(self, key: str) -> str:
         return content_hash(self._journal.occasion, key) if self._journal.occasion else key
@@ -467,6 +472,10 @@ def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None 
 # --- keys, requests and replies as JSON ------------------------------------------------------------------------------
 
 
+NEUTRAL_MARK = "MARK"
+"""Replaces a question's mark in the journal's key."""
+
+
 def writer_identity(identity: ModelIdentity) -> ModelIdentity:
     """A model's identity as far as it changes what it writes: how a server returns log-probabilities does not."""
     if "dialect" not in identity.settings:
@@ -480,7 +489,11 @@ def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 
     identity = writer_identity(identity)
     # not by dataclasses.asdict, which copies every text
     data: dict[str, Any] = {field.name: getattr(request, field.name) for field in dataclasses.fields(ChatRequest)}
-    data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
+    mark = data.pop("mark")
+    data["messages"] = [
+        {"role": message.role, "content": message.content.replace(mark, NEUTRAL_MARK) if mark else message.content}
+        for message in request.messages
+    ]
     for number in ("temperature", "seed"):  # written as json writes them
         data[number] = orjson.Fragment(json.dumps(data[number]))
     return fast_hash("chat", model_hash(identity), data, replicate)

@@ -27,7 +27,7 @@ NAMES = frozenset({"task", "target_task", "second_task", "agent", "first", "seco
 NUMBERS = (pl.Float64, pl.Int64)
 TEXTS = (
     *("task", "second_task", "target_task", *AGENTS, "synopsis", "template", "rater", "reviewer", "rewriter"),
-    *("scorer", "critic", "prompt", "label", "text", "output", "format", "criterion"),
+    *("scorer", "critic", "prompt", "label", "text", "output", "mark", "format", "criterion"),
 )
 """Columns with names or text: always text, even if all values are numbers."""
 

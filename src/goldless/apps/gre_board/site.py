@@ -20,8 +20,20 @@ from goldless.apps.gre_board.recomputing import Recomputed
 from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.reports.findings import direction
-from goldless.reports.html import blocks
-from goldless.reports.html.blocks import Block, Section, code, fold, link, note, sentence, warning, words
+from goldless.reports.html.blocks import (
+    Block,
+    Section,
+    bullets,
+    code,
+    figure,
+    fold,
+    heading,
+    link,
+    note,
+    sentence,
+    warning,
+    words,
+)
 from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.page import site_page
@@ -50,7 +62,7 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     boards = {one.name: _file(one.name) for one in editions} | {latest.name: "index.html"}
     signatures: list[Block] = []
     for one in editions[::-1]:
-        signatures += [blocks.heading(one.name), *(code(scored.signature) for scored in one.scored)]
+        signatures += [heading(one.name), *(code(scored.signature) for scored in one.scored)]
     pages: dict[str, tuple[str, Iterable[Section]]] = {
         **{boards[one.name]: (one.name, _edition(one)) for one in editions},
         "editions.html": ("Editions and models", _editions(editions)),
@@ -91,12 +103,12 @@ def _rounded(value: Any) -> Any:
 
 
 def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Block, ...]:
-    found: list[Block] = []
+    parts: list[Block] = []
     for table in tables:
         rows = tuple({key: _rounded(value) for key, value in row.items()} for row in table.rows)
         columns = [replace(column, kind="name") if column.name == "agent" else column for column in table.columns]
-        found += table_blocks(replace(table, columns=tuple(columns), rows=rows), folded=folded)
-    return tuple(found)
+        parts += table_blocks(replace(table, columns=tuple(columns), rows=rows), folded=folded)
+    return tuple(parts)
 
 
 # --- the board -------------------------------------------------------------------------------------------------------
@@ -156,7 +168,7 @@ def _board(one: Recomputed) -> Iterator[Block]:
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
     title = f"{one.metric}: score of each model with its {level} interval"
     plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
-    yield blocks.figure("board", "Scores", caption, plots, ())
+    yield figure("board", "Scores", caption, plots, ())
     yield from (note(text) for text in result.table().notes if text != result.demonstration)
 
 
@@ -229,5 +241,5 @@ def _told(page: str, latest: Recomputed) -> Iterator[Section]:
 
 def _block(text: str) -> Block:
     if text.startswith("- "):
-        return blocks.bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
+        return bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
     return code(textwrap.dedent(text)) if text.startswith("    ") else words(text.replace("\n", " "))

@@ -17,7 +17,7 @@ from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import Option, argument
 
 CATALOGUES = (
-    *("goldless.metrics.catalogue:CATALOGUE", "goldless.models.catalogue:PROVIDERS"),
+    *("goldless.metrics.catalogue:CATALOGUE", "goldless.user_metrics:FORMS", "goldless.models.catalogue:PROVIDERS"),
     *("goldless.meta_evaluation.perturbations.catalogue:CATALOGUE", "goldless.studies.importers:IMPORTERS"),
     *("goldless.exporting.catalogue:EXPORTERS", "goldless.reports.html.page:CATALOGUE", "goldless.cli.main:ADDED"),
 )
@@ -32,10 +32,10 @@ def metrics(*, output: Output) -> None:
       goldless list metrics
     """
     from goldless.metrics.catalogue import CATALOGUE, METRICS
-    from goldless.user_metrics import USER_METRICS
+    from goldless.user_metrics import metric_forms
 
     theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
-    rows = [{"metric": name, "measures": text} for name, text in {**METRICS, **theirs, **USER_METRICS}.items()]
+    rows = [{"metric": name, "measures": text} for name, text in {**METRICS, **theirs, **metric_forms()}.items()]
     output.print_rows("Metrics", rows, {"metrics": rows}, metric="metric", measures="what it measures")
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goldless.errors import UserError, check_known
-from goldless.exporting.every_eval_ever import write_eee
 from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import has_pairs, write_pairs
 from goldless.exporting.scored_run import ScoredRun, check_free, scored_run
@@ -73,7 +72,6 @@ BUILT_IN: Mapping[str, Exporter] = {
     ),
     "parquet": _study_folder("parquet"),
     "markdown": BuiltInExporter("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
-    "eee": BuiltInExporter("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
     "inspect": BuiltInExporter("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
     "hf-eval-results": BuiltInExporter(
         "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository", "", write_hub

@@ -37,10 +37,7 @@ from goldless.runs.review_evidence import named_reviewers, review_questions
 from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import ABSENT, Estimate, task_intervals
 from goldless.studies import Study
-from goldless.user_metrics import USER_METRICS
-
-YOUR_OWN = tuple(f"{form.partition(':')[0]}:" for form in USER_METRICS)
-"""Prefixes of the names of custom metrics."""
+from goldless.user_metrics import is_user_metric
 
 Source = Literal["spent", "planned", "estimated", "no model", "not known"]
 """``spent``: charged in a run. ``planned``: from a plan. ``estimated``: tokens of judgements by the length of the text
@@ -340,7 +337,7 @@ class _Costs:
                 found.append(replace(cost, scaled=self._scaled(cost)))
             if name not in asking:  # what a custom metric asks cannot be seen
                 unseen = Cost(metrics=(name,), part="", model="", source="not known", usd=None)
-                found.append(unseen if name.startswith(YOUR_OWN) else self._free((name,)))
+                found.append(unseen if is_user_metric(name) else self._free((name,)))
         if len(asking) > 1:
             self.notes.append(
                 "planned metrics are counted separately; in one run, calls that they share are made once (goldless "

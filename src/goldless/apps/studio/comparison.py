@@ -19,8 +19,7 @@ from goldless.errors import UserError
 from goldless.grouped import mean_in_order
 from goldless.reports.findings import REVIEW
 from goldless.reports.html.blocks import counts, table_html, texts
-from goldless.reports.html.labels import decimals_for
-from goldless.reports.report_table import Column
+from goldless.reports.report_table import Column, decimals_for
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import task_intervals
 

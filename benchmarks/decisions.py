@@ -1,8 +1,9 @@
 """How often "better than", --until and a gate are wrong, and how often right, on simulated studies of known truth.
 
-    python benchmarks/decisions.py [--quick] [--studies 1500] [--only TABLE] [--workers 1]
+    python benchmarks/decisions.py [--quick] [--studies 1500] [--only TABLE]
 
-Prints six Markdown tables of simulated studies and four of recorded ones. Simulated scores have a standard deviation of 1 besides what all agents share.
+Prints six Markdown tables of simulated studies and four of recorded ones. Simulated scores have a standard deviation of
+1 besides what all agents share.
 
 Error: all agents have the same true mean; an error is any pair decided. "one skewed": one agent has skewed scores
 (exponential, lognormal with sigma 1) among normal ones; "among narrow": lognormal with sigma 1 or 1.2 among agents with
@@ -19,8 +20,8 @@ deviation takes.
 Gate: the true loss is the margin, so that SHIP is wrong; with a margin of half a standard deviation and no true loss it
 is right.
 
-Outlook: pairs with true differences drawn with a standard deviation of 0.4 that are undecided; how often the tasks at
-which the odds of deciding are even are in the range that is told.
+Outlook: pairs with true differences drawn with a standard deviation of 0.4 that are undecided; how often the number of
+tasks that is given decides them.
 
 Peers: the coverage of 95 % intervals for the mean over all tasks and all peers like these, with effects of tasks,
 peers, and both together; a peer's effect is exponential.
@@ -66,6 +67,7 @@ from goldless.comparison.pairing import Paired
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_all, compare_pairs, compare_with, holm
 from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, more_tasks, p_values
+from goldless.statistics.other_peers import with_sign_kept
 from goldless.statistics.skewness import FEWEST_TASKS, believed
 from goldless.statistics.standings import new_peer_intervals
 
@@ -256,33 +258,29 @@ def ships(gaps: FloatArray, margin: float, seed: int) -> tuple[bool, bool]:
 
 
 def outlook_table(studies: int) -> Iterator[str]:
-    """How often the tasks that it takes are in the range that is told."""
-    yield "| tasks | undecided | in the range | ranges without an end | median of the ends |"
+    """How often an undecided difference is decided at the number of tasks that is given, and how often one is given."""
+    yield "| tasks | undecided | given | decides | median of the numbers |"
     yield "|" + " --- |" * 5
     for n in (10, 20, 40):
         random = np.random.default_rng(n)
-        effects = random.normal(0, 0.4, size=10 * studies)
-        inside, ends = [], []
-        for effect in effects:
+        undecided, numbers, decides = 0, [], []
+        for effect in random.normal(0, 0.4, size=10 * studies):
             gaps = random.normal(effect, 1.0, size=n)
-            mean, sd = float(gaps.mean()), float(gaps.std(ddof=1))
-            if p_values(*(np.array([x]) for x in (float(n), mean, sd)), alpha=ALPHA, bound=FIXED_SAMPLE)[0] < ALPHA:
+            if decided_by_t(gaps):
                 continue
-            low, high = more_tasks(n, mean, sd, alpha=ALPHA, bound=FIXED_SAMPLE)
-            takes = max(1, even_odds(abs(effect)) - n)
-            inside.append(low is not None and low <= takes and (high is None or takes <= high))
-            ends.append((np.nan if low is None else low, np.nan if high is None else high))
-        low, high = np.nanmedian(np.array(ends, float), axis=0)
-        open_ = np.isnan(np.array(ends, float)[:, 1]).mean()
-        yield f"| {n} | {len(inside)} | **{np.mean(inside):.2f}** | {open_:.2f} | {low:.0f} to {high:.0f} |"
+            undecided += 1
+            more = more_tasks(n, float(gaps.mean()), float(gaps.std(ddof=1)), alpha=ALPHA, bound=FIXED_SAMPLE)
+            if more is not None:
+                numbers.append(more)
+                decides.append(decided_by_t(np.concatenate([gaps, random.normal(effect, 1.0, size=more)])))
+        given = len(numbers) / undecided
+        yield f"| {n} | {undecided} | {given:.2f} | **{np.mean(decides):.2f}** | {np.median(numbers):.0f} |"
 
 
-def even_odds(effect: float) -> int:
-    """The fewest tasks at which the mean of a true effect is outside Student's interval."""
-    for n in range(AT_LEAST, 4000):
-        if float(FIXED_SAMPLE.width(np.array([float(n)]), ALPHA)[0]) < effect:
-            return n
-    return 10**9
+def decided_by_t(gaps: FloatArray) -> bool:
+    """Whether Student's interval excludes zero."""
+    n, mean, sd = (np.array([float(x)]) for x in (len(gaps), gaps.mean(), gaps.std(ddof=1)))
+    return bool(p_values(n, mean, sd, alpha=ALPHA, bound=FIXED_SAMPLE)[0] < ALPHA)
 
 
 # --- peers ----------------------------------------------------------------------------------------------------------
@@ -357,14 +355,14 @@ def recorded_scores(name: str) -> FloatArray:
     if metric == "mi":
         alone = rows.filter(pl.col(other).is_null()).select("task", key, alone=value)
         rows = rows.drop_nulls(other).join(alone, on=["task", key]).with_columns(pl.col(value) - pl.col("alone"))
-    agents = sorted(rows[key].unique().to_list())
-    tasks = sorted(rows["task"].unique().to_list())
-    number = {agent: place for place, agent in enumerate(agents)}
-    task_number = {task: place for place, task in enumerate(tasks)}
+    tasks, agents = (sorted(rows[column].unique().to_list()) for column in ("task", key))
+    rows = rows.filter(pl.col(key) != pl.col(other))
+    places = [
+        np.searchsorted(names, rows[column].to_numpy())
+        for column, names in (("task", tasks), (key, agents), (other, agents))
+    ]
     found = np.full((len(tasks), len(agents), len(agents)), np.nan)
-    for task, first, second, score in rows.select("task", key, other, value).iter_rows():
-        if first != second:
-            found[task_number[task], number[first], number[second]] = score
+    found[tuple(places)] = rows[value].to_numpy()
     turned = found.transpose(0, 2, 1)
     return (found + (1 - turned if metric == "judge" else turned)) / 2
 
@@ -495,7 +493,7 @@ def paired(gaps: FloatArray) -> Paired:
     """Two agents that differ by this on each task."""
     tasks = tuple(str(task) for task in range(len(gaps)))
     nothing = np.zeros(0)
-    return Paired("gem-raw", "nats", tasks, np.zeros(len(gaps)), gaps, None, (), 0, nothing, "", ())
+    return Paired("gem-raw", "nats", tasks, np.zeros(len(gaps)), gaps, gaps, None, (), 0, nothing, "", ())
 
 
 def promise_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
@@ -522,11 +520,32 @@ def promise_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
     return [given / undecided, right / max(given, 1), wrong / max(given, 1)]
 
 
+def order_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
+    """Decided pairs, the share said and true, and of pairs that are said to be at least 95% sure the share true."""
+    pool = recorded_scores(name)
+    random = np.random.default_rng([SEED, RECORDED.index(name), agents, n, 3])
+    said, holds = [], []
+    for seed in range(studies):
+        drawn = random.permutation(pool.shape[1])
+        mine, others = drawn[:agents], drawn[agents : 2 * agents - 2]
+        tasks = pool[random.integers(len(pool), size=n)]
+        by_peer = tasks[:, mine][:, :, mine]
+        names = [str(agent) for agent in range(agents)]
+        found = compare_all(names, np.nanmean(by_peer, axis=2), seed=seed, permutations=FLIPS)
+        later = tasks[:, mine][:, :, others].mean(axis=(0, 2))
+        for one in with_sign_kept(found, names, by_peer, seed):
+            if one.sign_kept is not None:
+                said.append(one.sign_kept)
+                holds.append(later[int(one.better)] > later[int(one.worse)])
+    sure = [true for share, true in zip(said, holds, strict=True) if share >= 0.95]
+    return [float(len(said)), float(np.mean(said)), float(np.mean(holds)), float(np.mean(sure))]
+
+
 def main() -> None:
     """Print the tables line by line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=1500)
-    names = ("error", "power", "until", "gate", "outlook", "peers", "board", "pair", "promise")
+    names = ("error", "power", "until", "gate", "outlook", "peers", "board", "pair", "promise", "order")
     parser.add_argument("--workers", type=int, default=1, help="processes for the recorded studies")
     parser.add_argument("--only", choices=names, help="print one of the tables")
     parser.add_argument("--quick", action="store_true", help="100 studies per row, 12 tasks only")
@@ -555,6 +574,7 @@ def main() -> None:
             workers,
         ),
         "promise": real_table("given | decides | wrongly", promise_cell, studies // 5, (2,), workers),
+        "order": real_table("pairs | said | holds | said .95, holds", order_cell, studies // 10, (6, 8, 12), workers),
     }
     for name, lines in tables.items():
         for line in lines if options.only in {None, name} else ():

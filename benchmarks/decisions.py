@@ -269,7 +269,7 @@ def outlook_table(studies: int) -> Iterator[str]:
             if decided_by_t(gaps):
                 continue
             undecided += 1
-            more = more_tasks(n, float(gaps.mean()), float(gaps.std(ddof=1)), alpha=ALPHA, bound=FIXED_SAMPLE)
+            more = more_tasks(gaps, alpha=ALPHA)
             if more is not None:
                 numbers.append(more)
                 decides.append(decided_by_t(np.concatenate([gaps, random.normal(effect, 1.0, size=more)])))

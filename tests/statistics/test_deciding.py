@@ -65,11 +65,17 @@ def test_looking_after_every_task_is_wrong_for_ordinary_intervals_and_not_for_th
     assert ever_decided(drawn, FIXED_SAMPLE, 0.05) > 0.25
 
 
+def symmetric(n, mean, sd):
+    """Differences without skewness."""
+    steps = np.linspace(-1, 1, n)
+    return mean + sd * steps / steps.std(ddof=1)
+
+
 @pytest.mark.parametrize("bound", [ANYTIME, FIXED_SAMPLE])
 @pytest.mark.parametrize(("mean", "sd", "alpha"), [(0.5, 1.0, 0.05), (-0.2, 0.4, 0.05), (5.0, 9.0, 0.01)])
 def test_more_tasks_have_a_power_of_80_percent_at_the_lower_20_percent_end(bound, mean, sd, alpha):
     n = 30
-    more = more_tasks(n, mean, sd, alpha=alpha, bound=bound)
+    more = more_tasks(symmetric(n, mean, sd), alpha=alpha, bound=bound)
     effect = abs(mean) / sd - norm.ppf(0.8) / math.sqrt(n)
 
     def power(tasks):
@@ -83,7 +89,13 @@ def test_more_tasks_have_a_power_of_80_percent_at_the_lower_20_percent_end(bound
 @pytest.mark.parametrize(("mean", "known"), [(0.36, True), (0.3, False), (0.1, False), (0.0, False)])
 def test_beyond_ten_times_the_tasks_no_number_is_given(mean, known):
     """30 tasks, so at most 300; the usual (2.8 / effect)² + 2 says 187 for .36 - .154 and 370 for .3 - .154."""
-    assert (more_tasks(30, mean, 1.0, alpha=0.05, bound=FIXED_SAMPLE) is not None) == known
+    assert (more_tasks(symmetric(30, mean, 1.0), alpha=0.05) is not None) == known
+
+
+def test_a_difference_away_from_its_tail_needs_more_tasks_than_one_towards_it():
+    away = np.array([0.5] * 18 + [0.1, -2.0, 0.2, 0.4])
+    towards = 2 * away.mean() - away
+    assert more_tasks(towards, alpha=0.05) < more_tasks(away, alpha=0.05)
 
 
 def test_the_number_of_tasks_decides_in_about_four_of_five_cases():
@@ -94,7 +106,7 @@ def test_the_number_of_tasks_decides_in_about_four_of_five_cases():
         drawn = random.normal(effect, 1.0, size=20)
         if ttest_1samp(drawn, 0.0).pvalue < 0.05:
             continue
-        more = more_tasks(20, drawn.mean(), drawn.std(ddof=1), alpha=0.05, bound=FIXED_SAMPLE)
+        more = more_tasks(drawn, alpha=0.05)
         if more is not None:
             whole = np.concatenate([drawn, random.normal(effect, 1.0, size=more)])
             decided.append(ttest_1samp(whole, 0.0).pvalue < 0.05)

@@ -21,7 +21,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.sentences import split_sentences
 from goldless.statistics.bootstrap import FLAT, Draws, Estimate
 from goldless.statistics.comparisons import too_few_tasks
-from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
+from goldless.statistics.deciding import more_tasks, outlook
 from goldless.statistics.effects import paired_d
 from goldless.statistics.sign_flips import mean_test
 
@@ -275,9 +275,7 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
         # it allows for tasks that were not seen, which no sign flip does
         interval = replace(interval, low=None, high=None, method=None, note=FLAT)
     effect = paired_d(values, level=level)
-    more = 0 if decided else None
-    if n > 1 and not decided:
-        more = more_tasks(n, float(values.mean()), float(values.std(ddof=1)), alpha=alpha, bound=FIXED_SAMPLE)
+    more = 0 if decided else more_tasks(values, alpha=alpha)
     return MetricDifference(
         metric=paired.metric,
         unit=paired.unit,

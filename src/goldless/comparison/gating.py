@@ -29,7 +29,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.statistics.bootstrap import Draws, Estimate, Limits
-from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Tolerance, least_tasks, more_tasks, outlook
+from goldless.statistics.deciding import AT_LEAST, Tolerance, least_tasks, more_tasks, outlook
 from goldless.statistics.sign_flips import mean_test
 
 Verdict = Literal["SHIP", "BLOCK", "INCONCLUSIVE"]
@@ -206,8 +206,7 @@ def _decide(
     loss = f"a loss beyond the margin of {margin:.2f} ({paired.unit})"
     ships, blocks = low > limits[0], high < limits[1]
     if not ships and not blocks:
-        spread = float(values.std(ddof=1))
-        more = more_tasks(n, float(values.mean()) + margin, spread, alpha=2 * alpha, bound=FIXED_SAMPLE)
+        more = more_tasks(values + margin, alpha=2 * alpha)
         return _Decided("INCONCLUSIVE", f"{loss} is neither shown nor excluded: {outlook(n, more)}", bounds, more)
     if blocks:
         return _Decided("BLOCK", f"{loss} is shown: at best {high:+.2f}", bounds, 0)

@@ -211,7 +211,7 @@ class Until:
         decided = adjusted < self.alpha
         skewed = ~decided & (self.test(n, mean, sd, len(agents))[1] < self.alpha)
         left = self.alpha / self.question.tests(len(agents), int(decided.sum()))
-        more = tasks_missing(n, mean, sd, alpha=left, at_least=self.at_least)
+        more = tasks_missing(n, mean, sd, skew, alpha=left, at_least=self.at_least)
         return [
             Comparison(
                 first=agents[first],
@@ -266,7 +266,8 @@ def with_outlook(comparisons: Sequence[Comparison], pairs: Pairs) -> list[Compar
     """
     undecided = max(1, sum(not one.decided for one in comparisons))
     n, mean, sd = moments(pairs.differences)
-    more = tasks_missing(n, mean, sd, alpha=SIGNIFICANT / undecided, bound=FIXED_SAMPLE, at_least=fewest_tasks())
+    skew, alpha = skewness(pairs.differences), SIGNIFICANT / undecided
+    more = tasks_missing(n, mean, sd, skew, alpha=alpha, bound=FIXED_SAMPLE, at_least=fewest_tasks())
     return [
         replace(one, more_tasks=0 if one.decided else number) for one, number in zip(comparisons, more, strict=True)
     ]

@@ -19,6 +19,7 @@ from scipy.special import nctdtr, stdtr, stdtrit
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError
 from goldless.statistics.comparisons import SIGNIFICANT
+from goldless.statistics.skewness import believed, skewness
 
 AT_LEAST = 10
 """Never decide on fewer tasks: the standard deviation is estimated from them."""
@@ -198,24 +199,36 @@ def _tasks_for(
 
 
 def more_tasks(
-    n: int, mean: float, sd: float, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
+    differences: FloatArray, *, alpha: float, bound: Bound = FIXED_SAMPLE, at_least: int = AT_LEAST
 ) -> int | None:
-    """How many tasks more an undecided difference needs; see ``tasks_missing``."""
-    given = (np.array([float(value)]) for value in (n, mean, sd))
-    return tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[0]
+    """How many tasks more it takes until these differences are decided; see ``tasks_missing``."""
+    n = len(differences)
+    if n < 2:
+        return None
+    moments = n, differences.mean(), differences.std(ddof=1), skewness(differences[:, None])[0]
+    return tasks_missing(*(np.array([float(one)]) for one in moments), alpha=alpha, bound=bound, at_least=at_least)[0]
 
 
 def tasks_missing(
-    n: FloatArray, mean: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
+    n: FloatArray,
+    mean: FloatArray,
+    sd: FloatArray,
+    skew: FloatArray,
+    *,
+    alpha: float,
+    bound: Bound = ANYTIME,
+    at_least: int = AT_LEAST,
 ) -> list[int | None]:
     """The number of tasks more, at least one, that decides each difference with a power of 80%.
 
-    The true difference is taken to be the lower 20% end of the one that was seen. None: by that it would take more than
-    ``FAR`` times the tasks that are there, or nobody knows.
+    The true difference is taken to be the lower 20% end of the one that was seen, less half of what skewness may have
+    added: more tasks show their tail. None: by that it would take more than ``FAR`` times the tasks that are there, or
+    nobody knows.
     """
     some = np.maximum(n, 2.0)
+    likely = (np.abs(mean) + np.abs(believed(some, mean, sd, skew))) / 2
     effects = np.full(np.shape(mean), np.inf)
-    np.divide(np.abs(mean), sd, out=effects, where=sd > 0)
+    np.divide(likely, sd, out=effects, where=sd > 0)
     effects = effects - LOW_END / np.sqrt(some)
     known = (n > 1) & (effects > 0) & (mean != 0)
     least = least_tasks(alpha, at_least)

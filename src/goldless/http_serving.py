@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import ssl
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +23,7 @@ _SILENT.propagate = False
 
 @asynccontextmanager
 async def listening_application(
-    app: web.Application, *, host: str, port: int, ending_seconds: float, tls: ssl.SSLContext | None = None
+    app: web.Application, *, host: str, port: int, ending_seconds: float
 ) -> AsyncIterator[str]:
     """Run the application during the block and yield its address. Port 0 picks a free port.
 
@@ -34,14 +33,13 @@ async def listening_application(
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, host, port, backlog=1024, ssl_context=tls).start()
+            await web.TCPSite(runner, host, port, backlog=1024).start()
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise UserError(
                 f"cannot listen on {host}, port {port} ({why}). Choose another port, or 0 for a free one"
             ) from None
-        scheme = "http" if tls is None else "https"
-        yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
+        yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
     finally:
         with anyio.CancelScope(shield=True):  # bounded by the seconds above
             await runner.cleanup()

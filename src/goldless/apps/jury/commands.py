@@ -13,6 +13,7 @@ from goldless.runs.option_forms import LINES, argument, option
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
+    from goldless.apps.jury.server import Tokens
     from goldless.judging.licences import Licence
 
 
@@ -27,12 +28,6 @@ class Serving:
     )
     host: str = option("127.0.0.1", "Address to listen on.")
     port: int = option(8321, "Port to listen on.")
-    select_with: str | None = option(
-        None, "Scorer that chooses the best of several answers at /v1/select, such as embedded.", "MODEL"
-    )
-    select_metric: str = option(
-        "default", "Metric to choose by.", "NAME", shown="gem-raw+control; for a single question gem-raw"
-    )
     token_variable: str | None = option(
         None,
         "Environment variable with the bearer token, or several, of which clients must send one.",
@@ -40,8 +35,6 @@ class Serving:
         group="Access",
     )
     token_file: Path | None = option(None, "File with such tokens, one per line; read anew for every request.", "FILE")
-    tls_cert: Path | None = option(None, "Certificate chain (PEM), to serve https.", "FILE")
-    tls_key: Path | None = option(None, "Key of the certificate (PEM).", "FILE")
 
 
 @verb(
@@ -57,20 +50,21 @@ def jury(own: Serving, options: Options) -> None:
       goldless jury licences/*.json
       goldless jury licences/a.json licences/b.json --port 8000
     """
-    from goldless.apps.jury.server import Tokens, tls_context
+    from goldless.apps.jury.server import Tokens
 
-    held = [_held(item) for item in own.licences]
-    if len({path for path, _, _ in held}) < len(held):
+    licensed = [_read_licence(item) for item in own.licences]
+    if len({path for path, _, _ in licensed}) < len(licensed):
         raise UserError("a licence was given twice; name each once")
     if own.token_variable is not None and own.token_file is not None:
         raise UserError("--token-variable and --token-file exclude each other. Give one")
-    named = own.token_variable is not None or own.token_file is not None
-    tokens = Tokens(variable=own.token_variable, file=own.token_file) if named else None
-    place = {"host": own.host, "port": own.port, "tokens": tokens, "tls": tls_context(own.tls_cert, own.tls_key)}
-    run_async(_serve, held, place, replace(options, metrics=(own.select_metric,)), own.select_with)
+    tokens = None
+    if own.token_variable is not None or own.token_file is not None:
+        tokens = Tokens(variable=own.token_variable, file=own.token_file)
+    run_async(_serve, licensed, own, tokens, options)
 
 
-def _held(item: str) -> tuple[Path, Licence, str]:
+def _read_licence(item: str) -> tuple[Path, Licence, str]:
+    """Return a licence with its file and the model spec of its reviewer."""
     from goldless.judging.licences import read_licence
     from goldless.models.catalogue import specification_of
 
@@ -88,7 +82,7 @@ def _held(item: str) -> tuple[Path, Licence, str]:
 
 
 async def _serve(
-    held: list[tuple[Path, Licence, str]], place: dict[str, Any], options: Options, select_with: str | None
+    licensed: list[tuple[Path, Licence, str]], own: Serving, tokens: Tokens | None, options: Options
 ) -> None:
     from goldless.apps.jury.panel import Juror, Jury, jury_worth
     from goldless.apps.jury.server import listening
@@ -96,36 +90,31 @@ async def _serve(
     from goldless.judging.judges import find_judge
     from goldless.judging.licences import prompt_hash, refuse
     from goldless.runs.opening import Part, open_journal, open_models
-    from goldless.runs.options import check_options
 
-    licences = [licence for _, licence, _ in held]
+    licences = [licence for _, licence, _ in licensed]
     scales, kinds = {one.scale for one in licences}, {one.task_kind for one in licences}
     if len(scales) > 1 or len(kinds) > 1:
         raise UserError(
             f"all licences must be for one task kind and one scale, got {', '.join(sorted(scales | kinds))}"
         )
     scale = find_judge(scales.pop())
-    asked: dict[str, Any] = {
+    requirements: dict[str, Any] = {
         "scale": scale.name,
         "prompt_hash": prompt_hash(scale, options.task_description),
         "task_kind": kinds.pop(),
     }
-    refuse([(one.identity, one) for one in licences], **asked)  # before any model is reached
-    parts = [Part(str(path), spec, "both") for path, _, spec in held]
-    if select_with is not None:
-        check_options(options)
-        parts.append(Part("", select_with, "scoring"))
+    refuse([(one.identity, one) for one in licences], **requirements)  # before any model is reached
+    parts = [Part(str(path), spec, "both") for path, _, spec in licensed]
     async with (
         open_journal(options.journal) as journal,
         open_models(parts, replace(options, say=say), journal) as models,
     ):
-        refuse([(models[str(path)].identity, licence) for path, licence, _ in held], **asked)
+        refuse([(models[str(path)].identity, licence) for path, licence, _ in licensed], **requirements)
         described = options.task_description
         jurors = [
-            Juror(path.stem, models[str(path)].judge, scale, licence.weight, described) for path, licence, _ in held
+            Juror(path.stem, models[str(path)].judge, scale, licence.weight, described) for path, licence, _ in licensed
         ]
         worth = jury_worth(licences)
         say(str(worth))
-        selecting = None if select_with is None else replace(options, scorer=models[""].model)
-        jury = Jury(jurors, worth=worth)
-        await serve_until_told(listening(jury, **place, selecting=selecting), lambda url: say(f"jury listens on {url}"))
+        server = listening(Jury(jurors, worth=worth), host=own.host, port=own.port, tokens=tokens)
+        await serve_until_told(server, lambda url: say(f"jury listens on {url}"))

@@ -1,4 +1,4 @@
-"""The jury's server: OpenAI's chat completions, answered by a jury, and ``/v1/select``, answered by one scorer.
+"""The jury's server: OpenAI's chat completions, answered by a jury.
 
 By default it listens on this machine only; on another address it requires a token. It logs no content of requests. A
 case is finished even if its client has disconnected: its replies are paid for, and the journal has them when the
@@ -12,32 +12,27 @@ import hmac
 import logging
 import os
 import re
-import ssl
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
 import orjson
 from aiohttp import web
 
 from goldless.apps.jury import wire
 from goldless.apps.jury.panel import Jury, JuryError
-from goldless.apps.jury.wire import Case, ChatBody, RequestError, SelectBody, read_body
-from goldless.errors import GoldlessError, MetricError, PrerequisiteError, TextTooLongError, UserError, kind_and_place
+from goldless.apps.jury.wire import Case, ChatBody, RequestError, read_body
+from goldless.errors import GoldlessError, PrerequisiteError, UserError, kind_and_place
 from goldless.http_serving import LOCAL_NAMES, is_local, listening_application
-from goldless.runs.options import Options
-from goldless.selection.selecting import samples_study, select_responses
-from goldless.statistics.deciding import Tolerance
 
 LOGGER = logging.getLogger("goldless.apps.jury")
 
 DEFAULT_PORT = 8321
 HEALTH = "/healthz"
-ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
+ROUTES = "POST /v1/chat/completions, GET /v1/models and GET /v1/models/MODEL"
 REQUEST_ID = "X-Request-Id"
 NO_RETRY = {"X-Should-Retry": "false"}
 """The jurors were asked again as often as makes sense: a client that insists would only pay more."""
@@ -57,8 +52,6 @@ class Limits:
 
     most_bytes: int = 4 * 1024 * 1024
     """Maximum bytes of a request."""
-    most_samples: int = 256
-    """Answers in a request to select."""
     most_answers: int = 8
     """Maximum answers of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
     longest_text: int = 200_000
@@ -109,24 +102,6 @@ class Tokens:
         return sum(hmac.compare_digest(brought, accepted) for accepted in self._accepted) > 0  # all are compared
 
 
-def tls_context(certificate: Path | str | None, key: Path | str | None) -> ssl.SSLContext | None:
-    """TLS with this certificate chain and key, both PEM files; None without them."""
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise UserError("TLS needs a certificate and its key, got only one of them. Give both")
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        # an encrypted key would be asked for on the terminal
-        context.load_cert_chain(certificate, key, password=lambda: "")
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{certificate}, {key}: cannot be used for TLS ({error}). Give a PEM certificate chain and its key, not "
-            "encrypted"
-        ) from None
-    return context
-
-
 # --- serving ----------------------------------------------------------------------------------------------------------
 
 
@@ -137,13 +112,11 @@ async def listening(
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
     tokens: Tokens | None = None,
-    tls: ssl.SSLContext | None = None,
     limits: Limits | None = None,
-    selecting: Options | None = None,
 ) -> AsyncIterator[str]:
     """Run the server during the block and yield its address; at the end cases in progress are finished.
 
-    Port 0 picks a free port. ``selecting``: the metric, the scorer already open and the journal for ``/v1/select``.
+    Port 0 picks a free port.
     """
     limits = limits or Limits()
     if host not in LOCAL_NAMES and tokens is None:
@@ -151,24 +124,21 @@ async def listening(
             f"listening on {host} needs a token: without one, anyone who reaches the jury could spend your calls. "
             "Set a token, or use host 127.0.0.1"
         )
-    server = _Server(jury, limits, tokens, selecting)
+    server = _Server(jury, limits, tokens)
     app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, server.gate])
     app.router.add_get(HEALTH, server.health)
     app.router.add_post("/v1/chat/completions", server.complete)
-    app.router.add_post("/v1/select", server.select)
     app.router.add_get("/v1/models", server.models)
     app.router.add_get("/v1/models/{model:.+}", server.models)
-    ending_seconds = limits.ending_seconds
-    async with listening_application(app, host=host, port=port, ending_seconds=ending_seconds, tls=tls) as url:
+    async with listening_application(app, host=host, port=port, ending_seconds=limits.ending_seconds) as url:
         yield f"{url}/v1"
 
 
 class _Server:
     """Answers requests."""
 
-    def __init__(self, jury: Jury, limits: Limits, tokens: Tokens | None, selecting: Options | None) -> None:
-        self._jury, self._limits, self._tokens, self._selecting = jury, limits, tokens, selecting
-        self._selecting_now = anyio.Lock()
+    def __init__(self, jury: Jury, limits: Limits, tokens: Tokens | None) -> None:
+        self._jury, self._limits, self._tokens = jury, limits, tokens
         self._slots = asyncio.Semaphore(limits.at_once)
         self._present = 0
 
@@ -202,7 +172,7 @@ class _Server:
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = read_body(ChatBody, await self._body(request), accepted=wire.ACCEPTED)
         case, verdicts = wire.read_case(body)
-        self._check([case], most=self._limits.most_answers, param="messages")
+        self._check(case)
         async with self._in_progress():
             try:
                 verdict = await self._jury.decide(case.question, case.answers)
@@ -217,40 +187,6 @@ class _Server:
         text = b"".join(b"data: " + event + b"\n\n" for event in (*events, b"[DONE]"))
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         return web.Response(body=text, headers=headers)
-
-    async def select(self, request: web.Request) -> web.Response:
-        """The most informative of several answers to each question, by one scorer, without jurors."""
-        if self._selecting is None:
-            raise RequestError("this server does not select: it was started without --select-with", status=404)
-        asked = read_body(SelectBody, await self._body(request), accepted=wire.SELECT_FORM)
-        cases = asked.given()
-        self._check(cases, most=self._limits.most_samples)
-        try:
-            Tolerance.parse(asked.tolerance)
-        except UserError as error:
-            raise RequestError(str(error), param="tolerance") from error
-        try:
-            async with self._in_progress(), self._selecting_now:  # a request's answers are already scored together
-                study = samples_study([(case.question, case.answers) for case in cases])
-                found = await select_responses(study, self._selecting, tolerance=asked.tolerance)
-        except (MetricError, TextTooLongError) as error:
-            raise RequestError(str(error)) from error
-        choices = []
-        for choice in found.rows():
-            del choice["task"]
-            # answers by their index, counted from 0
-            names = {"winner": choice.pop("chosen"), "runner_up": choice.pop("runner_up")}
-            choices.append({key: None if name is None else int(name) - 1 for key, name in names.items()} | choice)
-        return _json(
-            {
-                "object": "goldless.selection",
-                "metric": found.metric,
-                "unit": found.unit,
-                "choices": choices,
-                "missing": dict(found.failures or {}),
-                "signature": found.signature,
-            }
-        )
 
     @asynccontextmanager
     async def _in_progress(self) -> AsyncIterator[None]:
@@ -276,15 +212,17 @@ class _Server:
         except web.RequestPayloadError:
             raise RequestError("the body does not match its headers, such as an invalid gzip encoding") from None
 
-    def _check(self, cases: Sequence[Case], *, most: int, param: str | None = None) -> None:
-        """Refuse cases with too many answers, or with a text that is too long."""
-        answers, allowed = sum(len(case.answers) for case in cases), self._limits.longest_text
-        if answers > most:
-            raise RequestError(f"a request must have at most {most} answers, got {answers}", param=param)
-        longest = max(len(text) for case in cases for text in (case.question or "", *case.answers))
+    def _check(self, case: Case) -> None:
+        """Refuse a case with too many answers, or with a text that is too long."""
+        most, allowed = self._limits.most_answers, self._limits.longest_text
+        if len(case.answers) > most:
+            raise RequestError(f"a request must have at most {most} answers, got {len(case.answers)}", param="messages")
+        longest = max(len(text) for text in (case.question or "", *case.answers))
         if longest > allowed:
-            said = f"the question and each answer must have at most {allowed:,} characters, got {longest:,}"
-            raise RequestError(said, param=param)
+            raise RequestError(
+                f"the question and each answer must have at most {allowed:,} characters, got {longest:,}",
+                param="messages",
+            )
 
 
 @web.middleware

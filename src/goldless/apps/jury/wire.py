@@ -23,12 +23,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from goldless.apps.jury.panel import Jury, JuryVerdict, JuryWorth
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
-from goldless.selection.selecting import TOLERANCE
 
 MODEL = "goldless-jury"
 """The only model of a jury's server."""
 Json = dict[str, Any]
-SELECT_FORM = 'Send {"question": "…", "answers": ["…", "…", "…"]} or {"cases": [{"question": "…", "answers": […]}, …]}'
 JSON_FORM = '{"question": "…", "answers": ["…", "…"]}'
 ACCEPTED = (
     f"The last user message must be JSON, {JSON_FORM}, or a judge prompt with two marked answers: [The Start of "
@@ -104,30 +102,6 @@ class ChatBody(Body):
         if not texts or not all(isinstance(text, str) for text in texts):
             raise RequestError(f"the last user message must have text, and text only. {ACCEPTED}", param="messages")
         return "".join(map(str, texts))
-
-
-class SelectBody(Body):
-    """A request to select, of one case or of several.
-
-    With several, what answers share with those to other questions does not count (task control).
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    question: str | None = None
-    answers: list[str] | None = None
-    cases: Annotated[list[Case], Field(min_length=1)] | None = None
-    tolerance: float | int | str = TOLERANCE
-    model: Any = None
-
-    def given(self) -> list[Case]:
-        if self.cases is None:
-            if self.answers is None or len(self.answers) < 2:
-                raise RequestError(f"answers must be a list of at least two strings. {SELECT_FORM}", param="answers")
-            return [Case(question=self.question, answers=self.answers)]
-        if self.answers is not None or self.question is not None:
-            raise RequestError(f"a request has one case or a list of cases, got both. {SELECT_FORM}", param="cases")
-        return self.cases
 
 
 Form = TypeVar("Form", bound=BaseModel)

@@ -102,7 +102,7 @@ def test_the_number_of_tasks_decides_in_about_four_of_five_cases():
     """Of true differences with a spread of 0.4 that 20 tasks leave undecided; the goal is .80 to .92."""
     random = np.random.default_rng(2)
     decided = []
-    for effect in random.normal(0, 0.4, size=1200):
+    for effect in random.normal(0, 0.4, size=4000):
         drawn = random.normal(effect, 1.0, size=20)
         if ttest_1samp(drawn, 0.0).pvalue < 0.05:
             continue
@@ -110,7 +110,7 @@ def test_the_number_of_tasks_decides_in_about_four_of_five_cases():
         if more is not None:
             whole = np.concatenate([drawn, random.normal(effect, 1.0, size=more)])
             decided.append(ttest_1samp(whole, 0.0).pvalue < 0.05)
-    assert 0.78 <= np.mean(decided) <= 0.94
+    assert 0.77 <= np.mean(decided) <= 0.92
 
 
 @pytest.mark.parametrize(("effect", "tasks"), [(0.2, 199), (0.3, 90), (0.5, 34), (0.8, 15)])

@@ -23,7 +23,7 @@ from goldless.statistics.bootstrap import FLAT, Draws, Estimate
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.statistics.deciding import more_tasks, outlook
 from goldless.statistics.effects import paired_d
-from goldless.statistics.sign_flips import mean_test
+from goldless.statistics.sign_flips import alpha_of, mean_test
 
 SHOWN = 3
 """Tasks per direction."""
@@ -140,7 +140,7 @@ class MetricDifference:
 
     @property
     def decided(self) -> bool:
-        return self.p is not None and self.p < 1 - self.difference.level
+        return self.p is not None and self.p < alpha_of(self.difference.level)
 
     @property
     def outlook(self) -> str:
@@ -266,7 +266,7 @@ def compared(sides: Sides, paired: Sequence[Paired], draws: Draws) -> PairedComp
 def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> MetricDifference:
     """The difference of paired scores, with interval, effect size and test."""
     values, level = paired.differences, draws["level"]
-    alpha, n = 1 - level, len(values)
+    alpha, n = alpha_of(level), len(values)
     test = mean_test(values, draws)
     p, plain_p = test.p(), test.p(skewed=False)
     decided = p is not None and p < alpha

@@ -71,6 +71,11 @@ def without_skew(statistic: FloatArray, skew: FloatArray, n: FloatArray, times: 
     return np.where(known & (skew < 0), nearest_t * np.sqrt(n / (n - 1 + nearest_t**2)), statistic)
 
 
+def alpha_of(level: float) -> float:
+    """1 - level without the rounding error of the difference: p may be equal to it."""
+    return round(1 - level, 12)
+
+
 class MeanTest:
     """The test of one pair's differences; NaN where a task lacks one."""
 
@@ -164,9 +169,10 @@ class MeanTest:
         if self.equal and limits is not None:
             ends = exact_ends(np.full(self.n, self.mean), limits, level)
             return Estimate(self.mean, *ends, self.n, level, method="exact")
-        low, high = self.end(-1, 1 - level, tested[0]), self.end(1, 1 - level, tested[1])
+        alpha = alpha_of(level)
+        low, high = self.end(-1, alpha, tested[0]), self.end(1, alpha, tested[1])
         if low is None or high is None:
-            note = f"no interval: {self.n} tasks are too few for a sign-flip test at {1 - level:.3g}"
+            note = f"no interval: {self.n} tasks are too few for a sign-flip test at {alpha:.3g}"
             return Estimate(self.mean, None, None, self.n, level, note)
         found = Estimate(self.mean, low, high, self.n, level, method="sign-flips")
         return found if limits is None else found.within(*limits)
@@ -174,5 +180,5 @@ class MeanTest:
 
 def mean_test(differences: FloatArray, draws: Draws) -> MeanTest:
     """The test with as many flips as the level needs."""
-    needed = min(FLIPS_PER_ALPHA / (1 - draws["level"]), MOST_FLIPS)
+    needed = min(FLIPS_PER_ALPHA / alpha_of(draws["level"]), MOST_FLIPS)
     return MeanTest(differences, seed=draws["seed"], permutations=max(draws["resamples"], int(needed)))

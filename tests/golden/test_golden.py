@@ -15,11 +15,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import golden
 import goldless
-import studies
 from goldless.cli.main import VERBS
 from goldless.plugins import plugins
+from tests.golden import golden, studies
 
 PLUGIN = Path(__file__).parent / "plugin"
 MODELS = "--scorer toy:scorer --critic toy:related"

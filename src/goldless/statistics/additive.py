@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from goldless.arrays import FloatArray, IntArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 
 SWEEPS = 200
 """At most; with n agents and nothing missing, one sweep leaves 1 / (n - 1)² of the error."""
@@ -104,13 +104,13 @@ def contrast_by_task(values: FloatArray, contrast: FloatArray) -> FloatArray:
     counts by how far leaving it out would move the contrast, so that the values' spread is that of the contrast.
     """
     members = contrast != 0
-    used = ~np.isnan(values[:, members]).all(axis=1)
+    used = (~np.isnan(values[:, members])).any(axis=1)
     if not np.isnan(values[used][:, members]).any():
         return np.asarray(values[used][:, members] @ contrast[members])
     fit = _OverTasks(values)
     difference = float(fit.scores[members] @ contrast[members])
     contributions = fit.contributions() @ contrast
-    return difference + used.sum() * contributions[used]
+    return np.asarray(difference + used.sum() * contributions[used])
 
 
 class PairDifferences:
@@ -145,7 +145,7 @@ class _OverTasks:
     """Least squares of scores by agents and tasks."""
 
     def __init__(self, values: FloatArray) -> None:
-        there = ~np.isnan(values)
+        there: BoolArray = ~np.isnan(values)
         self._agents, self._tasks = there.any(axis=0), there.any(axis=1)
         self._values = values[self._tasks][:, self._agents]
         self._present = there[self._tasks][:, self._agents].astype(np.float64)
@@ -173,7 +173,7 @@ class _OverTasks:
 
     def contributions(self) -> FloatArray:
         """What each task adds to each agent's score [tasks, agents]; tasks without a score add nothing."""
-        added = np.zeros((len(self._tasks), len(self.scores)))
+        added = np.zeros((self._tasks.size, len(self.scores)))
         added[np.ix_(self._tasks, self._agents)] = _solved(self._present, self._residuals)
         return added
 

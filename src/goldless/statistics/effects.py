@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from goldless.arrays import FloatArray
+from goldless.arrays import BoolArray, FloatArray
 from goldless.statistics.additive import contrast_by_task
 from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 
@@ -18,6 +18,9 @@ NO_SPREAD = 1e-12
 """A variance below this share of the mean square is rounding."""
 SAME = 1e-10
 """Values that lie within this share of the largest differ by rounding."""
+
+
+CHOSEN_BY_DATA = "no interval: --until chose the tasks by their scores. Score all tasks for one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,12 @@ class GroupComparison:
     n_second: int
     notes: tuple[str, ...] = ()
     """Reasons why a number is missing."""
+
+    def of_chosen_tasks(self) -> GroupComparison:
+        """Return the same without an interval: it holds for a number of tasks that is fixed beforehand."""
+        difference = replace(self.difference, low=None, high=None, method=None, note=CHOSEN_BY_DATA)
+        return replace(self, difference=difference, notes=(CHOSEN_BY_DATA, *self.notes))
+
     KEYS = (
         *("difference:difference.value", "low:difference.low", "high:difference.high", "d_task", "d_response", "auc"),
         *("n_tasks:difference.n", "n_first", "n_second", "level:difference.level", "method:difference.method", "notes"),
@@ -112,7 +121,7 @@ def compare_groups(
     scores over all tasks, and single responses are compared on the tasks on which every member of both has a score. A
     member without any score counts for nothing.
     """
-    has_scores = ~np.isnan(values).all(axis=0)
+    has_scores: BoolArray = (~np.isnan(values)).any(axis=0)
     groups = [[agent for agent in group if has_scores[agent]] for group in (first, second)]
     differences = _group_differences(values, *groups)
     (interval,) = task_intervals(differences[:, None], tails=True, **draws)

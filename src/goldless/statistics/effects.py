@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from goldless.arrays import BoolArray, FloatArray
+from goldless.arrays import FloatArray
 from goldless.statistics.additive import contrast_by_task
 from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 
@@ -121,7 +121,7 @@ def compare_groups(
     scores over all tasks, and single responses are compared on the tasks on which every member of both has a score. A
     member without any score counts for nothing.
     """
-    has_scores: BoolArray = (~np.isnan(values)).any(axis=0)
+    has_scores = np.any(~np.isnan(values), axis=0).tolist()
     groups = [[agent for agent in group if has_scores[agent]] for group in (first, second)]
     differences = _group_differences(values, *groups)
     (interval,) = task_intervals(differences[:, None], tails=True, **draws)

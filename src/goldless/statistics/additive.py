@@ -172,7 +172,7 @@ class _OverTasks:
         return effects + usual[of_agent], present * (filled - effects - tasks[:, None])
 
     def contributions(self) -> FloatArray:
-        """What each task adds to each agent's score [tasks, agents]; tasks without a score add nothing."""
+        """Return what each task adds to each agent's score [tasks, agents]; tasks without a score add nothing."""
         added = np.zeros((self._tasks.size, len(self.scores)))
         added[np.ix_(self._tasks, self._agents)] = _solved(self._present, self._residuals)
         return added

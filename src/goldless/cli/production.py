@@ -170,7 +170,6 @@ class Gating:
         "Run folder with the same questions asked a second time; once per run.",
         "--second-run RUN",
         keyword="second_runs",
-        old="--repeats",
     )
     uncertified: bool = option(False, "Decide although the judge was never asked twice.")
     markdown: Path | None = option(
@@ -305,11 +304,6 @@ class Costing:
     usual={"metrics": ()},
     helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
     kept_as="cost",
-    gone=dict.fromkeys(
-        ("--recorded", "--ask", "--splits", "--convention", "--criterion", "--margin"),
-        "python benchmarks/panel_frontier.py STUDY compares panels of recorded reviewers",
-    )
-    | {"--budget": "no model is called. Give it to goldless score or goldless review"},
 )
 async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
@@ -366,7 +360,6 @@ class Watching:
         "Times to ask each anchor now (default: 4 on the first occasion, then 1).",
         "--times N",
         keyword="times",
-        old="--repeats",
         form=whole(1, or_none=True),
     )
     restart: bool = option(

@@ -147,10 +147,6 @@ def crashtest(case):
     case.page("run/report.html")
 
 
-def drill(case):
-    case.everywhere("crashtest --drill study --honest honest --deceptive deceptive --metric tvd-mi,gem-raw --recorded")
-
-
 def agree(case):
     case.everywhere(f"agree study {PAST}")
     case.everywhere("agree study --metric gem-raw,length --recorded")
@@ -370,7 +366,7 @@ def studio(case):
 SECOND_WORDS = {
     "demo": "--study",
     "compare": "--rankings",
-    "crashtest": "--drill --write",
+    "crashtest": "--write",
     "plan": "--cost",
     "study": "import check show",
     "list": "metrics models importers plugins",
@@ -381,7 +377,7 @@ SECOND_WORDS = {
 
 CASES = [
     *(score, score_metrics, score_recorded, score_until, score_refusals, review, review_scales, compare, gate, select),
-    *(explain, audit, crashtest, drill, agree, calibrate, bias, consistency, cost, plan, watch, perturb, study, export),
+    *(explain, audit, crashtest, agree, calibrate, bias, consistency, cost, plan, watch, perturb, study, export),
     *(replay, view, gre, journal, about, config, help_texts, python, studio),
 ]
 

@@ -26,7 +26,7 @@ COMMANDS = [
     ["select study --metric tvd-mi --recorded --json", "audit study --json"],
     ["explain answers.csv --task rivers --agent ann --peer bob --scorer toy:scorer --json"],
     [f"crashtest answers.csv --metric gem-raw,length {MODELS} {QUICK} --out run --json"],
-    [f"drill study --honest honest --deceptive deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
+    [f"score study --compare-groups honest deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
     [f"agree study {PAST} {QUICK} --out run --json", f"bias study {PAST} {QUICK} --out run --json"],
     ["calibrate half --metric gem-raw,length --recorded --out run --json"],
     [f"consistency answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw {QUICK} --json"],

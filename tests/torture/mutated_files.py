@@ -54,7 +54,7 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("cost", study, "--metric", "length", *prices),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
-        ("drill", study, "--honest", "honest", "--deceptive", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
+        ("score", study, "--compare-groups", "honest", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
         ("calibrate", study, "--metric", "length"),
         ("crashtest", study, "--metric", "length", "--perturbation", "null", *QUICK),
         *(("explain", study, *pair, "--scorer", script, "--text", text) for text in ("responses", "rewrites")),

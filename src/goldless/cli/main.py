@@ -85,7 +85,6 @@ MOVED: Mapping[str, str] = {
     "serve-jury": "jury",
     "quickstart": "demo --study",
     "consistency": "compare --rankings",
-    "drill": "crashtest --drill",
     "perturb": "crashtest --write",
     "cost": "plan --cost",
 }
@@ -94,7 +93,7 @@ QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in n
 """Verbs with an option that asks another question, and the module that answers it, with options of its own."""
 HOMES = {
     "score": "score review select explain",
-    "trust": "agree bias calibrate crashtest drill perturb",
+    "trust": "agree bias calibrate crashtest perturb",
     "start": "demo quickstart doctor",
     "production": "compare consistency gate plan cost watch replay export",
     "study": "study audit",

@@ -31,6 +31,8 @@ class GroupComparison:
     """Standardised mean difference of single responses."""
     auc: float | None
     """Probability that a response of the first group scores above one of the second, ties half."""
+    auc_by_task: Estimate
+    """The same probability for two responses to one task, as the mean over tasks."""
     n_first: int
     """Responses of the first group used."""
     n_second: int
@@ -38,6 +40,7 @@ class GroupComparison:
     """Reasons why a number is missing."""
     KEYS = (
         *("difference:difference.value", "low:difference.low", "high:difference.high", "d_task", "d_response", "auc"),
+        *("auc_by_task:auc_by_task.value", "auc_by_task_low:auc_by_task.low", "auc_by_task_high:auc_by_task.high"),
         *("n_tasks:difference.n", "n_first", "n_second", "level:difference.level", "method:difference.method", "notes"),
     )
 
@@ -119,6 +122,8 @@ def compare_groups(
     differences = means[used, 0] - means[used, 1]
     (interval,) = task_intervals(differences[:, None], tails=True, **draws)
     by_task = paired_d(differences, level=interval.level)
+    auc_of_tasks = np.array([auc(row[sides[0]], row[sides[1]]) for row in values[used]], dtype=np.float64)
+    (auc_by_task,) = task_intervals(auc_of_tasks[:, None], limits=(0.0, 1.0), **draws)
     of_first, of_second = (scores[~np.isnan(scores)] for scores in (values[used][:, group] for group in sides))
     d_response, reason = _smd(of_second, of_first)
     notes = (interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}")
@@ -127,6 +132,7 @@ def compare_groups(
         d_task=by_task.value,
         d_response=d_response,
         auc=auc(of_first, of_second),
+        auc_by_task=auc_by_task.within(0.0, 1.0),
         n_first=len(of_first),
         n_second=len(of_second),
         notes=tuple(note for note in notes if note),

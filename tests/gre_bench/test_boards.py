@@ -1,12 +1,10 @@
-"""Boards from runs, editions, CSV files and the GEM paper; compared, correlated (Table 3), linked and drawn."""
+"""Boards from runs, editions, CSV files and the GEM paper; compared, correlated (Table 3) and drawn."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import runpy
-import statistics
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -16,24 +14,18 @@ import pytest
 from scipy import stats
 
 from goldless.apps.gre.boards import (
-    FEWEST_ANCHORS,
-    LINK_RESAMPLES,
     Board,
-    LinkedEdition,
     agent_correlations,
     compare_boards,
     correlate,
-    link_sides,
     read_benchmark_scores,
     read_board,
 )
 from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import StudyError, UserError
-from goldless.meta_evaluation.judges import ScoredBy
-from goldless.records import Agent, Response, Task
-from goldless.statistics.bootstrap import Estimate, draw_counts
+from goldless.records import Agent
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
-from goldless.studies import study_from_records
 
 
 def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_paper_gives():
@@ -242,69 +234,7 @@ def test_what_is_not_defined_or_has_no_interval_says_why():
     assert agent_correlations(six, six)[0].note == "no interval: the coefficient is 1"
 
 
-# --- linking ---------------------------------------------------------------------------------------------------------
-
-PAPERS = [f"p{number}" for number in range(14)]
-
-
-def linked_edition(name, scores, *, anchors=(), texts=None) -> LinkedEdition:
-    papers = dict.fromkeys(paper for paper, _ in scores)
-    tasks = [Task(paper, extra={"anchor": "earlier"} if paper in anchors else {}) for paper in papers]
-    responses = [Response(*pair, text) for pair, text in (texts or dict.fromkeys(scores, "same")).items()]
-    return LinkedEdition(name, study_from_records(tasks, responses), [ScoredBy(name, "gem", scores, "gem|x:y")])
-
-
-def scores_of(function, papers=PAPERS, agents=("human", "ann")):
-    random = np.random.default_rng(3)
-    return {(paper, agent): function(float(random.normal())) for paper in papers for agent in agents}
-
-
-def test_score_and_interval_are_those_of_an_independent_computation():
-    random = np.random.default_rng(1)
-    ours = scores_of(lambda x: x + float(random.normal(scale=0.3)))
-    theirs = scores_of(lambda x: 2 * x + float(random.normal(scale=0.3)))
-    ((found,), _) = link_sides(linked_edition("2024", ours), linked_edition("2025", theirs, anchors=PAPERS), seed=5)
-    pairs = sorted(theirs)
-
-    def slope_of(chosen):
-        return statistics.pstdev(ours[p] for p in chosen) / statistics.pstdev(theirs[p] for p in chosen)
-
-    assert found.slope.value == pytest.approx(slope_of(pairs))
-    mean = statistics.fmean(score for (_, agent), score in theirs.items() if agent == "ann")
-    shift = statistics.fmean(ours.values()) - found.slope.value * statistics.fmean(theirs.values())
-    (ann,) = [row for row in found.scores if row.agent == "ann"]
-    assert ann.linked.value == pytest.approx(found.slope.value * mean + shift)
-    papers, slopes = sorted(PAPERS), []
-    for counts in itertools.chain(*draw_counts(len(papers), seed=5, resamples=LINK_RESAMPLES)):
-        times = dict(zip(papers, counts.astype(int).tolist(), strict=True))
-        slopes.append(slope_of([pair for pair in pairs for _ in range(times[pair[0]])]))
-    assert (found.slope.low, found.slope.high) == tuple(pytest.approx(q) for q in np.quantile(slopes, [0.05, 0.95]))
-
-
-def test_reviews_whose_text_changed_do_not_link():
-    scores = scores_of(lambda x: x)
-    changed = {pair: "same" if pair[1] == "human" else "other" for pair in scores}
-    ((found,), _) = link_sides(
-        linked_edition("2024", scores), linked_edition("2025", scores, anchors=PAPERS, texts=changed)
-    )
-    assert found.reviews == len(PAPERS)
-
-
-@pytest.mark.parametrize(
-    ("anchors", "scores", "told"),
-    [
-        ((), scores_of(lambda x: x), "Not linked: 2024 and 2025 share no anchors."),
-        (PAPERS[: FEWEST_ANCHORS - 1], scores_of(lambda x: x), "9 of 9 anchors"),
-        (PAPERS, scores_of(lambda _: 1.0), "all reviews of the anchors have the same score"),
-    ],
-)
-def test_editions_that_cannot_be_linked_say_why(anchors, scores, told):
-    links, (note,) = link_sides(
-        linked_edition("2024", scores_of(lambda x: x)), linked_edition("2025", scores, anchors=anchors)
-    )
-    assert links == []
-    assert told in note
-
+# --- the figure ---------------------------------------------------------------------------------------------------
 
 SVG = "{http://www.w3.org/2000/svg}"
 DOCS = Path(__file__).parents[2] / "docs"

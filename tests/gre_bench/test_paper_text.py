@@ -8,7 +8,6 @@ import json
 import random
 import string
 import sys
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -117,37 +116,10 @@ def test_damage_anywhere_gives_a_text_or_says_why_not(place, bytes_):
         assert pdf_text(bytes(data))[1]
 
 
-@pytest.mark.parametrize(("package", "reader", "extra"), [("pypdf", "pypdf", "gre"), ("docling", "docling", "docling")])
-def test_without_a_package_the_install_command_is_given(monkeypatch, package, reader, extra):
-    module._docling_converter.cache_clear()
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(PrerequisiteError, match=rf"pip install 'goldless\[{extra}\]'"):
-        pdf_text(text_pdf(PAGE), reader=reader)
-
-
-@pytest.mark.parametrize("status", ["success", "partial_success"])
-def test_docling_gives_the_pages_in_order_or_says_that_it_read_a_part(monkeypatch, status):
-    """By a stand-in with the part of docling that is used; docling itself is not tested here."""
-    pages = {1: "# A heading\n\nA page.", 2: "Another e\ufb03cient page."}
-
-    class Converter:
-        def initialize_pipeline(self, _):
-            pass
-
-        def convert(self, source, *, max_num_pages, max_file_size):
-            assert (source.stream.read(5), max_num_pages, max_file_size) == (b"%PDF-", 500, 100_000_000)
-            shown = {"export_to_markdown": lambda *, page_no, image_placeholder: pages[page_no] + image_placeholder}
-            document = SimpleNamespace(pages=pages, **shown)
-            return SimpleNamespace(status=SimpleNamespace(value=status), document=document)
-
-    models = {"InputFormat": SimpleNamespace(PDF="pdf"), "DocumentStream": SimpleNamespace}
-    monkeypatch.setitem(sys.modules, "docling.datamodel.base_models", SimpleNamespace(**models))
-    monkeypatch.setitem(sys.modules, "docling.document_converter", SimpleNamespace(DocumentConverter=Converter))
-    module._docling_converter.cache_clear()
-    with pytest.raises(UnusablePaperError, match="only a part") if status != "success" else contextlib.nullcontext():
-        found = pdf_text(text_pdf(PAGE), reader="docling")
-        assert found == ("# A heading\n\nA page.\n\nAnother efficient page.", 2)
-    module._docling_converter.cache_clear()
+def test_without_pypdf_the_install_command_is_given(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[gre\]'"):
+        pdf_text(text_pdf(PAGE))
 
 
 # --- mending -------------------------------------------------------------------------------------------------------

@@ -64,14 +64,14 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
 
 
 def later_edition(folder: Path, earlier: Path, scorer) -> Path:
-    """A second edition of the same papers, marked as anchors of the first, scored by another scorer.
+    """A second edition of the same papers, scored by another scorer.
 
-    The title of its first paper would do harm if a page took it for markup.
+    Its first paper has another text than was registered, and a title that would do harm if a page took it for markup.
     """
     shutil.copytree(earlier, folder, ignore=shutil.ignore_patterns("run*", "by-*"))
     tasks = folder / "study" / "tasks.jsonl"
-    rows = [json.loads(line) | {"anchor": earlier.name} for line in tasks.read_text().splitlines()]
-    rows[0]["title"] = HOSTILE
+    rows = [json.loads(line) for line in tasks.read_text().splitlines()]
+    rows[0] |= {"title": HOSTILE, "prompt": f"{rows[0]['prompt']} Thanks."}
     write_rows(tasks, rows)
     _score(open_edition(folder), scorer)
     return folder
@@ -104,7 +104,7 @@ def scorer(name, by=1.0) -> ScriptedModel:
 
 @pytest.fixture(scope="module")
 def editions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two years of the offline edition: the first with two scorers, the second with all papers as anchors."""
+    """Two years of the offline edition: the first with two scorers, the second with another."""
     folder = tmp_path_factory.mktemp("editions")
     first = scored_demonstration(folder / "demo-2025", scorer("toy"), **{"by-b": scorer("other", 0.5)})
     return first, later_edition(folder / "demo-2026", first, scorer("newer", 2.0))
@@ -208,8 +208,8 @@ def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instru
     text = re.sub(r"<[^>]+>", "|", (site / "edition-demo-2025.html").read_text())
     assert noted["preregistered"]["hash"] in text
     assert ": unchanged" in text
-    # the papers of the later edition are marked as anchors after the registration
-    assert "but changed since: anchors" in (site / "index.html").read_text()
+    # the later edition changed a paper after the registration
+    assert "but changed since: draw" in (site / "index.html").read_text()
     (team,) = [row for row in noted["submissions"]["best"] if row["metric"] == "gem"]
     assert team["submissions"] == 2
     assert f"{team['corrected']:.2f}" in text
@@ -219,17 +219,6 @@ def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instru
     (fell,) = [row["difference"]["value"] for row in noted["injected"]["models"] if row["agent"] == "try-1"]
     assert fell < 0
     assert f"|{fell:+.2f}|".replace("-", "\u2212") in text
-
-
-def test_years_are_linked_by_their_anchors(goldless, editions):
-    # the scorer of the later year stretches the scale by two, so the link is one half and nothing changed
-    ended = goldless("gre", "compare", *editions, "--json")
-    assert ended.code == 0, ended.err
-    links = {link["metric"]: link for link in json.loads(ended.out)["links"]}
-    assert links["gem"]["slope"]["value"] == pytest.approx(0.5)
-    assert links["gem"]["intercept"]["value"] == pytest.approx(0, abs=1e-9)
-    assert links["gem"]["papers"] == 12
-    assert all(row["change"]["value"] == pytest.approx(0, abs=1e-9) for row in links["gem"]["scores"])
 
 
 # --- files for the Hub -----------------------------------------------------------------------------------------------
@@ -254,7 +243,7 @@ def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
     assert (out / "dataset" / config["data_files"][0]["path"]).is_file()
     papers = [json.loads(line) for line in (out / "dataset" / "papers.jsonl").read_text().splitlines()]
     assert len(papers) == 12
-    assert set(papers[0]) == {"paper", "title", "public_date", "anchor"}
+    assert set(papers[0]) == {"paper", "title", "public_date"}
     models = sorted(path.name for path in (out / "models").iterdir())
     assert models == ["invented-1b", "invented-70b", "invented-8b", "smollm2-135m", "try-1", "try-2"]
     board = json.loads((editions[0] / "run" / "leaderboard.json").read_text())["metrics"]["gem"]["rows"]
@@ -318,11 +307,12 @@ def test_a_reader_goes_from_the_board_to_the_models_and_to_the_years(opened):
     table = page.locator("#board table").first
     assert table.locator("tbody tr").count() == 7
     page.get_by_role("link", name="Editions").click()
-    # the same reviews by a scorer that stretches the scale by two: on the scale of the first year nothing changed
+    # the same reviews by a scorer that stretches the scale by two: nothing but the ranks compares
     years = [row for row in page.locator("#models table tbody tr").all_inner_texts() if "invented-70b" in row]
-    assert len(years) == 2
-    assert years[0].split("\t")[-1] == years[1].split("\t")[-1] == years[1].split("\t")[6]
-    assert "demo-2026 on the scale of demo-2025" in page.locator("main").inner_text()
+    later, earlier = (row.split("\t") for row in years)
+    assert later[5] == earlier[5]
+    assert later[6] != earlier[6]
+    assert "are on different scales" in page.locator("#models").inner_text()
     page.get_by_role("link", name="Board: demo-2025").click()
     assert "Agents under different scorers" in page.locator("#firm").inner_text()
 

@@ -89,7 +89,6 @@ def of_edition(edition: Path, out: Path, script: str, sound: Path) -> list[Words
     return [
         *(("gre", verb, edition) for verb in ("show", "run", "collect", "preregister")),
         ("gre", "submit", edition, edition / "submitted.jsonl", "--name", "second", "--team", "lab"),
-        ("gre", "collect", out, "--from-folder", sound / "papers", "--anchors", edition, "--anchor-papers", "1"),
         ("gre", "site", edition, "--out", out),
         ("gre", "publish", edition, "--dry-run", "--dataset", "lab/board", "--out", out),
         ("gre", "score", edition, "--scorer", script),

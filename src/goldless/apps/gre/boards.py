@@ -10,33 +10,28 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from goldless.apps.gre.edition import ANCHOR, CONFIG, RUN, is_edition, marked_papers, open_edition
+from goldless.apps.gre.edition import CONFIG, RUN, is_edition
 from goldless.apps.gre.papers import HUMAN, is_reference
 from goldless.apps.gre.results import EditionResult, model_rank, read_result, side_by_side, uneven_notes
-from goldless.apps.gre.submissions import cells, estimate_columns
-from goldless.arrays import FloatArray
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
-from goldless.meta_evaluation.judges import ScoredBy, run_scores, score_arrays
 from goldless.records import Agent
 from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import ESTIMATE_KEYS, Estimate, draw_counts
-from goldless.statistics.rank_correlation import percentile_interval
+from goldless.statistics.bootstrap import ESTIMATE_KEYS, Estimate
 from goldless.statistics.standings import LeaderboardRow
-from goldless.studies import Study
 from goldless.studies.checking import Cells, all_at_once
 from goldless.studies.frames import read_agents
 from goldless.studies.tables import Table
@@ -96,9 +91,11 @@ class Board:
             (metric, sorted(rows.values(), key=lambda row: (row.score is None, -(row.score or 0.0))), self.level or 0.0)
             for metric, rows in self.metrics.items()
         ]
-        guessed = [f"estimated sizes: {', '.join(self.estimated_sizes)}"] if self.estimated_sizes else []
-        rest = " || ".join(self.signatures.values()), (*self.notes, *guessed)
-        return ReportTable(self.name, *side_by_side(ranked, about, known), *rest)
+        notes = list(self.notes)
+        if self.estimated_sizes:
+            notes.append(f"estimated sizes: {', '.join(self.estimated_sizes)}")
+        signatures = " || ".join(self.signatures.values())
+        return ReportTable(self.name, *side_by_side(ranked, about, known), signatures, tuple(notes))
 
 
 def read_board(source: str | Path) -> Board:
@@ -107,8 +104,10 @@ def read_board(source: str | Path) -> Board:
     if name in PUBLISHED:
         file, note = PUBLISHED[name]
         return replace(table_board(FOLDER / file), name=name, notes=(note,))
+    if is_edition(path):
+        return _run_board(path / RUN, path.resolve().name)
     if path.is_dir():
-        return _run_board(path / RUN if is_edition(path) else path, path.resolve().name)
+        return _run_board(path, path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".csv":
         return table_board(path)
     if name.startswith("published:"):
@@ -231,197 +230,6 @@ def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) 
     return tuple(found)
 
 
-# --- editions on one scale -------------------------------------------------------------------------------------------
-
-# Anchors are papers of the earlier edition that are in the later one as well. A review of an anchor that is the same in
-# both, word for word, has a score x on the second scale and y on the first. Linear linking of a single group (Kolen and
-# Brennan, Test Equating, Scaling, and Linking, 3rd edition 2014, chapter 2) gives both the same mean and standard
-# deviation: y = slope x + intercept, with slope = sd(y) / sd(x) and intercept = mean(y) - slope mean(x). Unlike a
-# regression it is symmetric. Link, scores and their change are computed anew from each draw of papers: of anchors, of
-# the other papers of the first edition, and of those of the second.
-
-FEWEST_ANCHORS = 10
-"""Below, two means and two standard deviations are too uncertain to put years on one scale."""
-LINK_RESAMPLES = 2000
-LINK_LEVEL = 0.9
-LINKING = (
-    "Linear linking (Kolen and Brennan 2014, chapter 2): the reviews of the anchors get the same mean and standard "
-    "deviation on both scales. Intervals: percentiles over resampled papers, anchors drawn separately."
-)
-Pair = tuple[str, str]
-"""A task and an agent."""
-
-
-class LinkedEdition(NamedTuple):
-    """An edition that is linked; the scores of its first run count."""
-
-    name: str
-    study: Study
-    scored: Sequence[ScoredBy]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedScore:
-    """An agent of the second edition on the scale of the first."""
-
-    agent: str
-    second: float
-    """Its score on its own scale."""
-    linked: Estimate
-    """The same on the scale of the first edition."""
-    first: float | None
-    """Its score in the first edition; None: it has none."""
-    change: Estimate | None
-    """Linked score minus that of the first edition."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleLink:
-    """The link of one metric's scales."""
-
-    metric: str
-    first: str
-    second: str
-    slope: Estimate
-    intercept: Estimate
-    papers: int
-    """Anchors with a review that is the same in both editions and has a score in both."""
-    reviews: int
-    scores: tuple[LinkedScore, ...]
-    """Highest first."""
-    signature: str
-
-    def table(self) -> ReportTable:
-        columns = (
-            Column("agent", "agent", "name"),
-            Column("first", self.first, "number", "-", 2),
-            Column("second", f"{self.second} (own scale)", "number", decimals=2),
-            *estimate_columns("linked", f"{self.second}, linked", LINK_LEVEL, absent="-"),
-            *estimate_columns("change", "change", LINK_LEVEL, signed=True, absent="-"),
-        )
-        rows = tuple(map(cells, self.scores))
-        slope, intercept = (
-            f"{one.value:.3f}" + ("" if one.low is None or one.high is None else f" ({one.low:.3f} … {one.high:.3f})")
-            for one in (self.slope, self.intercept)
-        )
-        linked = (
-            f"Linked by {self.reviews} reviews of {self.papers} anchors that are the same in both editions: slope "
-            f"{slope}, intercept {intercept}."
-        )
-        title = f"{self.metric}: {self.second} on the scale of {self.first}"
-        return ReportTable(title, columns, rows, self.signature, (linked, LINKING))
-
-
-def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
-    """The links of two editions by metric, and notes; nothing where one is no edition or they share no anchors."""
-    editions = [open_edition(folder) for folder in (Path(first), Path(second)) if is_edition(folder)]
-    if len(editions) < 2 or not all(one.collected for one in editions):
-        return [], []
-    sides = [LinkedEdition(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
-    return link_sides(*sides, seed=seed)
-
-
-def link_sides(first: LinkedEdition, second: LinkedEdition, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
-    """The links by metric that both have, and why there is none for others."""
-    both = (first, second)
-    texts = [{(r.task, r.agent): r.text for _, responses in one.study for r in responses} for one in both]
-    marked = {task for one in both for task in marked_papers(one.study, ANCHOR)}
-    shared = marked.intersection(*(one.study.tasks for one in both))
-    if not shared:
-        return [], [f"Not linked: {first.name} and {second.name} share no anchors."]
-    alike = {pair for pair, text in texts[0].items() if pair[0] in shared and text == texts[1].get(pair)}
-    mine, theirs = ({by.metric: by for by in one.scored if by.scorer == one.scored[0].scorer} for one in both)
-    links, notes = [], []
-    for metric in [metric for metric in mine if metric in theirs]:
-        try:
-            links.append(_link((first.name, second.name), (mine[metric], theirs[metric]), alike, len(shared), seed))
-        except UserError as error:
-            notes.append(f"{metric} is not linked: {error}")
-    return links, notes
-
-
-def _link(
-    names: tuple[str, str], by: tuple[ScoredBy, ScoredBy], alike: set[Pair], anchors: int, seed: int
-) -> ScaleLink:
-    """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
-
-    ``alike``: the reviews of the ``anchors`` that are the same in both editions.
-    """
-    ours, theirs = (
-        {pair: score for pair, score in one.scores.items() if score is not None and not is_reference(pair[1])}
-        for one in by
-    )
-    used = sorted(alike & ours.keys() & theirs.keys())
-    papers = sorted({task for task, _ in used})
-    if len(papers) < FEWEST_ANCHORS:
-        raise UserError(
-            f"{len(papers)} of {anchors} anchors have a review that is the same in {' and '.join(names)} and has a "
-            f"score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
-            "anchors, and score the human reviews in both"
-        )
-    if not all(len({scores[pair] for pair in used}) > 1 for scores in (ours, theirs)):
-        raise UserError("all reviews of the anchors have the same score in one edition")
-    drawn = _drawn(len(papers), seed)
-    scales, means = [], []
-    for place, scores in enumerate((ours, theirs), 1):
-        others = sorted({task for task, _ in scores} - set(papers))
-        agents = sorted({agent for _, agent in scores})
-        linking, _ = score_arrays({pair: scores[pair] for pair in used}, tasks=papers, agents=agents)
-        centre = np.nanmean(linking)  # taken off first, so that squares lose no digits
-        away = _means(drawn, linking - centre)
-        scales.append((away + centre, np.sqrt(np.maximum(_means(drawn, (linking - centre) ** 2) - away**2, 0.0))))
-        table, _ = score_arrays(scores, tasks=[*papers, *others], agents=agents)
-        counts = np.hstack([drawn, _drawn(len(others), seed + place)])
-        means.append({agent: _means(counts, table[:, [column]]) for column, agent in enumerate(agents)})
-    (mean_y, sd_y), (mean_x, sd_x) = scales
-    slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
-    intercepts = mean_y - slopes * mean_x
-
-    def estimate(rows: FloatArray) -> Estimate:
-        low, high, note = percentile_interval(rows[1:], level=LINK_LEVEL)
-        return Estimate(float(rows[0]), low, high, len(papers), LINK_LEVEL, note)
-
-    rows = []
-    for agent, own in means[1].items():
-        linked, before = slopes * own + intercepts, means[0].get(agent)
-        change = None if before is None else estimate(linked - before)
-        was = None if before is None else float(before[0])
-        rows.append(LinkedScore(agent, float(own[0]), estimate(linked), was, change))
-    told = {
-        "first": by[0].signature or names[0],
-        "second": by[1].signature or names[1],
-        "link": "linear-single-group",
-        "anchors": str(len(papers)),
-        "interval": f"papers-percentile-{LINK_LEVEL:g}",
-        "resamples": str(LINK_RESAMPLES),
-        "seed": str(seed),
-    }
-    return ScaleLink(
-        by[0].metric,
-        *names,
-        estimate(slopes),
-        estimate(intercepts),
-        papers=len(papers),
-        reviews=len(used),
-        scores=tuple(sorted(rows, key=lambda row: (-(row.linked.value or 0.0), row.agent))),
-        signature=str(Signature(f"link[{by[0].metric}]", told)),
-    )
-
-
-def _drawn(papers: int, seed: int) -> FloatArray:
-    """The counts of each paper: in the first row one, in the others how often it is drawn."""
-    if not papers:
-        return np.ones((1 + LINK_RESAMPLES, 0))
-    return np.concatenate([np.ones((1, papers)), *draw_counts(papers, seed=seed, resamples=LINK_RESAMPLES)])
-
-
-def _means(counts: FloatArray, values: FloatArray) -> FloatArray:
-    """By row of counts, the mean of all values [papers, agents] that are there; NaN where there are none."""
-    n = counts @ (~np.isnan(values)).sum(axis=1)
-    found: FloatArray = counts @ np.nansum(values, axis=1) / np.where(n > 0, n, np.nan)
-    return found
-
-
 # --- two boards ------------------------------------------------------------------------------------------------------
 
 INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
@@ -473,8 +281,6 @@ class BoardComparison:
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
     """Signatures of the comparison, by metric."""
-    links: tuple[ScaleLink, ...] = ()
-    """The second edition on the scale of the first, where they share anchors."""
 
     def tables(self) -> list[ReportTable]:
         """One row per metric and coefficient; and by metric, one row per agent, by its rank on the second board."""
@@ -488,8 +294,7 @@ class BoardComparison:
         rows = tuple({"metric": found.metric, **asdict(one)} for found in self.agreements for one in found.coefficients)
         title = f"{self.first} and {self.second}: agreement over agents"
         agreement = ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
-        changes = [self._changes(found.metric) for found in self.agreements]
-        return [agreement, *changes, *(link.table() for link in self.links)]
+        return [agreement, *(self._changes(found.metric) for found in self.agreements)]
 
     def _changes(self, metric: str) -> ReportTable:
         rows = [write(change) for change in self.changes if change.metric == metric]
@@ -524,8 +329,9 @@ def compare_boards(first: Board, second: Board) -> BoardComparison:
             f"too few agents have a score on both {sides}: {found}. A comparison needs at least {FEWEST_AGENTS} with "
             "the same name under the same metric, besides the human baseline"
         )
-    same = first.name == second.name
-    names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)
+    names = (first.name, second.name)
+    if first.name == second.name:
+        names = (f"{first.name} (first)", f"{second.name} (second)")
     return BoardComparison(
         *names,
         agreements=tuple(
@@ -618,15 +424,17 @@ class BenchmarkCorrelations:
 
 def read_benchmark_scores(source: str | Path) -> Board:
     """Scores in other benchmarks: a CSV file ``agent, BENCHMARK…`` (blank: not given), or ``published``: GEM's own."""
-    published = str(source) == "published"
-    path = FOLDER / "benchmark_scores.csv" if published else Path(source)
+    if str(source) == "published":
+        return replace(
+            table_board(FOLDER / "benchmark_scores.csv", about=("agent",), what="benchmark"), name="published"
+        )
+    path = Path(source)
     if not path.is_file() or path.suffix.lower() != ".csv":
         raise UserError(
             f"{source}: {'not a .csv file' if path.is_file() else 'no such file'}. Give a .csv file with the column "
             "agent and one column per benchmark, or 'published' for the scores of the GEM paper"
         )
-    found = table_board(path, about=("agent",), what="benchmark")
-    return replace(found, name="published") if published else found
+    return table_board(path, about=("agent",), what="benchmark")
 
 
 def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:

@@ -1,9 +1,8 @@
 """Papers with their human reviews are drawn from a source and become the study of a new edition.
 
-The study is written whole, after it was read and checked, or not at all. It may have anchors: papers of an earlier
-edition, with the same human reviews. And it may have second versions of some papers, with a hidden instruction to the
-reviewer in the middle of the text, as white text of a PDF is once it is extracted. The instruction asks for praise and
-for one invented word, the canary, by which a review that obeys can be told.
+The study is written whole, after it was read and checked, or not at all. It may have second versions of some papers,
+with a hidden instruction to the reviewer in the middle of the text, as white text of a PDF is once it is extracted. The
+instruction asks for praise and for one invented word, the canary, by which a review that obeys can be told.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import string
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from goldless.apps.gre import edition as of_edition
 from goldless.apps.gre.config import CollectConfig
-from goldless.apps.gre.edition import ANCHOR, CANARY, INJECTED, Edition, Row, marked_papers, table_rows, write_rows
+from goldless.apps.gre.edition import CANARY, INJECTED, Edition, Row, table_rows, write_rows
 from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
 from goldless.apps.gre.paper_text import MOST_UNREADABLE, storable, unreadable_share
 from goldless.apps.gre.papers import (
@@ -37,7 +36,6 @@ from goldless.errors import PrerequisiteError, UserError
 from goldless.runs.progress import Progress
 from goldless.runs.store import try_writing
 from goldless.studies import Study, read_study, write_study
-from goldless.studies.study import task_row
 
 SOURCE = ("venue", "from_folder", "from_reviewarena")
 LEFT_OUT = "left_out"
@@ -76,14 +74,9 @@ def collect_edition(
     if config is None:
         raise UserError(f"{edition.folder}: no source of papers. Give --venue VENUE or --from-folder FOLDER")
     source = _source(edition, config, say, connection)
-    earlier = None if config.anchors is None else of_edition.open_edition(edition.folder / config.anchors)
-    if earlier is not None:  # refused before anything is requested
-        _anchors(earlier, config, ())
     try_writing(edition.folder, "Choose another folder")
     edition = edition.with_settings(asked)
     tables = drawn_study(source, config, progress=progress)
-    if earlier is not None:
-        _add(tables, _anchors(earlier, config, [row["task"] for row in tables["tasks"]]))
     if config.injected:
         _add(tables, injected_tables(tables, papers=config.injected, seed=config.seed))
     with tempfile.TemporaryDirectory(prefix=".study.", dir=edition.folder) as aside:
@@ -108,7 +101,7 @@ def _source(
         folder = edition.folder / str(config.from_folder)
         if not folder.is_dir():
             raise UserError(f"{config.from_folder}: no such folder. See docs/gre_bench.md for the folder layout")
-        return PaperFolder(folder, reader=config.reader)
+        return PaperFolder(folder)
     try:
         from goldless.apps.gre.openreview import OpenReviewVenue  # noqa: PLC0415 - needs an extra
     except ImportError as error:
@@ -116,7 +109,7 @@ def _source(
             f"collecting from OpenReview needs other packages ({error}). Run: pip install 'goldless[gre]'"
         ) from error
     cache = edition.folder / of_edition.COLLECTED
-    return OpenReviewVenue(config.venue, cache=cache, reader=config.reader, say=say, **connection)
+    return OpenReviewVenue(config.venue, cache=cache, say=say, **connection)
 
 
 # --- the draw ------------------------------------------------------------------------------------------------------
@@ -218,36 +211,7 @@ def told_collection(edition: Edition, study: Study) -> Iterable[str]:
         yield f"left out: {left_out.total()} ({reasons}); which and why: {where}"
 
 
-# --- anchors and hidden instructions ---------------------------------------------------------------------------------
-
-
-def _anchors(earlier: Edition, config: CollectConfig, taken: Collection[str]) -> Tables:
-    """Rows of a study for papers drawn from an earlier edition: tasks, human reviews, and their rewrites.
-
-    Not drawn are papers of a year before the earlier edition, and those that the new edition has already, ``taken``.
-    """
-    study = earlier.study()
-    references = sum(agent.group == REFERENCE for agent in study.agents)
-    if references != config.reviews - 1:
-        raise UserError(
-            f"--anchors {earlier.name}: its papers have {references + 1} human reviews each, not {config.reviews}, so "
-            f"scores on them would not be on the same scale. Give --reviews {references + 1}, or other anchors"
-        )
-    older = {*marked_papers(study, ANCHOR), *taken}
-    own = [task for task in study.tasks if task not in older]
-    if len(own) < config.anchor_papers:
-        raise UserError(
-            f"--anchors {earlier.name}: it has {len(own)} papers that are not in this edition or an earlier one, but "
-            f"{config.anchor_papers} anchors were requested. Give --anchor-papers {len(own)} or fewer"
-        )
-    drawn = sorted(own, key=lambda task: draw_rank(config.seed, earlier.name, task))[: config.anchor_papers]
-    found: Tables = {"tasks": [task_row(study.task(task)) | {ANCHOR: earlier.name} for task in drawn]}
-    about = {"responses": study.rows("responses"), **{name: table_rows(study, name) for name in (REVIEWS, "rewrites")}}
-    people = [agent.agent for agent in study.agents if is_person(agent.agent)]
-    for table, rows in about.items():
-        found[table] = [row for row in rows if row.get("task") in drawn and row.get("agent") in people]
-        found[table].sort(key=lambda row: drawn.index(row["task"]))
-    return found
+# --- hidden instructions ---------------------------------------------------------------------------------------------
 
 
 INSTRUCTIONS = (
@@ -266,18 +230,18 @@ MIDDLE = (0.4, 0.6)
 
 
 def injected_tables(tables: Mapping[str, Sequence[Row]], *, papers: int, seed: int) -> Tables:
-    """Rows of a study for second versions of some of its papers, without anchors: tasks, references and rewrites."""
-    own = [row for row in tables["tasks"] if row.get(ANCHOR) is None]
-    if len(own) < papers:
-        raise UserError(f"--injected must be at most the {len(own)} papers of the edition, got {papers}")
+    """Rows of a study for second versions of some of its papers: tasks, references and rewrites."""
+    drawn = tables["tasks"]
+    if len(drawn) < papers:
+        raise UserError(f"--injected must be at most the {len(drawn)} papers of the edition, got {papers}")
     names: dict[str, str] = {}
     found: Tables = {"tasks": []}
-    for row in sorted(own, key=lambda row: draw_rank(seed, INJECTED, row["task"]))[:papers]:
+    for row in sorted(drawn, key=lambda row: draw_rank(seed, INJECTED, row["task"]))[:papers]:
         paper, text = row["task"], row["prompt"]
         letters, random = (draw_rank(seed, INJECTED, paper, what) for what in ("name", "text"))
         names[paper] = "".join(LETTERS[byte % len(LETTERS)] for byte in letters[:NAME_LENGTH])
         canary = "".join(SYLLABLES[byte % len(SYLLABLES)] for byte in random[2:5])
-        if canary in text.lower() or names[paper] in {row["task"] for row in tables["tasks"]}:
+        if canary in text.lower() or names[paper] in {row["task"] for row in drawn}:
             raise UserError(f"no canary or name is free for a second version of {paper}. Use another --seed")
         hidden = INSTRUCTIONS[random[0] % len(INSTRUCTIONS)].format(canary)
         # a line of its own, after the line, or else the word, that ends next to a place in the middle

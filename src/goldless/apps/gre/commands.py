@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ class OfBoard:
 
 def _settings(table: Any, own: Any) -> dict[str, Any]:
     """The settings of a table that were given; the others remain as in the edition's config."""
-    folders = ("from_folder", "from_reviewarena", "anchors")
+    folders = ("from_folder", "from_reviewarena")
     given = {name: getattr(own, name) for name in table.__dataclass_fields__ if getattr(own, name, None) is not None}
     return {name: str(Path(value).resolve()) if name in folders else value for name, value in given.items()}
 
@@ -254,7 +254,7 @@ demo.told(_show)
 # --- boards ----------------------------------------------------------------------------------------------------------
 
 
-@verb("seed")
+@verb()
 def show(own: OfBoard) -> Board:
     """Print a board with all its metrics.
 
@@ -265,26 +265,22 @@ def show(own: OfBoard) -> Board:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparingEditions:
+class ComparingBoards:
     first: str = argument("BOARD", BOARD)
     second: str = argument("BOARD", BOARD)
 
 
-@verb("seed")
-def compare(own: ComparingEditions, options: Options) -> BoardComparison:
+@verb()
+def compare(own: ComparingBoards) -> BoardComparison:
     """Compare two editions, or two scorers of one: how similarly they rank the agents, and which rose or fell.
-
-    Editions that share anchors are linked: the second one's scores are also printed on the scale of the first.
 
     Examples:
       goldless gre compare 2023/ 2024/
       goldless gre compare published:70b published:8b
     """
-    from goldless.apps.gre import boards
+    from goldless.apps.gre.boards import compare_boards, read_board
 
-    found = boards.compare_boards(boards.read_board(own.first), boards.read_board(own.second))
-    links, lacking = boards.link_boards(own.first, own.second, seed=options.seed)
-    return replace(found, links=tuple(links), notes=(*found.notes, *lacking))
+    return compare_boards(read_board(own.first), read_board(own.second))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +290,7 @@ class Correlating(OfBoard):
     )
 
 
-@verb("seed")
+@verb()
 def correlate(own: Correlating) -> BenchmarkCorrelations:
     """Correlate a board with other benchmarks, over the agents that both have: Pearson, Spearman and Kendall's tau-b.
 

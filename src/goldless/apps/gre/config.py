@@ -59,10 +59,7 @@ class CollectConfig(ConfigPart):
     papers: int | None = option(None, "Number of papers to draw (default: all usable ones).", at_least=1)
     reviews: int = option(3, "Human reviews per paper: one candidate, the others references.", at_least=2)
     seed: int = option(0, "Seed for drawing papers and reviews.", at_least=0)
-    reader: Literal["pypdf", "docling"] = option("pypdf", "Library that reads PDFs.")
     fewer_ok: bool = option(False, "Accept fewer papers than requested.", "--fewer-ok")
-    anchors: str | None = option(None, "An earlier edition, some of whose papers are added as anchors.", "EDITION")
-    anchor_papers: int = option(20, "Number of anchors.", at_least=1)
     injected: int = option(0, "Papers to review a second time, with a hidden instruction in the text.", at_least=0)
 
     def __post_init__(self) -> None:

@@ -1,9 +1,7 @@
 """A year's edition: one folder with its config, study, evidence, leaderboard and report.
 
-Its study has papers as tasks and people's reviews as responses. Beside the papers of the draw it may have anchors:
-papers of an earlier edition with the same human reviews, so that years can share a scale; a task that is one has the
-earlier edition's name in its column ``anchor``. And it may have second versions of some papers, with a hidden
-instruction (see ``hidden_instructions``).
+Its study has papers as tasks and people's reviews as responses. Beside the papers of the draw it may have second
+versions of some, with a hidden instruction (see ``collecting``).
 """
 
 from __future__ import annotations
@@ -30,8 +28,6 @@ RUN = "run"
 COLLECTED = "collected"
 INVENTED = " (demonstration, invented)"
 """Appended to the name of a study with invented papers."""
-ANCHOR = "anchor"
-"""The column of tasks with the name of the earlier edition."""
 INJECTED = "injected"
 """The column of tasks with the paper that the task is a second version of."""
 CANARY = "canary"
@@ -90,7 +86,7 @@ class Edition:
             changed = [
                 f"{name.removesuffix('_asked')} "
                 + ", not ".join("none" if one.get(name) is None else str(one[name]) for one in (noted, asked))
-                for name in dict.fromkeys([*asked, "anchors", "anchor_papers", INJECTED])
+                for name in dict.fromkeys([*asked, INJECTED])
                 if noted.get(name) != asked.get(name)
             ]
             if changed:
@@ -202,8 +198,6 @@ def table_rows(study: Study, table: str) -> list[Row]:
 def draw_settings(source: str, asked: CollectConfig) -> Row:
     """The settings that decide which papers and reviews a study has; those of what is not added are not there."""
     found: Row = {"source": source, "seed": asked.seed, "papers_asked": asked.papers, "reviews_asked": asked.reviews}
-    if asked.anchors is not None:
-        found |= {"anchors": Path(asked.anchors).name, "anchor_papers": asked.anchor_papers}
     return found | ({INJECTED: asked.injected} if asked.injected else {})
 
 
@@ -215,7 +209,7 @@ def noted_draw(study: Study) -> Mapping[str, Any] | None:
 def marked_papers(study: Study, column: str) -> dict[str, str]:
     """Values of the papers in a column, in the study's order.
 
-    ``ANCHOR``: the earlier edition of each anchor; ``INJECTED``: the paper of each second version.
+    ``INJECTED``: the paper of each second version; ``CANARY``: the word that it asks for.
     """
     found = {task: study.task(task).extra.get(column) for task in study.tasks}
     return {task: str(value) for task, value in found.items() if value is not None}

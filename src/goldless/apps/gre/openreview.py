@@ -27,7 +27,7 @@ import requests
 from requests_cache import CachedSession
 
 from goldless._version import __version__
-from goldless.apps.gre.paper_text import PdfReader, pdf_text
+from goldless.apps.gre.paper_text import pdf_text
 from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnansweredError, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.errors import UserError
@@ -282,7 +282,7 @@ def _plain(content: Any, api: Literal[1, 2]) -> dict[str, Any]:
 class OpenReviewVenue:
     """A venue such as ``ICLR.cc/2023/Conference``; a PaperSource.
 
-    ``cache``: folder for replies. ``say`` reports waits, ``reader`` converts PDFs to text.
+    ``cache``: folder for replies. ``say`` reports waits.
     """
 
     def __init__(
@@ -294,7 +294,6 @@ class OpenReviewVenue:
         api2: str = "https://api2.openreview.net",
         seconds_between_requests: float = 1.0,
         say: Say = lambda _: None,
-        reader: PdfReader = "pypdf",
     ) -> None:
         if not venue or venue.startswith(("http:", "https:")) or venue != venue.strip("/") or len(venue.split()) != 1:
             inside = parse_qs(urlsplit(venue).query).get("id", ["ICLR.cc/2023/Conference"])[0]
@@ -305,7 +304,7 @@ class OpenReviewVenue:
         self.name = venue
         self._bases = {1: api1, 2: api2}
         self._how: dict[str, Any] = {"cache": cache, "pause": seconds_between_requests, "say": say}
-        self._say, self._reader = say, reader
+        self._say = say
         self._review_name = "Official_Review"
         self._api: _Api | None = None
         self._submissions: dict[str, _Note] = {}
@@ -384,7 +383,7 @@ class OpenReviewVenue:
         reply = api.get("pdf", id=name)
         if reply is None:
             raise UnusablePaperError("no_paper", "OpenReview has no public PDF of it")
-        text, count = pdf_text(reply.content, reader=self._reader)
+        text, count = pdf_text(reply.content)
         columns = {
             "title": submission.text("title"),
             "synopsis_abstract": submission.text("abstract"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 import polars as pl
 
-from goldless.apps.gre.paper_text import PdfReader, pdf_text
+from goldless.apps.gre.paper_text import pdf_text
 from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.dates import first_day
@@ -69,9 +69,9 @@ class PaperFolder:
     The papers are read when they are asked for.
     """
 
-    def __init__(self, folder: Path, *, reader: PdfReader = "pypdf") -> None:
+    def __init__(self, folder: Path) -> None:
         self.name = folder.resolve().name
-        self._folder, self._reader = folder, reader
+        self._folder = folder
         self._columns: dict[str, Row] = {}
         """Of the task of each paper."""
         self._files: dict[str, Path | None] = {}
@@ -105,7 +105,7 @@ class PaperFolder:
     def _text(self, file: Path) -> str:
         data = file.read_bytes()
         try:
-            return pdf_text(data, reader=self._reader)[0] if file.suffix.lower() == ".pdf" else data.decode("utf-8-sig")
+            return pdf_text(data)[0] if file.suffix.lower() == ".pdf" else data.decode("utf-8-sig")
         except UnusablePaperError as error:
             raise UnusablePaperError(error.reason, f"{file.name}: {error.detail}") from error
         except UnicodeDecodeError as error:

@@ -15,10 +15,8 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib import import_module
 from io import BytesIO
-from typing import Any, Literal
+from typing import Any
 
 from goldless.apps.gre.papers import UnusablePaperError
 from goldless.errors import PrerequisiteError
@@ -123,7 +121,6 @@ def _measures(text: str) -> Iterator[tuple[str, float, float, float]]:
 # --- PDFs ------------------------------------------------------------------------------------------------------------
 
 
-PdfReader = Literal["pypdf", "docling"]
 MOST_BYTES = 100_000_000
 MOST_PAGES = 500
 MOST_SECONDS = 120.0
@@ -138,10 +135,9 @@ MOST_BAD_PAGES = 1 / 4
 """Share of pages without text, or with garbled text, above which the paper is not used: a full-page figure may be."""
 
 
-def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> tuple[str, int]:
+def pdf_text(data: bytes) -> tuple[str, int]:
     """The mended text of all pages and their number. Raises only ``UnusablePaperError`` because of the file's content.
 
-    ``docling`` lays pages out better and reads scanned ones, is slow, and loads its models at its first use.
     A file that is encrypted so that everybody may read it is opened.
     """
     if len(data) > MOST_BYTES:
@@ -151,7 +147,7 @@ def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> tuple[str, int]:
     if b"%%EOF" not in data[-len(data) // 2 :]:  # a file laid out for the web has one at its beginning, too
         raise UnusablePaperError("cut_pdf", "it has no end mark (%%EOF)")
     try:
-        pages = _docling_pages(data) if reader == "docling" else _pypdf_pages(data)
+        pages = _pypdf_pages(data)
         _check_pages(pages)
     except (UnusablePaperError, PrerequisiteError):
         raise
@@ -212,32 +208,6 @@ def _pypdf_pages(data: bytes) -> list[str]:
             if sum(map(len, pages)) > MOST_CHARACTERS:
                 raise UnusablePaperError("broken_pdf", f"more than {MOST_CHARACTERS:,} characters of text")
         return pages
-
-
-@cache
-def _docling_converter() -> tuple[Any, Any]:
-    """The converter, with its models loaded, and the class of its input."""
-    try:
-        models = import_module("docling.datamodel.base_models")
-        converter = import_module("docling.document_converter").DocumentConverter()
-        # at the first paper it would look as if the paper were to blame
-        converter.initialize_pipeline(models.InputFormat.PDF)
-    except ImportError as error:
-        raise PrerequisiteError("reader 'docling' needs docling. Run: pip install 'goldless[docling]'") from error
-    except Exception as error:
-        message = f"docling cannot load its models ({_line(error)}). Run: docling-tools models download"
-        raise PrerequisiteError(message) from error
-    return converter, models.DocumentStream
-
-
-def _docling_pages(data: bytes) -> list[str]:
-    converter, stream = _docling_converter()
-    paper = stream(name="paper.pdf", stream=BytesIO(data))
-    result = converter.convert(paper, max_num_pages=MOST_PAGES, max_file_size=MOST_BYTES)
-    if result.status.value != "success":
-        raise UnusablePaperError("broken_pdf", "docling could read only a part of it")
-    pages = sorted(result.document.pages)
-    return [result.document.export_to_markdown(page_no=number, image_placeholder="") for number in pages]
 
 
 def _line(error: Exception) -> str:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from goldless._version import __version__
-from goldless.apps.gre.edition import ANCHOR, INJECTED, Edition, marked_papers, noted_draw, write_rows
+from goldless.apps.gre.edition import INJECTED, Edition, marked_papers, noted_draw, write_rows
 from goldless.apps.gre.papers import draw_rank, is_person
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
@@ -68,7 +68,6 @@ def registered_parts(edition: Edition) -> dict[str, Any]:
             "settings": {name: value for name, value in (noted_draw(whole) or {}).items() if name != "injected"},
             "papers": [_paper(whole, task) for task in own],
         },
-        "anchors": marked_papers(whole, ANCHOR),
         "injected": content_hash([[*_paper(whole, task).values(), paper] for task, paper in hidden.items()]),
         "prompts": {
             "review": {"name": PROMPT_NAME, "text": REVIEW_PROMPT},

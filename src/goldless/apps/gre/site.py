@@ -8,7 +8,6 @@ https://huggingface.co/docs/hub/eval-results; the Hub knows the framework after 
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shlex
@@ -18,7 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from goldless.apps.gre.boards import LinkedEdition, ScaleLink, link_sides
+from goldless.apps.gre.boards import OTHER_SCALES
 from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.apps.gre.results import model_means, table_blocks
 from goldless.apps.gre.scoring import Recomputed
@@ -43,7 +42,7 @@ FOOTER = (
     "Made by goldless gre site from the evidence of the editions alone: scores, intervals and ranks were recomputed "
     "without a model. The same evidence gives the same bytes."
 )
-KNOWN = {"title": "title", "public_date": "public since", "anchor": "anchor of"}
+KNOWN = {"title": "title", "public_date": "public since"}
 """The columns of facts about a paper, each with its heading."""
 DECIMALS = 4
 """Of every number on a page: processors differ in the last digits of a sum."""
@@ -191,15 +190,6 @@ def _papers(one: Recomputed) -> Iterator[Block]:
 
 
 def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
-    links: dict[str, tuple[list[ScaleLink], list[str]]] = {}
-    scales: dict[str, tuple[float, float] | None] = {editions[0].name: (1.0, 0.0)}
-    """Slope and intercept from each edition's scale to that of the first, link by link; None: not linked."""
-    for before, one in itertools.pairwise(editions):
-        links[one.name] = link_sides(*(LinkedEdition(two.name, two.study, two.scored) for two in (before, one)))
-        found = [link for link in links[one.name][0] if link.metric == one.metric == before.metric]
-        scale = scales[before.name] if found else None
-        slope, intercept = (found[0].slope.value or 0.0, found[0].intercept.value or 0.0) if found else (0.0, 0.0)
-        scales[one.name] = None if scale is None else (scale[0] * slope, scale[0] * intercept + scale[1])
     rows = [
         {
             "edition": one.name,
@@ -213,20 +203,15 @@ def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
     ]
     columns = tuple(Column(name, name) for name in rows[0])
     yield Section("editions", "", _tables([ReportTable("Editions, the latest first", columns, tuple(rows))]))
-    yield Section("models", "Models over the editions", _tables([_models(editions, scales)]))
-    for place, (name, (made, lacking)) in reversed([*enumerate(links.items())]):
-        told = (*_tables(link.table() for link in made), *map(warning, lacking))
-        yield Section(f"link-{place}", f"{name} on one scale", told)
+    yield Section("models", "Models over the editions", _tables([_models(editions)]))
 
 
-def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, float] | None]) -> ReportTable:
+def _models(editions: Sequence[Recomputed]) -> ReportTable:
     rows: list[dict[str, Any]] = []
     for one in editions[::-1]:
         facts = {agent.agent: agent for agent in one.study.agents}
-        for found in [row for row in one.clock.rows(one.metric, "all") if row.agent != HUMAN]:
-            scale, score = scales[one.name], found.score.value
-            linked = None if scale is None or score is None else scale[0] * score + scale[1]
-            rows.append(asdict(facts[found.agent]) | cells(found, edition=one.name, linked=linked))
+        scores = [score for score in one.clock.rows(one.metric, "all") if score.agent != HUMAN]
+        rows += [asdict(facts[score.agent]) | cells(score, edition=one.name) for score in scores]
     columns = (
         Column("agent", "model"),
         Column("family", "family"),
@@ -237,10 +222,9 @@ def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, fl
         *estimate_columns("score", "score", editions[-1].clock.level),
         Column("difference", "minus human", "signed", "-", 2),
         Column("score_n", "papers", "count"),
-        Column("linked", f"on the scale of {editions[0].name}", "number", "not linked", 2),
     )
     rows.sort(key=lambda row: str(row["agent"]))
-    return ReportTable("Models, by name", columns[: None if len(editions) > 1 else -1], tuple(rows))
+    return ReportTable("Models, by name", columns, tuple(rows), notes=(OTHER_SCALES,) if len(editions) > 1 else ())
 
 
 def _told(page: str, latest: Recomputed) -> Iterator[Section]:

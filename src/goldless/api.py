@@ -27,7 +27,7 @@ VERBS = {
         name: name
         for name in (
             *("agree", "bias", "calibrate", "compare", "consistency", "cost", "explain", "gate", "plan", "review"),
-            *("select", "watch"),
+            "select",
         )
     },
 }

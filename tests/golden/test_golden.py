@@ -18,6 +18,7 @@ import pytest
 import golden
 import goldless
 import studies
+from goldless.apps.watch import watch as watch_anchors
 from goldless.cli.main import VERBS
 from goldless.plugins import plugins
 
@@ -320,7 +321,7 @@ def python(case):
     case.data("bias(study)", goldless.bias("study", **past))
     case.data("cost(study)", goldless.cost("study", metrics="gem-raw", scorer="http://127.0.0.1:9/v1#toy"))
     case.data("calibrate(half)", goldless.calibrate("half", metrics="gem-raw", recorded=True))
-    case.data("watch(answers)", goldless.watch("answers.csv", "watched", metrics="gem-raw", **toy))
+    case.data("watch(answers)", watch_anchors("answers.csv", "watched", metrics="gem-raw", **toy))
     goldless.save_run(scored, "run")
     case.files("run")
     case.data("compare(run)", goldless.compare("run", agents=["ann", "bob"]))

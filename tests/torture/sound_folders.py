@@ -17,7 +17,7 @@ from commands import goldless, home
 from board_files import arena_hard, helm_run, lighteval, mt_bench
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
-from goldless.meta_evaluation.watching import watch
+from goldless.apps.watch.watching import watch
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel

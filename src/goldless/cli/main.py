@@ -57,7 +57,6 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "In production": {
         "plan": "Estimate calls, tokens, cost and time before scoring.",
         "gate": "Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.",
-        "watch": "Ask fixed anchors again and say whether the judge or the system changed.",
         "replay": "Recompute a published run from its evidence, and compare.",
         "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
     },
@@ -95,7 +94,7 @@ HOMES = {
     "score": "score review select explain",
     "trust": "agree bias calibrate crashtest perturb",
     "start": "demo quickstart doctor",
-    "production": "compare consistency gate plan cost watch replay export",
+    "production": "compare consistency gate plan cost replay export",
     "study": "study audit",
     "about": "list config",
     "journal": "journal",

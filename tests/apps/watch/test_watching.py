@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 import goldless
+from goldless.apps.watch.watching import watch, watched
 from goldless.errors import UserError
-from goldless.meta_evaluation.watching import watch, watched
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
 from goldless.runs.options import Options
@@ -118,7 +118,7 @@ ADDS = """
 import sys
 from pathlib import Path
 from goldless.errors import UserError
-from goldless.meta_evaluation.watching import Occasion, add_occasion, read_watch
+from goldless.apps.watch.watching import Occasion, add_occasion, read_watch
 folder = Path(sys.argv[1])
 print("ready", flush=True)
 input()

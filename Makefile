@@ -42,11 +42,11 @@ golden: install-dev
 
 # Every night: faults, kills, damage and hostile texts by the thousand, in about 20 minutes on two cores.
 torture: install-dev
-	$(VENV)/bin/python tests/torture/torture.py
+	$(VENV)/bin/python -m tests.torture.torture
 
 # The promises of a fleet, with more tasks, more losses and the embedded model; some minutes, 16 on a very busy machine.
 test-fleet: install-dev
-	GOLDLESS_TEST_FLEET=large $(VENV)/bin/python -m pytest tests/fleet
+	GOLDLESS_TEST_FLEET=large $(VENV)/bin/python -m pytest tests/apps/fleet
 
 # Every night: each property is tried on a thousand examples.
 properties: install-dev browser

@@ -21,7 +21,7 @@ import goldless
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from support_studies import COLLUSION, SUPPORT, support_rows
+from tests.support.support_studies import COLLUSION, SUPPORT, support_rows
 
 SAMPLE_TASKS = 10
 TAG = "[Answer by our team, version 2.1 of the guidelines, checked for spelling and tone] "

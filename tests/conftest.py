@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
@@ -26,7 +27,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads 
 
 import anyio
 import pytest
-from commands import Ran, exit_code
 
 from goldless import plugins as plugins_module
 from goldless.errors import PrerequisiteError
@@ -35,8 +35,10 @@ from goldless.models.embedded import embedded_model, locate_embedded
 from goldless.models.gguf import GgufModel, build_model
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
-from paid_twice import counts
-from study_files import response_rows, write_rows
+from tests.support.commands import Ran, exit_code
+from tests.support.paid_twice import counts
+from tests.support.paths import FIXTURES, ROOT
+from tests.support.study_files import response_rows, write_rows
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -72,12 +74,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """A test that runs the embedded model may take long on a busy machine; what a file makes once, one worker makes."""
     for item in items:
         if _of_its_file(item) and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         if item.get_closest_marker("embedded") and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(1200))
     if (seed := config.getoption("shuffle")) is not None:
         items.sort(key=lambda item: random.Random(f"{seed} {item.nodeid}").random())
-        items.sort(key=lambda item: random.Random(f"{seed} {item.path.name}").random())
+        items.sort(key=lambda item: random.Random(f"{seed} {item.nodeid.partition('::')[0]}").random())
 
 
 def pytest_collection_finish() -> None:
@@ -156,6 +158,12 @@ def _own_home(request: pytest.FixtureRequest, tmp_path_factory, monkeypatch: pyt
 
 
 @pytest.fixture(autouse=True)
+def _own_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metric's folder can be imported from in its test only."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+@pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing beyond this machine can be reached from this process."""
     connect, connect_ex, lookup = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
@@ -224,7 +232,7 @@ def embedded(embedded_file: Path) -> Iterator[GgufModel]:
     anyio.run(model.aclose)
 
 
-REPLIES = Path(__file__).parent / "fixtures" / "embedded_replies.sqlite.xz"
+REPLIES = FIXTURES / "embedded_replies.sqlite.xz"
 
 
 @pytest.fixture(params=["recorded", pytest.param("computed", marks=pytest.mark.nightly)])
@@ -275,7 +283,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def recorded() -> Path:
     """The folder of the recorded studies: outputs of real models with people's labels, no part of the project."""
-    path = Path(os.environ.get("GOLDLESS_RECORDED") or Path(__file__).parents[2] / "shared" / "data")
+    path = Path(os.environ.get("GOLDLESS_RECORDED") or ROOT.parent / "shared" / "data")
     if not path.is_dir():
         pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
     return path

@@ -15,8 +15,8 @@ import typer
 
 import goldless
 from goldless.cli.main import app as cli_app
-from readability import is_participle, is_vague, measure_package, measure_source
-from surface import leaf_commands, measure_surface
+from tests.support.readability import is_participle, is_vague, measure_package, measure_source
+from tests.support.surface import leaf_commands, measure_surface
 
 ANSWERS = "task,agent,text\nt1,a,one two three\nt1,b,one two\nt2,a,four five\nt2,b,six\n"
 EVERY_MODULE = """
@@ -57,10 +57,21 @@ def test_no_module_imports_itself_by_way_of_others():
         raise AssertionError(f"modules import each other: {' > '.join(error.args[1])}") from None
 
 
-# --- ceilings: each is lowered when less is reached, and readability never rises again -------------------------------
+# --- tests are where the source is -----------------------------------------------------------------------------------
 
 SOURCE = Path(goldless.__file__).parent
 TESTS = Path(__file__).parent
+ACROSS_THE_SOURCE = {"docs", "golden", "real_servers", "torture"}
+"""Folders of tests that concern no part of the source alone."""
+
+
+def test_folders_of_tests_are_named_after_the_source():
+    folders = {test.parent.relative_to(TESTS) for test in TESTS.rglob("test_*.py")}
+    parts = {path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*")}
+    assert {folder.as_posix() for folder in folders - parts - {Path()}} == ACROSS_THE_SOURCE
+
+
+# --- ceilings: each is lowered when less is reached, and readability never rises again -------------------------------
 
 CEILINGS = {
     "vague names, %": 12.5,
@@ -84,7 +95,7 @@ CEILINGS_OF_SURFACE = {
 
 @pytest.mark.parametrize("measure", CEILINGS)
 def test_the_package_is_written_no_less_plainly_than_its_ceiling_allows(measure):
-    assert measure_package(SOURCE).measures()[measure] <= CEILINGS[measure], f"{measure}: see tests/readability.py"
+    assert measure_package(SOURCE).measures()[measure] <= CEILINGS[measure], f"{measure}: see support/readability.py"
 
 
 @pytest.mark.parametrize("measure", CEILINGS_OF_TESTS)

@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 import goldless
-from evidence_frames import scores
 from goldless.errors import CapabilityError, MetricError, TextTooLongError, UserError
 from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.templates import TEMPLATES
-from study_files import response_rows, study_folder
+from tests.support.evidence_frames import scores
+from tests.support.study_files import response_rows, study_folder
 
 LN4 = math.log(4)
 # words shared, mean over two peers, for ann, bob and cy: t1 1.5 1.5 0, t2 1 1 0, t3 .5 1 .5

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from goldless.plugins import plugins
+from tests.support.paths import DOCS
 
-PLUGIN = Path(__file__).parents[1] / "docs" / "examples" / "plugin"
+PLUGIN = DOCS / "examples" / "plugin"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PLUGIN.exists(), reason="installed without the docs")]
 
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import goldless
-from evidence_frames import scores
-from support_studies import COLLUSION, SUPPORT, support_rows
+from tests.support.evidence_frames import scores
+from tests.support.support_studies import COLLUSION, SUPPORT, support_rows
 
 DEFAULTS = ["shared-info", "length"]
 GIVEN = "shared-info[prompt]"

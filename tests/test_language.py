@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import goldless
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "goldless"
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 

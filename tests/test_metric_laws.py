@@ -21,7 +21,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.evaluation import Evaluation
 from goldless.statistics.additive import scores_over_tasks
-from study_files import response_rows, study_folder
+from tests.support.study_files import response_rows, study_folder
 
 NAMES_OF = {
     "gem-raw": ("gem-raw", "gem-raw+control"),

@@ -25,10 +25,10 @@ from packaging.specifiers import SpecifierSet
 
 import goldless
 from goldless.models.cache import default_journal
+from tests.support.paths import ROOT
 
 USERS_JOURNAL = default_journal()
 """Of whoever runs the tests; read only."""
-ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="installed without the project")
 
 

@@ -13,7 +13,7 @@ from goldless.scoring import (
     score_together,
 )
 from goldless.templates import GENERAL, PEER_REVIEW
-from study_files import ByteScorer
+from tests.support.study_files import ByteScorer
 
 pytestmark = pytest.mark.anyio
 

@@ -10,12 +10,13 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.templates import NOT_AVAILABLE, PEER_REVIEW, TEMPLATES, find_template
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
 def paper() -> str:
     """The text of the GEM paper, with whitespace and quotation marks made alike."""
-    beside = Path(__file__).parents[2] / "shared" / "papers"
+    beside = ROOT.parent / "shared" / "papers"
     path = Path(os.environ.get("GOLDLESS_PAPERS", beside)) / "gem_gre_bench.txt"
     if not path.is_file():
         pytest.skip("no papers: set GOLDLESS_PAPERS to their folder")

@@ -13,7 +13,7 @@ from goldless.audit.scores import AuditedRanking, score_findings
 from goldless.audit.texts import text_findings
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
-from tickets import EMPTY, TICKETS, study
+from tests.support.tickets import EMPTY, TICKETS, study
 
 
 def pairs(shared, agents, *, tasks=12, seed=0):

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from goldless.models.scripted import ScriptedModel
-from study_files import response_rows, study_folder
+from tests.support.paths import FIXTURES
+from tests.support.study_files import response_rows, study_folder
 
 KNOWN_MODELS = (
     *("embedded", "gguf:PATH", "hf:NAME_OR_PATH", "openai:MODEL", "http://HOST:PORT/v1#MODEL", "scripted:FILE"),
 )
-RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+RUNS = FIXTURES / "runs_of_0_1_0"
 SIX = {f"t{i}": {"ann": f"x{i}", "bob": f"y{i}"} for i in range(6)}
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from batch_providers import BatchServer
-from loopback import Behaviour
-from providers import KEY
+
+from tests.support.servers.batch_providers import BatchServer
+from tests.support.servers.loopback import Behaviour
+from tests.support.servers.providers import KEY
 
 TEXTS = {t: {"ann": f"good {t}", "bob": f"poor {t}"} for t in ("t1", "t2", "t3")}
 

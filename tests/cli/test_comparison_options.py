@@ -7,7 +7,7 @@ import json
 import pytest
 
 import goldless as library
-from study_files import study_folder
+from tests.support.study_files import study_folder
 
 
 @pytest.fixture

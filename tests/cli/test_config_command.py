@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from goldless.cli.settings_file import VARIABLE
+from tests.support.paths import DOCS
 
 FILE = """\
 seed = 7
@@ -124,7 +125,7 @@ def test_a_wrong_file_is_refused_with_its_line(goldless, project, written, messa
 
 
 def test_the_file_in_the_docs_is_understood(goldless, project):
-    page = Path(__file__).parents[2] / "docs" / "configuration.md"
+    page = DOCS / "configuration.md"
     if not page.exists():
         pytest.skip("installed without the docs")
     block = re.search(r'```toml title="goldless.toml"\n(.*?)```', page.read_text(), re.DOTALL)

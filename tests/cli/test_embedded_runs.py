@@ -17,7 +17,7 @@ import pytest
 from goldless.models.interface import ScoreRequest
 from goldless.models.journal import Journal
 from goldless.studies import read_study, sample_study, write_study
-from paid_twice import called_after_reply, counts
+from tests.support.paid_twice import called_after_reply, counts
 
 TASKS = ("review-02", "question-03", "question-06")
 AGENTS = ("careful", "brief", "null", "off-task")

@@ -11,7 +11,7 @@ from itertools import permutations
 import pytest
 
 import goldless as package
-from study_files import response_rows, study_folder
+from tests.support.study_files import response_rows, study_folder
 
 TASKS = [f"t{i}" for i in range(5)]
 WORTH = {"a_b & 50%": 3, "bob": 2, "cy": 1}

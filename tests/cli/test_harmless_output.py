@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from goldless.reports.formats import guarded, guarded_frame, unguarded
 from goldless.reports.run_folder import RunFolder
-from study_files import write_rows
+from tests.support.study_files import write_rows
 
 FORMULAS = ("=cmd|'/C calc'!A0", "@SUM(1+1)", "+1+1", "-2+3", "\uff1d1+1", "'=1")
 OBEYED = "\x1b]0;owned\x07\x9b31m\u202etxt"

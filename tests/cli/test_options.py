@@ -18,6 +18,7 @@ from goldless.runs.option_forms import check_each, declared
 from goldless.runs.options import TRAITS, Options
 from goldless.templates import TEMPLATES
 from goldless.user_metrics import USER_METRICS
+from tests.support.paths import DOCS, ROOT
 
 OPTIONS = declared(Options)
 
@@ -84,7 +85,7 @@ else:
         ("score --help-all", ("[default: hf:other]", "Model that tells")),
         ("config show score --json", ('"value": "hf:other"',)),
         ("python", ("hf:other",)),
-        (f"docs {Path(__file__).parents[2] / 'docs'}", ("hf:other", "Model that tells")),
+        (f"docs {DOCS}", ("hf:other", "Model that tells")),
         ("studio .", ('value="hf:other"', "Model that tells")),
     ],
 )
@@ -128,7 +129,7 @@ def test_the_stubs_that_type_checkers_read_are_those_of_the_declarations(tmp_pat
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); import stubs; print(stubs.init() + stubs.functions(), end='')"
     )
-    folder = Path(__file__).parents[1] / "typing"
+    folder = ROOT / "tests" / "typing"
     made = subprocess.run([sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True)
     assert made.stdout == "".join(before)
 

@@ -7,9 +7,9 @@ import time
 from itertools import permutations
 
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply
 
-from study_files import study_folder
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
+from tests.support.study_files import study_folder
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import goldless as library
-from study_files import response_rows, write_rows
+from tests.support.study_files import response_rows, write_rows
 
 TEXTS = {
     "t1": {"ann": "zarn bluk mipo tolu", "bob": "zarn bluk mipo", "cy": "quex"},

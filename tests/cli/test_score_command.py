@@ -21,8 +21,8 @@ from goldless.reports.findings import in_text
 from goldless.reports.leaderboard import Leaderboard, metric_finding
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
-from paid_twice import counts
-from study_files import script_rows
+from tests.support.paid_twice import counts
+from tests.support.study_files import script_rows
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import sqlite3
 from importlib.metadata import EntryPoint
 
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply
 
 from goldless.models.cache import default_journal, models_folder
 from goldless.plugins import GROUPS
 from goldless.studies import write_study
-from tickets import EMPTY, study
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
+from tests.support.tickets import EMPTY, study
 
 
 def test_show_does_not_let_a_response_steer_the_terminal(goldless, study_file):

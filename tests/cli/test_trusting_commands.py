@@ -13,7 +13,7 @@ from goldless.judging.scales import SCALES
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
-from study_files import response_rows, script_rows, study_folder
+from tests.support.study_files import response_rows, script_rows, study_folder
 
 PEOPLE = {"ann": 3, "bob": 2, "cy": 1}
 

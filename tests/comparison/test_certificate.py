@@ -6,14 +6,14 @@ import re
 
 import polars as pl
 import pytest
-from comparison_runs import judge, noisy, reviewed, worths, written_run
 from scipy import stats
 
 import goldless
 from goldless.comparison.certificate import flip_bound, verdicts_needed
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
-from study_files import word_scorer
+from tests.comparison.comparison_runs import judge, noisy, reviewed, worths, written_run
+from tests.support.study_files import word_scorer
 
 
 def gate(run, **options):

@@ -7,13 +7,13 @@ import re
 import numpy as np
 import polars as pl
 import pytest
-from comparison_runs import judge, noisy, reviewed, worths, written_run
 from scipy import stats
 
 import goldless
 from goldless.comparison.comparing import compare_runs
 from goldless.errors import UserError
-from study_files import word_scorer
+from tests.comparison.comparison_runs import judge, noisy, reviewed, worths, written_run
+from tests.support.study_files import word_scorer
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from comparison_runs import judge, noisy, reviewed, worths, written_run
 
 import goldless as goldless_package
+from tests.comparison.comparison_runs import judge, noisy, reviewed, worths, written_run
+from tests.support.paths import FIXTURES
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_a_judge_is_asked(goldle
 
 
 def test_runs_of_the_first_version_are_still_compared():
-    runs = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+    runs = FIXTURES / "runs_of_0_1_0"
     for folder in runs.iterdir():
         agents = sorted(a.agent for a in goldless_package.read_study(folder).agents)[:2]
         found = goldless_package.compare(folder, agents=agents, resamples=200)

@@ -8,12 +8,12 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import polars as pl
 import pytest
-from comparison_runs import judge, noisy, reviewed, worths, written_run
 from scipy import stats
 
 import goldless
 from goldless.comparison.gating import as_junit, as_markdown
 from goldless.errors import UserError
+from tests.comparison.comparison_runs import judge, noisy, reviewed, worths, written_run
 
 VERDICTS = {(True, False): "SHIP", (False, True): "BLOCK", (False, False): "INCONCLUSIVE"}
 

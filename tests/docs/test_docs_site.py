@@ -14,8 +14,8 @@ import typer.main
 
 import goldless
 from goldless.cli.main import QUESTIONS, app
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 CONFIGURATION = ROOT / "mkdocs.yml"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from page_blocks import BLOCK, free_port
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.docs.page_blocks import BLOCK, free_port
+from tests.support.paths import DOCS
+
 PAGE = DOCS / "gate.md"
 GH = '#!/bin/sh\necho "$@" > gh.txt\ncat "$5" >> gh.txt\n'
 """Stands for the command that comments on a pull request."""

@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from page_blocks import agrees, problem_of, run_page
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.docs.page_blocks import agrees, problem_of, run_page
+from tests.support.paths import DOCS
+
 FILES = ("answers.csv", "bot.py", "labels.csv", "logs.jsonl", "reviews.csv", "toy_server.py")
 """What pages take from docs/examples."""
 PAGES = sorted(page.name for page in DOCS.glob("*.md") if "\n```console\n" in page.read_text(encoding="utf-8"))

@@ -7,11 +7,11 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.support.paths import DOCS
+
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
 TOTAL_BYTES = 1_500_000
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from page_blocks import agrees, run_page
 
-README = Path(__file__).parents[2] / "README.md"
+from tests.docs.page_blocks import agrees, run_page
+from tests.support.paths import ROOT
+
+README = ROOT / "README.md"
 OTHER_PROCESSORS = 0.02
 
 pytestmark = pytest.mark.skipif(not README.exists(), reason="installed without the README")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
+from tests.support.paths import DOCS
+
 pytestmark = pytest.mark.recorded
-PAGE = (Path(__file__).parents[2] / "docs" / "review.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "review.md").read_text(encoding="utf-8")
 COMMAND, SWEEP = re.findall(r"^    goldless (review xsum_peer_review .*)$", PAGE, re.MULTILINE)
 (WORTH,) = re.findall(r"`goldless (review xsum_peer_review [^`]+)`", PAGE)
 CELL = r" (\.\d{4}) \|"

@@ -15,10 +15,11 @@ import yaml
 import goldless as library
 from goldless.errors import UserError
 from goldless.exporting.catalogue import export
-from study_files import response_rows
-from support_studies import support_rows
+from tests.support.paths import FIXTURES
+from tests.support.study_files import response_rows
+from tests.support.support_studies import support_rows
 
-RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+RUNS = FIXTURES / "runs_of_0_1_0"
 SCORED, REVIEWED = RUNS / "score", RUNS / "review"
 BOARD = json.loads((SCORED / "leaderboard.json").read_text())["metrics"]["gem-raw"]
 LN4 = math.log(4)

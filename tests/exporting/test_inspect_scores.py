@@ -13,10 +13,11 @@ import pytest
 
 import goldless as library
 from goldless.studies import import_study
-from study_files import script_rows
+from tests.support.paths import OTHER_TOOLS_FILES
+from tests.support.study_files import script_rows
 
 pytestmark = pytest.mark.xdist_group("inspect")
-LOGS = Path(__file__).parents[1] / "importers" / "files" / "inspect"
+LOGS = OTHER_TOOLS_FILES / "inspect"
 ALPHA, BETA, ZETA, EPSILON = (LOGS / name for name in ("alpha.eval", "beta.json", "zeta.eval", "epsilon.eval"))
 METRIC = "gem-raw+control"
 installed = pytest.mark.skipif(

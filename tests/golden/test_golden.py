@@ -15,12 +15,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import golden
 import goldless
-import studies
 from goldless.apps.watch import watch as watch_anchors
 from goldless.cli.main import VERBS
 from goldless.plugins import plugins
+from tests.golden import golden, studies
 
 PLUGIN = Path(__file__).parent / "plugin"
 MODELS = "--scorer toy:scorer --critic toy:related"

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from golden import EXPECTED
-from latex_reader import read_latex
+from tests.golden.golden import EXPECTED
+from tests.support.latex_reader import read_latex
 
 
 def printed(form: str) -> list[tuple[str, str]]:

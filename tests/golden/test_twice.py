@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_golden import MODELS, PANEL, PAST, toy_models  # noqa: F401 - a fixture
 
-import studies
+from tests.golden import studies
+from tests.golden.test_golden import MODELS, PANEL, PAST, toy_models  # noqa: F401 - a fixture
 
 QUICK = "--resamples 200"
 RUN = f"score study --metric gem-raw,gem-raw+control,tvd-mi,length {MODELS} {QUICK} --out run"

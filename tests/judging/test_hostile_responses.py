@@ -6,7 +6,6 @@ import math
 import re
 
 import pytest
-from hostile_responses import HOSTILE
 
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.debate import C2, C3, DebateStage
@@ -15,6 +14,7 @@ from goldless.judging.scales import Scale, fence
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.models.turn_signs import without_turn_signs
+from tests.torture.hostile_responses import HOSTILE
 
 pytestmark = pytest.mark.anyio
 

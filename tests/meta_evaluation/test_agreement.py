@@ -11,7 +11,7 @@ import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.meta_evaluation.agreement import agree, spearman_p
 from goldless.runs.options import Options
-from study_files import response_rows, study_folder
+from tests.support.study_files import response_rows, study_folder
 
 FAST = {"metrics": (), "resamples": 200}
 AGENTS = ("ann", "bob", "cy")

@@ -21,7 +21,7 @@ from goldless.meta_evaluation.bias import (
     within_correlation,
 )
 from goldless.runs.options import Options
-from study_files import response_rows, study_folder
+from tests.support.study_files import response_rows, study_folder
 
 TASKS = [f"t{i:02}" for i in range(12)]
 AGENTS = ("ann", "bob", "cy")

@@ -7,7 +7,7 @@ import pytest
 
 import goldless
 from goldless.errors import GoldlessError, MetricError, UserError
-from study_files import study_folder, write_rows
+from tests.support.study_files import study_folder, write_rows
 
 TASKS, LABELLED = 30, 12
 

@@ -20,7 +20,7 @@ from goldless.records import CallFailure
 from goldless.runs.options import Options
 from goldless.statistics.bootstrap import Estimate
 from goldless.studies import study_from_frame
-from tickets import TICKETS, study
+from tests.support.tickets import TICKETS, study
 
 FAST = {"resamples": 200}
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evidence_frames import label_columns
 from goldless.metrics.judgement_table import pair_judgements
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
+from tests.support.evidence_frames import label_columns
+from tests.support.paths import BENCHMARKS
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "panel_frontier.py"
+SCRIPT = BENCHMARKS / "panel_frontier.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="installed without the benchmarks")
 
 

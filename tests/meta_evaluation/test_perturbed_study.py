@@ -13,7 +13,7 @@ from goldless.meta_evaluation.perturbations.perturbation import perturb_study
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options
-from study_files import study_folder
+from tests.support.study_files import study_folder
 
 TEXTS = {
     "t1": {"ann": "Ann one. Ann two.", "bob": "Bob one. Bob two."},

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from evidence_frames import pair_judgements_from_columns
 from goldless.metrics.exam_traits import (
     Trait,
     confidence_level,
@@ -18,6 +17,7 @@ from goldless.metrics.exam_traits import (
 )
 from goldless.metrics.qualification import qualify
 from goldless.statistics.bootstrap import Estimate
+from tests.support.evidence_frames import pair_judgements_from_columns
 
 
 def both_orders(values, first="ann", second="bob", **names):

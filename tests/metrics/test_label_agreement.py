@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from evidence_frames import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 from goldless.metrics.chair import PanelScores, reviewer_scores
 from goldless.metrics.label_agreement import (
     Judge,
@@ -18,6 +17,7 @@ from goldless.metrics.label_agreement import (
 )
 from goldless.records import Rating
 from goldless.statistics.comparisons import holm
+from tests.support.evidence_frames import pair_judgements_from_columns, pair_labels_of, response_ratings_from_columns
 
 
 def accuracy_of(earned, **draws):

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import goldless as package
-from evidence_frames import scores
 from goldless.errors import MetricError, UserError
 from goldless.metrics.catalogue import METRICS, find_metric
 from goldless.metrics.metric import LogprobNeed, Needs, Scores
 from goldless.models.scripted import ScriptedModel
+from tests.support.evidence_frames import scores
 
 
 class Toy:

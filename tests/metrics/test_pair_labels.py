@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_frames import label_columns, pair_labels_of
 from goldless.errors import MetricError
 from goldless.metrics.pair_labels import median_ratings, usual_margin
 from goldless.records import Preference, Rating
+from tests.support.evidence_frames import label_columns, pair_labels_of
 
 
 def ratings(task, **scores):

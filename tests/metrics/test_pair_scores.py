@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_frames import (
+from goldless.metrics import judged_metrics, likelihood, metric, tvd_mi
+from goldless.metrics.likelihood import GEM, RELATIVES
+from goldless.metrics.metric import over_peers
+from goldless.metrics.tvd_mi import objective_critic
+from goldless.records import CallFailure
+from tests.support.evidence_frames import (
     Logprob,
     PairScore,
     ResponseScore,
@@ -21,11 +26,6 @@ from evidence_frames import (
     verdict,
     verdicts,
 )
-from goldless.metrics import judged_metrics, likelihood, metric, tvd_mi
-from goldless.metrics.likelihood import GEM, RELATIVES
-from goldless.metrics.metric import over_peers
-from goldless.metrics.tvd_mi import objective_critic
-from goldless.records import CallFailure
 
 
 def pair_scores(evidence, metric) -> list[PairScore]:

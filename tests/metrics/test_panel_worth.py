@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import spearmanr
 
 import goldless
-from evidence_frames import pair_judgements_from_columns
 from goldless.metrics.pair_labels import pair_labels
 from goldless.metrics.panel_worth import panel_worth
 from goldless.statistics.shared_errors import effective_votes
 from goldless.statistics.vote_models import dawid_skene, judge_aware_bradley_terry
+from tests.support.evidence_frames import pair_judgements_from_columns
 
 FAST = {"resamples": 200}
 

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import goldless
-from evidence_frames import scores as agent_scores
 from goldless.errors import MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.store import save_run
 from goldless.templates import GENERAL
+from tests.support.evidence_frames import scores as agent_scores
 
 TASKS = {"t1": "Name a zarn.", "t2": "Name a bluk.", "t3": "Name a mipo.", "t4": "Name a tolu."}
 FIRST = {

@@ -6,12 +6,12 @@ import evalica
 import numpy as np
 import pytest
 
-from evidence_frames import pair_judgements_from_columns
 from goldless.metrics.chair import panel_verdicts
 from goldless.metrics.ranking import (
     rank_by_bradley_terry,
     rank_by_win_rate,
 )
+from tests.support.evidence_frames import pair_judgements_from_columns
 
 
 def verdicts(rows, **options):

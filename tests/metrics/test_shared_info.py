@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import goldless
-from evidence_frames import scores
 from goldless.runs.store import save_run
+from tests.support.evidence_frames import scores
 
 WORD = math.log(4)
 HONEST = tuple(f"h{number}" for number in range(6))

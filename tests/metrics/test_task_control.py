@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 import goldless
-from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows
 from goldless.errors import MetricError
 from goldless.evidence import CONTROL
 from goldless.metrics.likelihood import GEM, GEM_BOTH, RELATIVES, pair_scores
 from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.records import CallFailure
-from study_files import ByteScorer, response_rows
+from tests.support.evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows
+from tests.support.study_files import ByteScorer, response_rows
 
 WORD = math.log(4)
 WORDS = ("zarn", "bluk", "vond", "rask")

@@ -16,10 +16,9 @@ torch = pytest.importorskip("torch", reason="needs the transformers extra: pip i
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 peft = pytest.importorskip("peft", reason="needs the finetune extra: pip install 'goldless[finetune]'")
 
-from test_local_weights import save, scored  # noqa: E402
-
-from byte_tokenizer import byte_tokenizer  # noqa: E402
-from tiny_base import WIDE, plain_logprobs  # noqa: E402
+from tests.models.test_local_weights import save, scored  # noqa: E402
+from tests.support.byte_tokenizer import byte_tokenizer  # noqa: E402
+from tests.support.tiny_base import WIDE, plain_logprobs  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 

@@ -15,12 +15,11 @@ from goldless.models.interface import Message
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
-from test_local_weights import scored  # noqa: E402
-
-from byte_tokenizer import byte_tokenizer  # noqa: E402
 from goldless.models.local_weights import checkpoint as module  # noqa: E402
 from goldless.models.local_weights.checkpoint import quantisation  # noqa: E402
-from tiny_base import WIDE  # noqa: E402
+from tests.models.test_local_weights import scored  # noqa: E402
+from tests.support.byte_tokenizer import byte_tokenizer  # noqa: E402
+from tests.support.tiny_base import WIDE  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 

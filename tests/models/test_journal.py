@@ -14,7 +14,7 @@ import pytest
 from goldless.errors import UserError
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
 from goldless.models.journal import Journal
-from paid_twice import counts
+from tests.support.paid_twice import counts
 
 MODEL = ModelIdentity("scripted", "toy")
 

@@ -11,7 +11,7 @@ from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequ
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger, Price
-from paid_twice import counts
+from tests.support.paid_twice import counts
 
 pytestmark = pytest.mark.anyio
 

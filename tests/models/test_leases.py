@@ -11,7 +11,6 @@ from contextlib import closing
 import anyio
 import anyio.lowlevel
 import pytest
-from virtual_time import VIRTUAL_TIME
 
 from goldless.errors import UserError
 from goldless.models import journal as journals
@@ -21,6 +20,7 @@ from goldless.models.journalled import JournalledModel, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price
 from goldless.records import CallFailure
+from tests.support.servers.virtual_time import VIRTUAL_TIME
 
 pytestmark = pytest.mark.anyio
 MODEL = ModelIdentity("scripted", "toy")

@@ -22,10 +22,10 @@ torch = pytest.importorskip("torch", reason="needs the transformers extra: pip i
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
 
-from byte_tokenizer import CHATML, byte_tokenizer  # noqa: E402
 from goldless.models.local_weights import engine as engines  # noqa: E402
 from goldless.models.local_weights.checkpoint import folder_hash  # noqa: E402
-from tiny_base import CONFIGS, plain_logprobs, random_model, save_reader  # noqa: E402
+from tests.support.byte_tokenizer import CHATML, byte_tokenizer  # noqa: E402
+from tests.support.tiny_base import CONFIGS, plain_logprobs, random_model, save_reader  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

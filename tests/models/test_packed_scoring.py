@@ -19,7 +19,7 @@ from goldless.models.local_weights import pack_if_possible, packed  # noqa: E402
 from goldless.models.local_weights.engine import TorchEngine  # noqa: E402
 from goldless.models.local_weights.packed import PackedScorer, UnsupportedAttention, open_packed  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
-from tiny_base import CONFIGS, NOT_PACKED, WIDE, plain_logprobs, random_model  # noqa: E402
+from tests.support.tiny_base import CONFIGS, NOT_PACKED, WIDE, plain_logprobs, random_model  # noqa: E402
 
 pytestmark = [
     pytest.mark.transformers,

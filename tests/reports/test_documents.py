@@ -13,7 +13,6 @@ from pkgutil import resolve_name
 from typing import Literal
 
 import pytest
-from report_folders import board, every_document, leaderboard
 
 from goldless.apps.studio.run_pages import run_page
 from goldless.apps.studio.site import Site
@@ -23,8 +22,10 @@ from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
 from goldless.reports.run_record import MadeBy
+from tests.reports.report_folders import board, every_document, leaderboard
+from tests.support.paths import FIXTURES
 
-OLD = Path(__file__).parents[1] / "fixtures"
+OLD = FIXTURES
 FIXTURES = OLD / "runs_of_0_1_0"
 WRITTEN = {
     "score/leaderboard.json": Leaderboards,

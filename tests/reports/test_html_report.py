@@ -15,15 +15,24 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_folders import HOSTILE, THREE, board, document, every_document, hostile_folder, leaderboard, write_folder
 
 from goldless.errors import UserError
 from goldless.reports.html import write_report
 from goldless.reports.html.blocks import lexicon, section, words
 from goldless.reports.run_folder import RESULTS
 from goldless.signature import Signature
+from tests.reports.report_folders import (
+    HOSTILE,
+    THREE,
+    board,
+    document,
+    every_document,
+    hostile_folder,
+    leaderboard,
+    write_folder,
+)
+from tests.support.paths import FIXTURES
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 SECTIONS = {
     "leaderboard": {"ranking", "leaderboard", "comparisons", "pairs"},
     "review": {"ranking", "leaderboard", "review"},

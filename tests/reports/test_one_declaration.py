@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,9 @@ from goldless.apps.studio.site import Site
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column
 from goldless.reports.review import ReviewReport
+from tests.support.paths import FIXTURES
 
-REVIEWED = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "review"
+REVIEWED = FIXTURES / "runs_of_0_1_0" / "review"
 
 
 DECLARED = {

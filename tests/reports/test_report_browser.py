@@ -12,10 +12,18 @@ from typing import Any
 
 import polars as pl
 import pytest
-from report_folders import HOSTILE, THREE, board, every_document, hostile_folder, leaderboard, write_folder
 
 from goldless.apps.studio.access import REPORT_POLICY
 from goldless.reports.html import write_report
+from tests.reports.report_folders import (
+    HOSTILE,
+    THREE,
+    board,
+    every_document,
+    hostile_folder,
+    leaderboard,
+    write_folder,
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,9 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
+from tests.support.paths import FIXTURES
 
-SOUND = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "score"
+SOUND = FIXTURES / "runs_of_0_1_0" / "score"
 
 
 @pytest.fixture

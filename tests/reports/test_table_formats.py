@@ -16,7 +16,7 @@ from goldless.metrics.label_information import Information, LabelInformation, Ra
 from goldless.reports.formats import code_line, latex_number, latex_text, markdown_cell
 from goldless.reports.leaderboard import RaterScores
 from goldless.reports.report_table import Column, ReportTable
-from latex_reader import plain_text, read_latex
+from tests.support.latex_reader import plain_text, read_latex
 
 HOSTILE = [
     "a_b & c% $x$ #1 {y} ~z ^w \\end{table}",

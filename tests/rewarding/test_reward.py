@@ -23,7 +23,7 @@ from goldless.rewarding.reward import message_text, read_batch
 from goldless.statistics.effects import pooled_smd
 from goldless.studies import study_from_frame
 from goldless.templates import GENERAL
-from support_studies import EMPTY, support_rows
+from tests.support.support_studies import EMPTY, support_rows
 
 AGENTS = ("short", "copycat", "verbose", "german")
 METRICS = ("gem-s[prompt]+control", "gem-s[prompt]", "gem-raw+control", "gem-raw")
@@ -67,7 +67,7 @@ def test_it_is_what_plain_transformers_gives_pair_by_pair(tmp_path):
     import torch  # noqa: PLC0415
     import transformers  # noqa: PLC0415
 
-    from tiny_base import save_reader  # noqa: PLC0415
+    from tests.support.tiny_base import save_reader  # noqa: PLC0415
 
     folder = save_reader(tmp_path / "reader")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)

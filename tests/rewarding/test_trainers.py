@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,7 @@ import goldless
 from goldless.errors import MetricError
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 from goldless.records import CallFailure
+from tests.support.paths import DOCS
 
 
 def rollout(prompt, completion, reference):
@@ -100,7 +100,7 @@ def test_a_rubric_of_verifiers_takes_it_as_a_group_reward(toy_scorer):
 
 
 def test_the_attacks_of_the_example_exist():
-    script = Path(__file__).parents[2] / "docs" / "examples" / "reward_grpo.py"
+    script = DOCS / "examples" / "reward_grpo.py"
     (names,) = re.findall(r'^ATTACKS = "(.+)"$', script.read_text(encoding="utf-8"), re.MULTILINE)
     assert [find_perturbation(name).name for name in names.split(",")] == names.split(",")
 
@@ -113,7 +113,7 @@ def test_trls_own_trainer_takes_it_as_a_reward_function(toy_scorer, tmp_path, on
     import transformers  # noqa: PLC0415
     from datasets import Dataset  # noqa: PLC0415
 
-    from tiny_base import save_base  # noqa: PLC0415
+    from tests.support.tiny_base import save_base  # noqa: PLC0415
 
     base = save_base(tmp_path / "base")
     tokenizer = transformers.AutoTokenizer.from_pretrained(base)

@@ -17,7 +17,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
-from study_files import response_rows, study_folder
+from tests.support.study_files import response_rows, study_folder
 
 pytestmark = pytest.mark.anyio
 

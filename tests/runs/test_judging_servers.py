@@ -6,12 +6,12 @@ import math
 
 import polars as pl
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply, rejection
-from toy_language import Reading
 
 import goldless
 from goldless.meta_evaluation.cost import find_costs
 from goldless.runs.options import Options
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply, rejection
+from tests.support.servers.toy_language import Reading
 
 ROWS = [
     {"task": f"t{i}", "agent": agent, "text": f"{word} n{i}"}

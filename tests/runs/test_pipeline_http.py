@@ -7,13 +7,13 @@ from collections import Counter
 
 import polars as pl
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply
-from toy_language import Reading
 
 import goldless
-from evidence_frames import scores
 from goldless.models.journal import Journal
-from paid_twice import called_after_reply, counts
+from tests.support.evidence_frames import scores
+from tests.support.paid_twice import called_after_reply, counts
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
+from tests.support.servers.toy_language import Reading
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 import goldless
 from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
-from study_files import ByteScorer
+from tests.support.study_files import ByteScorer
 
 WORDS = ["zarn bluk mipo", "vond rask ebbo", "lirp hoft quex"]
 ROWS = [{"task": f"t{i}", "agent": a, "text": f"{w} {a}"} for i, w in enumerate(WORDS) for a in ("ann", "bob", "cy")]

@@ -14,7 +14,7 @@ from goldless.errors import MetricError, StudyError, UserError
 from goldless.evidence import LOGPROBS
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from study_files import response_rows, study_folder, write_rows
+from tests.support.study_files import response_rows, study_folder, write_rows
 
 GROUPS = ("good faith", "problematic")
 

@@ -10,7 +10,7 @@ import goldless
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.store import save_run
-from tickets import TICKETS, study
+from tests.support.tickets import TICKETS, study
 
 ANSWERS = {good: 5 for _, good, _ in TICKETS} | {german: 4 for _, _, german in TICKETS}
 

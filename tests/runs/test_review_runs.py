@@ -17,7 +17,7 @@ import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.reports.document import write
-from study_files import study_folder
+from tests.support.study_files import study_folder
 
 TASKS = {f"t{i}": word for i, word in enumerate(("dogs", "cats", "boats", "rivers", "clocks", "lamps"))}
 WORTH = {"ann": 9, "bob": 5, "cy": 2}

@@ -15,8 +15,9 @@ import pytest
 
 import goldless as package
 from goldless.reports.document import write
+from tests.support.paths import FIXTURES
 
-FOLDERS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+FOLDERS = FIXTURES / "runs_of_0_1_0"
 METRICS = ("gem-raw", "mi", "tvd-mi", "length")
 
 

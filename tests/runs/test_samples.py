@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import goldless
-from evidence_frames import scores
 from goldless.errors import StudyError
 from goldless.runs.store import save_run
+from tests.support.evidence_frames import scores
 
 LN4 = math.log(4)
 ROWS = [

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import goldless
-from evidence_frames import scores
 from goldless.errors import CapabilityError, MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.templates import PLAIN
-from study_files import response_rows
+from tests.support.evidence_frames import scores
+from tests.support.study_files import response_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 

@@ -12,11 +12,11 @@ import re
 import pytest
 
 import goldless
-from evidence_frames import scores
 from goldless.errors import MetricError
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
-from study_files import response_rows
+from tests.support.evidence_frames import scores
+from tests.support.study_files import response_rows
 
 WORDS = ["zarn", "bluk", "mipo", "vond", "rask"]
 TEXTS = {f"t{i}": {"ann": f"{w} one", "bob": f"two {w}", "null": "nothing"} for i, w in enumerate(WORDS)}

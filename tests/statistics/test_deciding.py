@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import runpy
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from goldless.statistics.deciding import (
     radius,
     tasks_to_detect,
 )
+from tests.support.paths import BENCHMARKS
 
 
 @pytest.mark.parametrize(("n", "alpha"), [(10, 0.05), (30, 0.05), (120, 0.2), (40, 0.05 / 435)])
@@ -132,8 +132,6 @@ def test_p_is_alpha_where_the_interval_ends_at_zero(bound):
 
 
 # --- stopping on recorded data ---------------------------------------------------------------------------------------
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="installed without the benchmarks")

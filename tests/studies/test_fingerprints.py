@@ -7,7 +7,7 @@ import pytest
 
 from goldless.records import Response, Task
 from goldless.studies import import_study, read_study, sample_study, study_from_frame, study_from_records
-from study_files import study_folder
+from tests.support.study_files import study_folder
 
 TASKS = [
     {"task": "t1", "prompt": "p", "reference": "r", "synopsis_b": "b", "synopsis_a": "a", "year": 2016, "tags": ["x"]},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from sound_folders import tables, write
 
 from goldless.errors import StudyError
 from goldless.studies import read_study
-from study_files import study_folder
+from tests.support.study_files import study_folder
+from tests.torture.sound_folders import tables, write
 
 COLUMNS = ("task", "agent", "text")
 

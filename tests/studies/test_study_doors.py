@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +11,7 @@ from goldless.errors import StudyError, UserError
 from goldless.exporting.catalogue import export
 from goldless.records import Response, Task
 from goldless.studies import import_study, read_study
+from tests.support.paths import DOCS
 
 TOY = "#toy\nt1|?|What is red?\nt1|a|blood\nt1|b|a rose\nt2|?|What is blue?\nt2|a|the sea\nt2|b|a violet\n"
 
@@ -20,16 +19,14 @@ TOY = "#toy\nt1|?|What is red?\nt1|a|blood\nt1|b|a rose\nt2|?|What is blue?\nt2|
 @pytest.fixture
 def doors(monkeypatch, installed):
     """Makes the objects of the toy plugin look like those of an installed package."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
     def make(importers: tuple[str, ...] = (), exporters: tuple[str, ...] = ()) -> None:
         installed(
-            *(EntryPoint(name, f"toy_plugin:{name}", "goldless.importers") for name in importers),
-            *(EntryPoint(name, f"toy_plugin:{name}", "goldless.exporters") for name in exporters),
+            *(EntryPoint(name, f"tests.studies.toy_plugin:{name}", "goldless.importers") for name in importers),
+            *(EntryPoint(name, f"tests.studies.toy_plugin:{name}", "goldless.exporters") for name in exporters),
         )
 
-    yield make
-    sys.modules.pop("toy_plugin", None)
+    return make
 
 
 @pytest.fixture
@@ -111,7 +108,7 @@ def test_what_no_exporter_writes_is_an_error_that_lists_them(doors, toy, tmp_pat
 
 
 def test_the_importer_in_the_docs_reads_its_files(tmp_path, monkeypatch, installed):
-    page = (Path(__file__).parents[2] / "docs" / "study_format.md").read_text(encoding="utf-8")
+    page = (DOCS / "study_format.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (code,) = (block for block in blocks if "class Toy" in block)
     (tmp_path / "documented_toy.py").write_text(code)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from goldless.errors import UserError
 from goldless.studies import Study, read_study, study_from_frame, write_study
-from study_files import study_folder
+from tests.support.study_files import study_folder
 
 FORMATS = ["jsonl", "csv", "parquet"]
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-from server_faults import COMMANDS, MARKER, STUDY, FaultyServer
-from warm import Started, start
+
+from tests.torture.server_faults import COMMANDS, MARKER, STUDY, FaultyServer
+from tests.torture.warm import Started, start
 
 RESULTS = {"review": ("review.json", "review.md"), "score": ("leaderboard.json", "response_scores.csv")}
 LONGEST_SECONDS = 120.0

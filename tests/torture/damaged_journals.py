@@ -10,9 +10,9 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from commands import goldless, home
-from counted_runs import COMMANDS, Trial, counted, reference
-from tally import Tally
+from tests.support.commands import goldless, home
+from tests.torture.counted_runs import COMMANDS, Trial, counted, reference
+from tests.torture.tally import Tally
 
 Damage = Callable[[Path, random.Random], None]
 

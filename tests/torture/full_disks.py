@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from counted_runs import LONGEST_SECONDS, Trial, counted, reference
-from tally import Tally
+from tests.torture.counted_runs import LONGEST_SECONDS, Trial, counted, reference
+from tests.torture.tally import Tally
 
 SIZES_KIB = (4, 8, 16, 24, 32, 48, 64, 96)
 PRINTED = ("--json", "--format=rich", "--format=csv", "--format=markdown", "--format=latex")

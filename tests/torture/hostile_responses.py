@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 import anyio
-from chat_families import FAMILIES
-from tally import Tally
 
 from goldless.generation import rewrite, write_synopsis
 from goldless.judging.asking import ReviewQuestion, ReviewStage
@@ -22,6 +20,8 @@ from goldless.models.turn_signs import without_turn_signs
 from goldless.records import Response, Task
 from goldless.scoring import Question, ScoringStage
 from goldless.templates import TEMPLATES
+from tests.torture.chat_families import FAMILIES
+from tests.torture.tally import Tally
 
 HONEST = "The marmalade is made of oranges."
 

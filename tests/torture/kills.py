@@ -11,8 +11,8 @@ import signal
 import sqlite3
 import time
 
-from counted_runs import LONGEST_SECONDS, Trial, counted, reference
-from tally import Tally
+from tests.torture.counted_runs import LONGEST_SECONDS, Trial, counted, reference
+from tests.torture.tally import Tally
 
 KILLS_PER_ROUND = 5
 

@@ -11,13 +11,12 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-import sound_folders
-from commands import goldless, home
-from damages import damage
-from sound_folders import QUICK
-from tally import Tally
-
-from studies import POINTS, SUBJECTS
+from tests.golden.studies import POINTS, SUBJECTS
+from tests.support.commands import goldless, home
+from tests.torture import sound_folders
+from tests.torture.damages import damage
+from tests.torture.sound_folders import QUICK
+from tests.torture.tally import Tally
 
 Words = tuple[str | Path, ...]
 

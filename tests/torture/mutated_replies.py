@@ -18,9 +18,6 @@ from typing import Any
 
 import anyio
 import orjson
-from loopback import Behaviour, LoopbackServer, chat_reply, rejection
-from providers import anthropic_reply, gemini_reply
-from tally import Tally
 from yarl import URL
 
 from goldless.errors import GoldlessError
@@ -33,6 +30,9 @@ from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger, Price
 from goldless.records import CallFailure
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply, rejection
+from tests.support.servers.providers import anthropic_reply, gemini_reply
+from tests.torture.tally import Tally
 
 Json = Any
 ANSWERS = ("one", "two", "three")

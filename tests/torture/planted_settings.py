@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-from commands import goldless, home
-from tally import Tally
+from tests.support.commands import goldless, home
+from tests.torture.tally import Tally
 
 VERBS = {"score": "metric", "crashtest": "metric", "review": "reviewers", "select": "metric", "plan": "metric"}
 

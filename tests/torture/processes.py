@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from counted_runs import LONGEST_SECONDS, counted, reference
-from tally import Tally
+from tests.torture.counted_runs import LONGEST_SECONDS, counted, reference
+from tests.torture.tally import Tally
 
 NUMBERS = (2, 8, 1)
 

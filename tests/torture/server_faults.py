@@ -23,10 +23,11 @@ from typing import Any
 import orjson
 import polars as pl
 from aiohttp import web
-from commands import Ran, goldless, home
-from loopback import Behaviour, Json, LoopbackServer, chat_reply
-from tally import Tally
-from toy_language import Reading
+
+from tests.support.commands import Ran, goldless, home
+from tests.support.servers.loopback import Behaviour, Json, LoopbackServer, chat_reply
+from tests.support.servers.toy_language import Reading
+from tests.torture.tally import Tally
 
 ODD_SHARE = 0.3
 STORM_SHARE = 0.5

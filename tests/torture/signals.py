@@ -6,8 +6,8 @@ import random
 import signal
 import time
 
-from counted_runs import Trial, counted
-from tally import Tally
+from tests.torture.counted_runs import Trial, counted
+from tests.torture.tally import Tally
 
 PROMISED_SECONDS = 2.0
 HANGING_SECONDS = 120.0

@@ -12,9 +12,7 @@ from pathlib import Path
 
 import anyio
 import polars as pl
-from commands import goldless, home
 
-from board_files import arena_hard, helm_run, lighteval, mt_bench
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.apps.watch.watching import watch
@@ -25,12 +23,15 @@ from goldless.models.usage import Charge
 from goldless.runs.explaining import explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
-from studies import POINTS, SUBJECTS, papers, tables
+from tests.golden.studies import POINTS, SUBJECTS, papers, tables
+from tests.support.board_files import arena_hard, helm_run, lighteval, mt_bench
+from tests.support.commands import goldless, home
+from tests.support.paths import OTHER_TOOLS_FILES
 
 Rows = Sequence[dict[str, object]]
 
 QUICK = ("--resamples", "100")
-FILES = Path(__file__).parents[1] / "importers" / "files"
+FILES = OTHER_TOOLS_FILES
 """Small results that other tools wrote."""
 
 

@@ -6,12 +6,12 @@ import importlib
 import math
 from pathlib import Path
 
-import mutated_files
 import pytest
-from mutated_replies import impossible
 
 from goldless.cli.main import MOVED, VERBS
 from goldless.models.interface import ChatReply, TokenLogprobs
+from tests.torture import mutated_files
+from tests.torture.mutated_replies import impossible
 
 NO_FILES = {"studio"}
 """Verbs that read no file of others: the studio shows what ``view`` does."""
@@ -27,7 +27,7 @@ NO_FILES = {"studio"}
 )
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_paid_twice_or_changed(trial, count):
-    tally = importlib.import_module(trial).run(count, 0)
+    tally = importlib.import_module(f"tests.torture.{trial}").run(count, 0)
     assert tally.sound, tally
 
 

@@ -1,6 +1,6 @@
 """Every trial of faults, as ``make torture`` runs it: one table, in which every column but "tried" must be 0.
 
-``python tests/torture/torture.py [--share 1.0] [--seed N] [--only NAME] [--workers 2]``. The seed is the date unless it
+``python -m tests.torture.torture [--share 1.0] [--seed N] [--only NAME] [--workers 2]``. The seed is the date unless it
 is given, and is printed. The trials run in parts, each in its own process, two at a time by default. What went wrong is
 listed below the table; with the same seed it happens again. Exit code 1 if anything did.
 """
@@ -17,11 +17,8 @@ import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
-from pathlib import Path
 
-from tally import Tally
-
-sys.path += [str(Path(__file__).parents[1] / name) for name in ("", "golden", "servers")]
+from tests.torture.tally import Tally
 
 TRIALS = {
     "server_faults": (173, 1),
@@ -45,7 +42,7 @@ def one(name: str, count: int, seed: int) -> tuple[Tally, float]:
     """One kind of trial, and its seconds."""
     began = time.monotonic()
     try:
-        tally = importlib.import_module(name).run(count, seed)
+        tally = importlib.import_module(f"tests.torture.{name}").run(count, seed)
     except Exception:  # noqa: BLE001 - a trial that breaks is a finding, and the others go on
         tally = Tally(name.replace("_", " "), tracebacks=1, notes=[traceback.format_exc()])
     return tally, time.monotonic() - began

@@ -15,7 +15,7 @@ from goldless.errors import UserError
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
 from goldless.runs.options import Options
-from paid_twice import called_after_reply, counts
+from tests.support.paid_twice import called_after_reply, counts
 
 TASKS = 16
 

@@ -6,10 +6,10 @@ import numpy as np
 import onnxruntime
 import pytest
 from gguf import GGMLQuantizationType as Q
-from tiny_models import _shapes, write_tiny
 
 from goldless.errors import CapabilityError, UserError
 from goldless.models.gguf import GgufFile, GraphBuilder, build_model, log_sum_exp
+from tests.models.gguf.tiny_models import _shapes, write_tiny
 
 pytestmark = pytest.mark.slow
 

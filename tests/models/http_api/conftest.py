@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from loopback import Behaviour, LoopbackServer
 
 from goldless.models.catalogue import ANY_SERVER
 from goldless.models.http_api import Calling, HttpModel, client, service_model
 from goldless.models.provider import Use
+from tests.support.servers.loopback import Behaviour, LoopbackServer
 
 FAST = Calling(timeout_seconds=60.0, retries=3, patience_seconds=0.0, wait_seconds=0.01)
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from batch_providers import BatchServer
-from loopback import Behaviour
-from providers import KEY
 
 from goldless.errors import CallError, UserError, WaitingError
 from goldless.models.catalogue import open_model
@@ -26,7 +23,10 @@ from goldless.models.journalled import (
 )
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price, batch_share
-from paid_twice import called_after_reply
+from tests.support.paid_twice import called_after_reply
+from tests.support.servers.batch_providers import BatchServer
+from tests.support.servers.loopback import Behaviour
+from tests.support.servers.providers import KEY
 
 pytestmark = pytest.mark.anyio
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import anyio
 import pytest
-from loopback import chat_reply
-from virtual_time import VIRTUAL_TIME
 
 import goldless
 from goldless.errors import BudgetError
@@ -16,6 +14,8 @@ from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Budget, Ledger, Price, most_usage
 from goldless.records import CallFailure
+from tests.support.servers.loopback import chat_reply
+from tests.support.servers.virtual_time import VIRTUAL_TIME
 
 pytestmark = pytest.mark.anyio
 

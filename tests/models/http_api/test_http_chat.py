@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from loopback import chat_reply, rejection
 
 from goldless.models.http_api.formats import ROOM_FOR_THINKING
 from goldless.models.interface import ChatRequest, Message
+from tests.support.servers.loopback import chat_reply, rejection
 
 pytestmark = pytest.mark.anyio
 

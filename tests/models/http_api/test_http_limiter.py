@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import anyio.lowlevel
 import pytest
-from virtual_time import VIRTUAL_TIME
 
 from goldless.models.http_api.client import Limiter
+from tests.support.servers.virtual_time import VIRTUAL_TIME
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,6 @@ import anyio
 import orjson
 import pytest
 from aiohttp import web
-from loopback import LoopbackServer, chat_reply
 
 from goldless.models.http_api import client
 from goldless.models.http_api.client import Calling
@@ -21,7 +20,8 @@ from goldless.models.usage import Ledger
 from goldless.records import CallFailure
 from goldless.runs.opening import Part, open_models
 from goldless.runs.options import Options
-from paid_twice import counts
+from tests.support.paid_twice import counts
+from tests.support.servers.loopback import LoopbackServer, chat_reply
 
 pytestmark = pytest.mark.anyio
 

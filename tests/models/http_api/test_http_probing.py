@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from loopback import chat_reply
 
 from goldless.errors import CapabilityError
 from goldless.models.interface import Message
+from tests.support.servers.loopback import chat_reply
 
 pytestmark = pytest.mark.anyio
 

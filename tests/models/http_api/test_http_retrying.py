@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import anyio
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply, rejection
-from virtual_time import VIRTUAL_TIME
 
 from goldless.models.http_api import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message
+from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply, rejection
+from tests.support.servers.virtual_time import VIRTUAL_TIME
 
 pytestmark = pytest.mark.anyio
 

@@ -13,10 +13,10 @@ from itertools import pairwise
 from operator import getitem
 
 import pytest
-from toy_language import CORPUS
 
 from goldless.errors import CallError
 from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs
+from tests.support.servers.toy_language import CORPUS
 
 pytestmark = pytest.mark.anyio
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from toy_language import CORPUS, tokens_of
 
 from goldless.errors import CallError, ModelSpecError, PrerequisiteError
 from goldless.models.interface import Message, TokenLogprobs
+from tests.support.servers.toy_language import CORPUS, tokens_of
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,6 @@ import math
 
 import anyio
 import pytest
-from loopback import Behaviour, chat_reply
-from providers import KEY, ProviderServer, anthropic_reply, gemini_reply
 
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.catalogue import SERVICES, open_model
@@ -15,6 +13,8 @@ from goldless.models.http_api.formats import ROOM_FOR_THINKING
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
 from goldless.models.usage import price_of
 from goldless.records import CallFailure
+from tests.support.servers.loopback import Behaviour, chat_reply
+from tests.support.servers.providers import KEY, ProviderServer, anthropic_reply, gemini_reply
 
 pytestmark = pytest.mark.anyio
 

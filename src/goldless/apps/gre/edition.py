@@ -7,17 +7,16 @@ versions of some, with a hidden instruction (see ``collecting``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
 from goldless.apps.gre.config import CollectConfig, EditionConfig, checked
-from goldless.errors import UserError
+from goldless.errors import PrerequisiteError, UserError
 from goldless.files import write_text
 from goldless.records import Agent
 from goldless.studies import Study, read_study
@@ -113,27 +112,50 @@ class Edition:
         return tuple(model.agent(name) for name, model in self.config.models.items())
 
     def planned(self, settings: Mapping[str, Any]) -> Edition:
-        """The edition as it would be with these settings; nothing is written."""
+        """The edition as it would be with these settings; nothing is written. Raises if they could not be."""
         where = f"{self.folder / CONFIG}{', with the settings given' if settings else ''}"
-        return Edition(self.folder, checked(self._with(settings).unwrap(), where))
+        config = checked(self._merged(settings), where)
+        self._text_with(settings)
+        return Edition(self.folder, config)
 
     def with_settings(self, settings: Mapping[str, Any]) -> Edition:
         """The edition after writing settings into its config file, keeping its other settings and comments.
 
         Tables are merged key by key. None removes a key. Nothing is written if the result is not valid.
         """
-        document, file = self._with(settings), self.folder / CONFIG
-        config = checked(document.unwrap(), str(file))
-        text = tomlkit.dumps(document)
-        if not file.exists() or text != tomlkit.dumps(_document(file)):
+        file = self.folder / CONFIG
+        config = checked(self._merged(settings), str(file))
+        text = self._text_with(settings)
+        if text is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_text(file, text)
         return Edition(self.folder, config)
 
-    def _with(self, settings: Mapping[str, Any]) -> tomlkit.TOMLDocument:
-        document = _document(self.folder / CONFIG) if is_edition(self.folder) else tomlkit.document()
-        _put(document, settings)
-        return document
+    def _merged(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The tables of the config file with these settings, as plain data."""
+        file = self.folder / CONFIG
+        tables = _read_config(file) if file.is_file() else {}
+        _put(tables, settings, new_table=dict)
+        return tables
+
+    def _text_with(self, settings: Mapping[str, Any]) -> str | None:
+        """The new text of the config file, with its comments; None if it says all of these settings already."""
+        file = self.folder / CONFIG
+        if file.is_file() and self._merged(settings) == _read_config(file):
+            return None
+        try:
+            import tomlkit  # noqa: PLC0415 - only writing needs it, and it needs an extra
+            from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - as above
+        except ImportError as error:
+            raise PrerequisiteError(f"writing {CONFIG} needs tomlkit. Run: pip install 'goldless[gre]'") from error
+        document = tomlkit.document()
+        try:
+            if file.is_file():
+                document = tomlkit.parse(file.read_text(encoding="utf-8-sig"))
+            _put(document, settings, new_table=tomlkit.table)
+        except TOMLKitError as error:
+            raise UserError(f"{file}: settings cannot be written into this file ({error})") from error
+        return tomlkit.dumps(document)
 
 
 def is_edition(folder: Path) -> bool:
@@ -148,7 +170,7 @@ def open_edition(folder: Path) -> Edition:
             f"{folder}: not an edition, because it has no {CONFIG}. Start one with: goldless gre collect {folder} "
             "--venue VENUE, or --from-folder FOLDER"
         )
-    return Edition(folder, checked(_document(folder / CONFIG).unwrap(), str(folder / CONFIG)))
+    return Edition(folder, checked(_read_config(folder / CONFIG), str(folder / CONFIG)))
 
 
 def open_or_begin(folder: Path) -> Edition:
@@ -160,19 +182,20 @@ def open_or_begin(folder: Path) -> Edition:
     return Edition(folder, EditionConfig())
 
 
-def _document(path: Path) -> tomlkit.TOMLDocument:
+def _read_config(file: Path) -> dict[str, Any]:
     try:
-        return tomlkit.parse(path.read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, TOMLKitError) as error:
-        raise UserError(f"{path}: not a valid TOML file ({error})") from error
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{file}: not a valid TOML file ({error})") from error
 
 
-def _put(table: Any, settings: Mapping[str, Any]) -> None:
+def _put(table: Any, settings: Mapping[str, Any], *, new_table: Callable[[], Any]) -> None:
+    """Put settings into a table and those below it; ``new_table`` makes one that is not there yet."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
             if value and key not in table:
-                table[key] = tomlkit.table()
-            _put(table.get(key), value)
+                table[key] = new_table()
+            _put(table.get(key), value, new_table=new_table)
         elif value is None:
             table.pop(key, None)
         elif key not in table or table[key] != value:

@@ -1,0 +1,8 @@
+"""Fixtures of several files: an edition of two papers, and a study whose papers scripted models review."""
+
+from __future__ import annotations
+
+from tests.apps.gre.edition_folders import asking, edition
+from tests.apps.gre.reviewed_papers import folder, generate
+
+__all__ = ["asking", "edition", "folder", "generate"]

@@ -1,0 +1,242 @@
+"""``goldless gre`` by the command line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from goldless.apps.gre.edition import open_edition
+from goldless.studies import read_study
+from tests.apps.gre.edition_folders import papers_folder, write_rows
+from tests.support.servers.openreview_server import OpenReviewServer, Submitted
+
+
+@pytest.fixture
+def collected(goldless, tmp_path):
+    """An edition of two papers."""
+    folder = tmp_path / "2024"
+    ended = goldless("gre", "collect", folder, "--from-folder", papers_folder(tmp_path / "papers"), "--seed", "1")
+    assert ended.code == 0, ended.err
+    return folder
+
+
+@pytest.fixture
+def reviews(collected, tmp_path):
+    """A script that reviews both papers."""
+    study = read_study(collected / "study")
+    rows = [
+        {"prompt": study.task(t).prompt, "answer": f"<summary>{study.response(t, 'reference1').text}</summary>"}
+        for t in study.tasks
+    ]
+    write_rows(tmp_path / "reviews.jsonl", rows)
+    return f"scripted:{tmp_path / 'reviews.jsonl'}"
+
+
+EXTRA = ("tomlkit", "pypdf", "requests_cache")
+"""Packages of the extra ``gre``."""
+BLOCKED = f"import sys\nsys.modules.update(dict.fromkeys({EXTRA}))\nfrom goldless.cli import main\nmain()"
+
+
+@pytest.mark.slow
+def test_without_the_extra_the_tables_of_the_paper_are_shown_and_a_new_edition_names_the_command(tmp_path):
+    def run(*words):
+        command = [sys.executable, "-c", BLOCKED, "gre", *map(str, words)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    board = run("show", "published:70b")
+    assert board.returncode == 0, board.stderr
+    edition = run("collect", "e", "--from-folder", papers_folder(tmp_path / "papers"))
+    assert edition.returncode == 2
+    assert "pip install 'goldless[gre]'" in " ".join(edition.stderr.split())
+    assert not (tmp_path / "e").exists()
+
+
+def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp_path):
+    venue, promise = "Loopback.cc/2024/Conference", "I have read and will follow the code of this venue."
+    form = {"summary": "Plants.", "correctness": "All of it is well supported by proofs.", "code_of_conduct": promise}
+    with OpenReviewServer() as server:
+        server.add(venue, [Submitted("a", [form, form, form])], api=2)
+        apis = ("--api1", server.api1, "--api2", server.api2, "--pause", "0")
+        ended = goldless("gre", "collect", tmp_path / "e", "--venue", venue, *apis)
+    assert ended.code == 0, ended.err
+    assert "fields with text that is not part of the reviews: code_of_conduct; see" in ended.err
+
+
+@pytest.fixture
+def configured(tmp_path, reviews, collected):
+    """Writes the config of an edition of the same papers, of models that all use the same script but for a word."""
+
+    def make(year, models=("ours",)):
+        folder = tmp_path / year
+        folder.mkdir()
+        script = tmp_path / "reviews.jsonl"
+        lines = [f'[collect]\nfrom_folder = "{tmp_path / "papers"}"\nseed = 1']
+        for number, name in enumerate(models):
+            own = tmp_path / f"{year}-{name}.jsonl"
+            rows = [json.loads(line) for line in script.read_text().splitlines()]
+            more = " other" * number + "</summary>"
+            write_rows(own, [{**row, "answer": row["answer"].replace("</summary>", more)} for row in rows])
+            lines.append(f'[models.{name}]\nmodel = "scripted:{own}"')
+        lines.append('[score]\nmetrics = ["rouge-l"]\nresamples = 200\n')
+        (folder / "edition.toml").write_text("\n".join(lines))
+        return folder
+
+    return make
+
+
+def test_a_whole_edition_is_run_from_its_config(goldless, configured):
+    # the metric needs no model, so that every stage is run here
+    folder = configured("2025")
+    ended = goldless("gre", "run", folder)
+    assert ended.code == 0, ended.err
+    assert (folder / "run" / "report.html").is_file()
+    ended = goldless("gre", "run", folder, "--json")
+    assert ended.code == 0, ended.err
+    again = json.loads(ended.out)
+    rows = {row["agent"]: row for row in again["scores"]["metrics"]["rouge-l"]["rows"]}
+    assert set(rows) == {"human", "ours"}
+    assert again["demonstration"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--run", "x", "--level", "2"), "--level must be"),
+        (("--run", "../x"), "must consist of letters"),
+        (("--run", "study"), "is another folder of the edition"),
+        (("--rewriter", "nosuch:x"), "unknown model 'nosuch:x'"),
+        (("--run", "edition.toml"), "Choose another folder with --run"),
+        (("--scorer", "nosuch:x"), "unknown model 'nosuch:x'"),
+        (("--metric", "gemm"), "gemm"),
+        (("--metric", "gem-s[nosuch]"), "nosuch"),
+    ],
+)
+def test_bad_values_of_scoring_are_told_and_not_stored(goldless, configured, options, told):
+    folder = configured("2025")
+    assert goldless("gre", "run", folder).code == 0
+    before = (folder / "edition.toml").read_text()
+    ended = goldless("gre", "score", folder, *options)
+    assert ended.code == 2
+    assert told in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+    assert (folder / "edition.toml").read_text() == before
+    assert goldless("gre", "score", folder).code == 0
+
+
+@pytest.mark.parametrize("shown_as", ["markdown", "csv", "latex"])
+def test_every_format_of_the_scores_has_their_signature(goldless, configured, shown_as):
+    folder = configured("2025")
+    ended = goldless("gre", "run", folder, "--format", shown_as)
+    assert ended.code == 0, ended.err
+    first = ended.out.split("rouge-l on all 2 papers")[0] if shown_as == "markdown" else ended.out
+    assert "rouge-l|" in first
+    assert "study:" in first
+
+
+def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldless, configured, tmp_path):
+    models = ("first", "second", "third")
+    folder = configured("2030", models)
+    config = (folder / "edition.toml").read_text()
+    (folder / "edition.toml").write_text(f"demonstration = true\n{config}")
+    assert goldless("gre", "run", folder).code == 0
+    benchmark = tmp_path / "other.csv"
+    benchmark.write_text("agent,arena\nfirst,3\nsecond,2\nthird,1\n")
+    for command in (
+        ("show", folder),
+        ("score", folder),
+        ("compare", folder, folder),
+        ("correlate", folder, "--benchmarks", benchmark),
+    ):
+        ended = goldless("gre", *command, "--format", "markdown")
+        assert ended.code == 0, ended.err
+        assert "DEMONSTRATION, NOT A RESULT" in ended.out, command
+
+
+def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless, tmp_path):
+    mine = tmp_path / "mine.svg"
+    mine.write_text("<?xml version='1.0'?><svg>drawn by hand</svg>")
+    ended = goldless("gre", "figure", "published:70b", "--out", mine)
+    assert ended.code == 2
+    assert "was not drawn by goldless" in " ".join(ended.err.split())
+    assert "drawn by hand" in mine.read_text()
+
+
+def test_the_demonstration_refuses_an_edition_of_one_s_own(goldless, collected):
+    ended = goldless("gre", "demo", "--out", collected)
+    assert ended.code == 2
+    assert "is not a demonstration edition" in ended.err
+
+
+def test_an_unwritable_run_is_told_with_the_option_of_this_verb(goldless, configured, monkeypatch):
+    folder = configured("2025")
+    assert goldless("gre", "run", folder).code == 0
+    temporary_file = tempfile.TemporaryFile
+
+    def refuse(**options):
+        if options.get("dir") == folder / "run":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return temporary_file(**options)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    ended = goldless("gre", "score", folder)
+    assert ended.code == 2
+    assert "run: cannot write (Permission denied). Choose another folder with --run" in " ".join(ended.err.split())
+    elsewhere = goldless("gre", "score", folder, "--run", "other")
+    assert elsewhere.code == 0, elsewhere.err
+
+
+# --- a public board: registered, reviewed by a program, submitted to ------------------------------------------------
+
+AGENT = """
+import json, sys
+
+paper = json.load(sys.stdin)["messages"][-1]["content"]
+if "p2" in paper:
+    sys.exit("no tools today")
+print("<summary>", paper, "</summary>")
+"""
+
+
+@pytest.fixture
+def board(goldless, collected):
+    """A registered edition of two papers."""
+    ended = goldless("gre", "preregister", collected)
+    assert ended.code == 0, ended.err
+    assert "unchanged" in ended.err
+    return collected
+
+
+def test_a_program_reviews_and_one_that_fails_leaves_its_review_open(goldless, board, tmp_path):
+    (tmp_path / "agent.py").write_text(AGENT)
+    command = f"agent=command:{shlex.join([sys.executable, str(tmp_path / 'agent.py')])}"
+    ended = goldless("gre", "review", board, "--models", command, "--journal", tmp_path / "j.sqlite")
+    said = " ".join(ended.err.split())
+    assert ended.code == 3, said
+    assert "the program exited with status 1; standard error ends with: no tools today" in said
+    assert "preregistered" in said
+    study = open_edition(board).study()
+    assert study.response("p1", "agent").text.startswith("Summary:\n\nThe whole of paper p1")
+    assert study.response("p2", "agent") is None
+    (tmp_path / "agent.py").write_text(AGENT.replace("sys.exit", "print"))
+    again = goldless("gre", "review", board, "--journal", tmp_path / "j.sqlite")
+    assert again.code == 0, again.err
+    assert open_edition(board).study().response("p2", "agent") is not None
+
+
+def test_a_submission_is_counted_and_a_bad_one_is_told_of_in_one_message(goldless, board, tmp_path):
+    papers = [json.loads(line) for line in (board / "papers.jsonl").read_text().splitlines()]
+    write_rows(tmp_path / "r.jsonl", [{"paper": paper["paper"], "text": paper["abstract"]} for paper in papers[:1]])
+    ended = goldless("gre", "submit", board, tmp_path / "r.jsonl", "--name", "first", "--team", "Lab")
+    assert ended.code == 0, ended.err
+    assert "submission 1: 1 reviews" in ended.err
+    assert "papers without a review: 1" in ended.err
+    ended = goldless("gre", "submit", board, tmp_path / "r.jsonl", "--name", "<script>", "--team", "Lab")
+    assert ended.code == 2
+    assert "--name must be 1 to 64 letters" in " ".join(ended.err.split())
+    assert "submitted as first by Lab" in " ".join(ended.err.split())

@@ -25,7 +25,7 @@ Given = Mapping[str, str]
 
 
 def compare_page(site: Site, given: Given) -> str:
-    """What ``goldless compare`` says of two agents of one run or of two, or the form to choose them."""
+    """The tables of ``goldless compare`` for two agents of one run or of two, or the form to choose them."""
     names = given.get("first") or "", given.get("second") or ""
     shown: dict[str, Any] = {"runs": site.summaries(), "first": names[0], "second": names[1]}
     if all(names):

@@ -37,10 +37,10 @@ def run(installed: Path, goldless, monkeypatch):
 
 
 def test_what_it_adds_is_listed(run):
-    listed = json.loads(run("plugins", "--json").out)
+    listed = json.loads(run("list", "plugins", "--json").out)
     text = json.dumps(listed)
     assert all(name in text for name in ("mutual-trust", "echo", "shouting", "goldless-example-plugin"))
-    assert "echo:WEIGHT" in run("models", "list").out
+    assert "echo:WEIGHT" in run("list", "models").out
 
 
 def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study_file):

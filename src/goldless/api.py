@@ -23,12 +23,11 @@ from goldless.runs.options import CALLING, Options
 VERBS = {
     "evaluate": "score",
     "crash_test": "crashtest",
+    "consistency": "compare --rankings",
+    "cost": "plan --cost",
     **{
         name: name
-        for name in (
-            *("agree", "bias", "calibrate", "compare", "consistency", "cost", "explain", "gate", "plan", "review"),
-            "select",
-        )
+        for name in (*("agree", "bias", "calibrate", "compare", "explain", "gate", "plan", "review", "select"),)
     },
 }
 """Functions and their verbs."""
@@ -72,7 +71,7 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
         return _in_loop(work)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = _described(verb, mine)
+    call.__doc__ = _described(verb, VERBS[name], mine)
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
@@ -103,12 +102,12 @@ def is_place(verb: Verb, name: str) -> bool:
     return one.argument or one.default is REQUIRED
 
 
-def _described(verb: Verb, mine: Mapping[str, str]) -> str:
+def _described(verb: Verb, command: str, mine: Mapping[str, str]) -> str:
     """The first paragraph of the verb's help, and its own arguments."""
     told = inspect.cleandoc(verb.work.__doc__ or "").partition("\n\n")[0]
     own = declared(verb.own)
     listed = [f"- ``{name}``: {own[field].help}" for name, field in mine.items() if own[field].keyword == name]
-    others = f"The other arguments are the options of ``goldless {verb.__name__}``."
+    others = f"The other arguments are the options of ``goldless {command}``."
     return "\n".join([told, "", *listed, *[""] * bool(listed), others])
 
 

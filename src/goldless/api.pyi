@@ -263,7 +263,7 @@ def consistency(
     - ``paths``: Two or more run folders of one study, or a study.
     - ``scorers``: With a study: scorer to use. Repeat it; at least two are needed.
 
-    The other arguments are the options of ``goldless consistency``.
+    The other arguments are the options of ``goldless compare --rankings``.
     """
 
 def cost(
@@ -319,7 +319,7 @@ def cost(
     - ``tokens_per_judgement``: Tokens per judgement (default: a quarter of the question's characters).
     - ``runs``: Run folder whose actual spending is used instead of an estimate. Repeat it for several.
 
-    The other arguments are the options of ``goldless cost``.
+    The other arguments are the options of ``goldless plan --cost``.
     """
 
 def crash_test(

@@ -15,7 +15,7 @@ from tests.support.study_files import response_rows, study_folder
 KNOWN_MODELS = (
     *("embedded", "gguf:PATH", "hf:NAME_OR_PATH", "openai:MODEL", "http://HOST:PORT/v1#MODEL", "scripted:FILE"),
 )
-RUNS = FIXTURES / "runs_of_0_1_0"
+RUNS = FIXTURES / "runs"
 SIX = {f"t{i}": {"ann": f"x{i}", "bob": f"y{i}"} for i in range(6)}
 
 
@@ -284,7 +284,6 @@ REFUSED = {
     f"{RANKED} --scorer gguf:x other": "one study",
     f"{RANKED} --scorer gguf:x --metric tvd-mi": "does not use a scorer",
     f"{COSTS} --tasks 0": "at least 1",
-    f"{COSTS} --budget 2USD": "--budget is gone: no model is called",
     **{
         f"{COSTS} --reviewers far=embedded --reviewer-price {wrong}": "NAME=USD or NAME=IN,OUT"
         for wrong in ("far=cheap", "far", "=3", "far=-1", "far=1,2,3", "far=nan")

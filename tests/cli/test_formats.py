@@ -58,7 +58,7 @@ def command(study):
         "crashtest": ("crashtest", study, "--metric", "length", "--perturbation", "null,praise", *quick),
         "agree": ("agree", study, *panel),
         "bias": ("bias", study, *panel),
-        "cost": ("cost", study, "--metric", "rouge-l", *quick),
+        "cost": ("plan", "--cost", study, "--metric", "rouge-l", *quick),
     }.__getitem__
 
 
@@ -107,7 +107,7 @@ def test_results_of_all_verbs_stand_in_one_folder_that_can_be_read_as_the_study(
 def test_the_consistency_of_runs_goes_beside_one_of_them_and_not_beside_results_of_another_study(
     goldless, command, runs, tmp_path
 ):
-    consistency = ("consistency", *runs, "--resamples", 200)
+    consistency = ("compare", "--rankings", *runs, "--resamples", 200)
     ended = goldless(*consistency, "--json", "--out", runs[0])
     assert json.loads((runs[0] / "consistency.json").read_text()) == json.loads(ended.out)
     assert json.loads((runs[0] / "made_by.json").read_text())["study"] == "answers"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from goldless.cli.main import MOVED, QUESTIONS, app
+from goldless.cli.main import QUESTIONS, app
 
 ROOT = typer.main.get_command(app)
 
@@ -25,7 +25,7 @@ def commands(group: Any = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[st
             yield " ".join((*path, name)), found
 
 
-COMMANDS = dict(commands()) | {" ".join(words): ROOT.get_command(None, name) for words, name in QUESTIONS.items()}
+COMMANDS = dict(commands()) | {question: ROOT.get_command(None, question) for question in QUESTIONS}
 EXAMPLES = [
     (path, line.removeprefix("[dim]$[/] ").replace("\\[", "["))
     for path, command in COMMANDS.items()
@@ -60,13 +60,6 @@ def test_an_example_is_understood_as_it_is_printed(path, example):
             rest.remove(word)
     assert len(example) <= 100
     COMMANDS[path].make_context(path, rest, typer.Context(ROOT, **ROOT.context_settings))
-
-
-@pytest.mark.parametrize(("old", "now"), MOVED.items())
-def test_a_verb_of_the_last_version_still_works_and_one_line_names_the_new_one(goldless, old, now):
-    before, after = goldless(*old.split(), "-h"), goldless(*now.split(), "-h")
-    assert (before.out, before.code, after.code) == (after.out, 0, 0)
-    assert before.err.strip() == f"note: goldless {old} is now goldless {now}"
 
 
 @pytest.mark.parametrize("path", COMMANDS)

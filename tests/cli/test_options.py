@@ -12,7 +12,7 @@ import pytest
 import goldless as package
 from goldless.errors import UserError
 from goldless.judging.debate import DEBATES
-from goldless.judging.judges import CRITIC_PROMPTS, JUDGES
+from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import METRICS
 from goldless.runs.option_forms import check_each, declared
 from goldless.runs.options import TRAITS, Options
@@ -30,7 +30,6 @@ OPTIONS = declared(Options)
     ("field", "names"),
     [
         ("templates", TEMPLATES),
-        ("critic_prompt", CRITIC_PROMPTS),
         ("scale", JUDGES),
         ("debate", DEBATES),
         ("exams", TRAITS),
@@ -45,7 +44,7 @@ def test_the_help_names_metrics_that_there_are_and_the_verb_that_lists_all(goldl
     named = OPTIONS["metrics"].help.split("such as ")[1].split(" or ")[0].split(", ")
     assert [name for name in named if name not in METRICS] == []
     monkeypatch.setenv("COLUMNS", "200")
-    listed = goldless("metrics").out
+    listed = goldless("list", "metrics").out
     assert [name for name in (*METRICS, *USER_METRICS) if name not in listed] == []
 
 
@@ -95,29 +94,6 @@ def test_what_is_changed_in_one_place_is_changed_everywhere(words, said, tmp_pat
     command = [sys.executable, "-c", ELSEWHERE, *words.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, cwd=tmp_path)
     assert [text for text in said if text not in done.stdout] == []
-
-
-def test_a_flag_under_its_old_name_works_and_says_the_new_one(goldless, tmp_path, monkeypatch):
-    asked = ("bias", "sample", "--metric", "length", "--resamples", "100", "--json")
-    old, new = goldless(*asked, "--orders", "together"), goldless(*asked, "--count-orders=together")
-    assert (old.code, old.out) == (new.code, new.out)
-    assert "note: --orders is now --count-orders" in old.err
-    monkeypatch.delenv("GOLDLESS_CONFIG", raising=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "goldless.toml").write_text('[bias]\norders = "together"\n')
-    assert goldless(*asked).out == new.out
-    found = package.bias("sample", metrics="length", resamples=100, orders="together")
-    assert found == package.bias("sample", metrics="length", resamples=100, count_orders="together")
-
-
-def test_flags_of_the_version_before_are_understood_or_say_where_to_go(goldless):
-    asked = ("score", "sample", "--metric", "rouge-l", "--resamples", "100", "--json")
-    old = goldless(*asked, "--panel", "2", "--peers-of-pair", "own", "--in-process")
-    assert old.out == goldless(*asked, "--peer-sample", "2", "--over-peers", "own").out
-    for said in ("--panel is now --peer-sample", "--peers-of-pair is now --over-peers", "--in-process is not needed"):
-        assert f"note: {said}" in old.err
-    gone = goldless("cost", "sample", "--recorded")
-    assert (gone.code, "--recorded is gone: python benchmarks/panel_frontier.py STUDY" in gone.err) == (2, True)
 
 
 # --- the Python functions --------------------------------------------------------------------------------------------

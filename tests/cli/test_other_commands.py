@@ -140,7 +140,7 @@ def test_standard_output_on_a_full_disk_is_one_message(goldless, monkeypatch, op
         pytest.skip("no /dev/full here")
     with Path("/dev/full").open("w") as full, contextlib.suppress(OSError):
         monkeypatch.setattr(sys, "stdout", full)
-        ended = goldless("metrics", option)
+        ended = goldless("list", "metrics", option)
         monkeypatch.undo()
         assert ended.code == 1
         assert ended.err.count("error: standard output: cannot write (No space left on device). Make room") == 1

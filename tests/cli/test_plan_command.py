@@ -29,7 +29,7 @@ def rated(tmp_path):
 def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldless, study_file, script_file):
     """statsmodels 0.15.0, TTestPower: 90 tasks for 0.3 standard deviations at 0.05, 109 at 0.025, power 0.8."""
     critic = f"scripted:{script_file([{'prompt': 'x', 'answer': 'No'}])}"
-    plan = ("plan", study_file(), "--metric", "tvd-mi", "--critic", critic, "--shuffles", 1)
+    plan = ("plan", study_file(), "--metric", "tvd-mi[shuffles=1]", "--critic", critic)
     ended = goldless(*plan, "--detect", 0.3, "--json")
     power = json.loads(ended.out)["power"]
     rows = {row["question"]: row for row in power["rows"]}

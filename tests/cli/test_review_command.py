@@ -1,4 +1,4 @@
-"""``goldless review`` and ``goldless serve-jury`` by the command line."""
+"""``goldless review`` and ``goldless jury`` by the command line."""
 
 from __future__ import annotations
 
@@ -85,6 +85,6 @@ def test_a_licence_that_cannot_tell_how_to_reach_its_model_asks_for_that(goldles
     asked = ("review", study_file(TEXTS), "--reviewers", scripted("honest"), "--exam", "consistency")
     goldless(*asked, "--issue", tmp_path / "l")
     (licence,) = (tmp_path / "l").glob("*.json")
-    ended = goldless("serve-jury", licence)
+    ended = goldless("jury", licence)
     assert ended.code == 2
     assert "Try FILE.json=gguf:PATH" in ended.err

@@ -58,10 +58,10 @@ def test_each_plugin_has_its_package_and_whether_it_can_be_used(goldless, instal
 
 def test_quickstart_writes_into_a_new_folder_and_overwrites_nothing_else(goldless, tmp_path):
     folder = tmp_path / "my trial"
-    assert goldless("quickstart", folder).code == 0
-    assert goldless("quickstart", folder).code == 0
+    assert goldless("demo", "--study", folder).code == 0
+    assert goldless("demo", "--study", folder).code == 0
     (folder / "answers.csv").write_text("mine")
-    ended = goldless("quickstart", folder)
+    ended = goldless("demo", "--study", folder)
     assert ended.code == 2
     assert "would be overwritten" in ended.err
     assert (folder / "answers.csv").read_text() == "mine"
@@ -83,7 +83,7 @@ def kept():
 
 
 def test_nothing_is_deleted_without_a_yes(goldless, kept):
-    ended = goldless("cache", "clear", "all")
+    ended = goldless("journal", "clear", "all")
     assert ended.code == 2
     assert "--yes" in ended.err
     assert "2 replies that cost 1.25 USD" in ended.err
@@ -92,14 +92,14 @@ def test_nothing_is_deleted_without_a_yes(goldless, kept):
 
 
 def test_only_what_is_named_is_deleted(goldless, kept):
-    assert goldless("cache", "clear", "models", "--yes").code == 0
+    assert goldless("journal", "clear", "models", "--yes").code == 0
     assert kept.exists()
     assert not models_folder().exists()
-    ended = goldless("cache", "clear", "journal", "--yes")
+    ended = goldless("journal", "clear", "journal", "--yes")
     assert ended.code == 0
     assert f"deleted: {kept}" in ended.err
     assert not kept.exists()
-    assert "nothing to clear" in goldless("cache", "clear", "all").err
+    assert "nothing to clear" in goldless("journal", "clear", "all").err
 
 
 @pytest.fixture

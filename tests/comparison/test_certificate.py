@@ -103,7 +103,7 @@ def test_ratings_flip_where_the_other_of_the_two_responses_is_rated_higher(tmp_p
 def test_a_second_run_of_the_same_questions_is_a_certificate_too(tmp_path):
     run = reviewed(tmp_path / "run", judge(), worths())
     again = reviewed(tmp_path / "again", judge(), worths(), journal=tmp_path / "j.sqlite")
-    found = gate(run, repeats=again)
+    found = gate(run, second_runs=again)
     # 40 tasks, two orders, and three pairs of agents of which each has old or new in it
     assert (found.verdict, found.certificate.asked) == ("SHIP", 240)
 
@@ -121,7 +121,7 @@ def test_a_second_run_that_asked_nothing_new_or_something_else_certifies_nothing
         (tmp_path, "is not a run folder"),
     ):
         with pytest.raises(UserError, match=re.escape(said)):
-            gate(run, repeats=repeats)
+            gate(run, second_runs=repeats)
 
 
 def test_another_model_or_an_unnamed_one_cannot_certify(tmp_path):

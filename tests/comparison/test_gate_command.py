@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import goldless as goldless_package
 from tests.comparison.comparison_runs import judge, noisy, reviewed, worths, written_run
-from tests.support.paths import FIXTURES
 
 
 @pytest.fixture
@@ -30,11 +28,3 @@ def test_a_file_that_cannot_be_written_is_refused_before_a_judge_is_asked(goldle
     )
     assert ended.code == 2
     assert "cannot write" in ended.err
-
-
-def test_runs_of_the_first_version_are_still_compared():
-    runs = FIXTURES / "runs_of_0_1_0"
-    for folder in runs.iterdir():
-        agents = sorted(a.agent for a in goldless_package.read_study(folder).agents)[:2]
-        found = goldless_package.compare(folder, agents=agents, resamples=200)
-        assert all(one.difference.n > 0 for one in found.metrics), folder

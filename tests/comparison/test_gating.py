@@ -109,8 +109,8 @@ def test_a_candidate_does_not_ship_by_leaving_hard_tasks_unanswered(tmp_path):
         ({"alpha": 1}, "alpha must be between 0 and 0.5, got 1"),
         ({"metric": "gem"}, "run has no metric 'gem'"),
         ({"aa": 10}, "--aa asks a judge again, but rouge-l is not computed from verdicts"),
-        ({"aa": 10, "repeats": "run"}, "--aa and --second-run exclude each other"),
-        ({"repeats": ("a", "b")}, "--second-run must be given once per run folder, got 2 for 1"),
+        ({"aa": 10, "second_runs": "run"}, "--aa and --second-run exclude each other"),
+        ({"second_runs": ("a", "b")}, "--second-run must be given once per run folder, got 2 for 1"),
     ],
 )
 def test_a_gate_that_cannot_be_is_refused_in_one_clear_message(tmp_path, options, said):

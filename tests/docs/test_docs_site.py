@@ -148,10 +148,10 @@ def verb_of(words: list[str]) -> tuple[click.Command | None, list[str]]:
         if rest[0].startswith("-"):
             break
         name = rest.pop(0)
-        question = next((word for word in rest if (name, word) in QUESTIONS), None)
+        question = next((word for word in rest if f"{name} {word}" in QUESTIONS), None)
         if question is not None:
             rest.remove(question)
-        found = found.get_command(None, name if question is None else QUESTIONS[name, question])
+        found = found.get_command(None, name if question is None else f"{name} {question}")
     return found, rest
 
 

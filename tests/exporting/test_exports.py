@@ -19,7 +19,7 @@ from tests.support.paths import FIXTURES
 from tests.support.study_files import response_rows
 from tests.support.support_studies import support_rows
 
-RUNS = FIXTURES / "runs_of_0_1_0"
+RUNS = FIXTURES / "runs"
 SCORED, REVIEWED = RUNS / "score", RUNS / "review"
 BOARD = json.loads((SCORED / "leaderboard.json").read_text())["metrics"]["gem-raw"]
 LN4 = math.log(4)
@@ -100,8 +100,8 @@ def test_eee_of_a_review_names_the_reviewers_with_their_weights(tmp_path):
     (result,) = data["evaluation_results"]
     judges = result["metric_config"]["llm_scoring"]["judges"]
     assert [(judge["model_info"]["name"], judge["weight"]) for judge in judges] == [
-        ("scripted:r1", 1.0),
-        ("scripted:r2", 1.0),
+        ("scripted:bff40b53", 1.0),
+        ("scripted:97756cac", 1.0),
     ]
     assert result["score_details"]["score"] == 1.0
     assert (result["metric_config"]["min_score"], result["metric_config"]["max_score"]) == (0.0, 1.0)
@@ -113,7 +113,9 @@ def test_eee_of_a_review_names_the_reviewers_with_their_weights(tmp_path):
 def test_markdown_is_a_table_with_the_numbers_of_the_board(goldless):
     ended = goldless("export", "markdown", SCORED, "--metric", "gem-raw")
     assert ended.code == 0
-    assert "| 1 | careful | 23.78 | 5.59 … 41.96 | 4 | 0/8 | - |" in ended.out
+    first = BOARD["rows"][0]
+    interval = f"{first['low']:.2f} … {first['high']:.2f}"
+    assert f"| 1 | {first['agent']} | {first['score']:.2f} | {interval} | 4 | 0/8 | - |" in ended.out
     assert f"`{BOARD['signature']}`" in ended.out
     assert "### mi" not in ended.out
 

@@ -1,11 +1,10 @@
-"""Result documents: read whole as earlier versions wrote them, and told in one sentence where they are wrong."""
+"""Result documents: read as they were written, and told in one sentence where they are wrong."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,56 +13,14 @@ from typing import Literal
 
 import pytest
 
-from goldless.apps.studio.run_pages import run_page
-from goldless.apps.studio.site import Site
-from goldless.reports.document import UnexpectedDataError, read, read_document, write
-from goldless.reports.html.page import made_sections, write_report
+from goldless.reports.document import UnexpectedDataError, read, write
+from goldless.reports.html.page import made_sections
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
-from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
-from goldless.reports.run_record import MadeBy
 from tests.reports.report_folders import board, every_document, leaderboard
 from tests.support.paths import FIXTURES
 
-OLD = FIXTURES
-FIXTURES = OLD / "runs_of_0_1_0"
-WRITTEN = {
-    "score/leaderboard.json": Leaderboards,
-    "score/made_by.json": MadeBy,
-    "review/review.json": ReviewReport,
-    "review/made_by.json": MadeBy,
-}
-
-
-NOT_READ = {"between", "peers"}
-"""Keys that are only written, or no longer there."""
-
-
-def held(then, now):
-    """Whether everything that was written then is still there, with the same values."""
-    if isinstance(then, dict):
-        known = {key: value for key, value in then.items() if value is not None and key not in NOT_READ}
-        return all(held(value, now.get(key)) for key, value in known.items())
-    if isinstance(then, list):
-        return len(then) == len(now) and all(map(held, then, now))
-    return then == now
-
-
-@pytest.mark.parametrize("version", ["0_1_0", "0_2_0"])
-@pytest.mark.parametrize(("file", "kind"), WRITTEN.items())
-def test_a_document_of_an_earlier_version_is_read_and_nothing_in_it_is_lost(file, kind, version):
-    path = OLD / f"runs_of_{version}" / file
-    found = read_document(path, kind)
-    assert isinstance(found, kind)
-    assert held(json.loads(path.read_text(encoding="utf-8")), write(found))
-
-
-@pytest.mark.parametrize("name", ["score", "review"])
-def test_a_run_folder_of_0_2_0_is_reported_and_viewed(tmp_path, name):
-    shutil.copytree(OLD / "runs_of_0_2_0" / name, tmp_path / "run")
-    assert RunFolder(tmp_path / "run").problems == ()
-    assert "careful" in write_report(tmp_path / "run").read_text(encoding="utf-8")
-    assert "careful" in run_page(Site(tmp_path, journal=tmp_path / "j.sqlite"), {}, "run")
+RUNS = FIXTURES / "runs"
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "review", *OTHERS])
@@ -134,8 +91,18 @@ def test_metrics_of_agents_and_of_raters_are_told_apart():
     assert list(found.boards) == ["m"]
 
 
-MAY_BE_EMPTY = {"note", "reason", "group", "about", "better than", "longer than", "USD of the result", "p (corrected)"}
-"""Nothing need be decided; the last two are not in runs of 0.1.0."""
+MAY_BE_EMPTY = {
+    "note",
+    "reason",
+    "group",
+    "about",
+    "better than",
+    "beats #",
+    "longer than",
+    "USD of the result",
+    "p (corrected)",
+}
+"""Nothing need be decided, spent or corrected."""
 
 
 def check_columns(folder: Path) -> set[str]:
@@ -159,16 +126,16 @@ def check_columns(folder: Path) -> set[str]:
 @pytest.mark.parametrize("folder", ["score", "review"])
 def test_every_column_of_the_report_has_values_in_a_run(folder):
     """A field that was renamed in a document, and not in the column that shows it, would leave the column empty."""
-    assert "asked" in check_columns(FIXTURES / folder)
+    assert "asked" in check_columns(RUNS / folder)
 
 
 def test_every_column_has_values_in_what_the_other_verbs_write_now(tmp_path, goldless):
-    reviewed = str(FIXTURES / "review")
+    reviewed = str(RUNS / "review")
     for arguments in (
         ("agree", reviewed, "--metric", "length,rouge-l"),
         ("bias", reviewed, "--recorded"),
         ("crashtest", reviewed, "--metric", "length"),
-        ("cost", reviewed, "--metric", "gem-raw", "--scorer", "http://127.0.0.1:9/v1#toy", "--price", "1,2"),
+        ("plan", "--cost", reviewed, "--metric", "gem-raw", "--scorer", "http://127.0.0.1:9/v1#toy", "--price", "1,2"),
     ):
         goldless(*arguments, "--out", str(tmp_path / "run"))
     assert {"agreement", "bias", "crash-test", "cost"} <= check_columns(tmp_path / "run")
@@ -193,10 +160,8 @@ def fits(data, schema) -> bool:
 
 
 def test_the_exported_schemas_are_those_of_the_files_that_are_written(tmp_path, goldless):
-    schemas = json.loads(goldless("export", "schema", str(FIXTURES / "score")).out)["$defs"]
-    goldless(
-        "score", str(FIXTURES / "score"), "--recorded", "--metric", "gem-raw,length", "--out", str(tmp_path / "run")
-    )
-    goldless("review", str(FIXTURES / "review"), "--recorded", "--out", str(tmp_path / "reviewed"))
+    schemas = json.loads(goldless("export", "schema", str(RUNS / "score")).out)["$defs"]
+    goldless("score", str(RUNS / "score"), "--recorded", "--metric", "gem-raw,length", "--out", str(tmp_path / "run"))
+    goldless("review", str(RUNS / "review"), "--recorded", "--out", str(tmp_path / "reviewed"))
     for file in ("run/leaderboard.json", "run/made_by.json", "reviewed/review.json"):
         assert fits(json.loads((tmp_path / file).read_text()), schemas[Path(file).name]), file

@@ -13,7 +13,7 @@ from goldless.reports.report_table import Column
 from goldless.reports.review import ReviewReport
 from tests.support.paths import FIXTURES
 
-REVIEWED = FIXTURES / "runs_of_0_1_0" / "review"
+REVIEWED = FIXTURES / "runs" / "review"
 
 
 DECLARED = {

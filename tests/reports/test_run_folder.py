@@ -12,7 +12,7 @@ from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
 from tests.support.paths import FIXTURES
 
-SOUND = FIXTURES / "runs_of_0_1_0" / "score"
+SOUND = FIXTURES / "runs" / "score"
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("agree", study, *panel),
         ("agree", study, "--metric", "length", *QUICK),
         ("bias", study, *panel),
-        ("cost", study, "--metric", "length", *prices),
+        ("plan", "--cost", study, "--metric", "length", *prices),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
         ("score", study, "--compare-groups", "honest", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
@@ -60,8 +60,8 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("export", "csv", study, "--out", out),
         ("finetune", study, "--base", f"hf:{out}", "--out", out, "--raw", *QUICK),
         ("finetune", study, "--base", f"hf:{out}", "--out", out, *QUICK),
-        ("import", study, "--out", out),
-        ("perturb", study, "--perturbation", "null", "--out", out),
+        ("study", "import", study, "--out", out),
+        ("crashtest", study, "--perturbation", "null", "--write", out),
         ("plan", study, "--metric", "gem-raw,tvd-mi", "--scorer", NOWHERE, "--critic", NOWHERE),
         ("watch", out, "--anchors", study, "--metric", "gem-raw", "--scorer", script),
     ]
@@ -73,7 +73,7 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
         ("compare", run, sound, "--agents", AGENT),
         ("compare", run, "--agents", f"{AGENT},{PEER}"),
         ("gate", run, "--baseline", AGENT, "--candidate", PEER, "--metric", "length", "--margin", "1", *QUICK),
-        ("consistency", run, sound),
+        ("compare", "--rankings", run, sound),
         ("replay", run, "--badge", f"{out}.svg"),
         ("journal", "show", "--run", run),
         ("gre", "show", run),
@@ -89,7 +89,7 @@ def of_edition(edition: Path, out: Path, script: str, sound: Path) -> list[Words
         *(("gre", verb, edition) for verb in ("show", "run", "collect", "preregister")),
         ("gre", "submit", edition, edition / "submitted.jsonl", "--name", "second", "--team", "lab"),
         ("gre", "site", edition, "--out", out),
-        ("gre", "publish", edition, "--dry-run", "--dataset", "lab/board", "--out", out),
+        ("gre", "publish", edition, "--dataset", "lab/board", "--out", out),
         ("gre", "score", edition, "--scorer", script),
         ("gre", "review", edition, "--models", script),
         ("gre", "compare", edition, sound / "edition"),
@@ -104,8 +104,8 @@ def of_import(folder: Path, out: Path, form: str) -> list[Words]:
     found = list(folder.iterdir())
     paths = found if len(found) == 1 and found[0].is_file() else [folder]
     return [
-        ("import", *named, *paths, "--out", out, *how),
-        ("import", *paths, "--out", out, *how),
+        ("study", "import", *named, *paths, "--out", out, *how),
+        ("study", "import", *paths, "--out", out, *how),
         ("study", "check", *paths, *how),
         ("score", *paths, *how, "--metric", "length", *QUICK),
     ]
@@ -130,7 +130,7 @@ def of_journal(journal: Path, out: Path) -> list[Words]:
         ("journal", "forget", "--older-than", "1", "--dry-run", *this),
         ("journal", "forget", "--model", "http:one", "--yes", *this),
         ("journal", "merge", journal, "--journal", f"{out}.sqlite"),
-        ("batches", *this),
+        ("journal", "batches", *this),
     ]
 
 
@@ -143,8 +143,9 @@ def of_settings(folder: Path, out: Path, script: str) -> list[Words]:
         ("score", answers, "--metric", "gem-raw", "--template", folder / "words.toml", "--scorer", script),
         ("jury", folder / "licence.json"),
         ("doctor", script),
-        *[("metrics",), ("plugins",), ("models", "list"), ("cache", "show"), ("batches",), ("completion", "bash")],
-        ("quickstart", out),
+        *(("list", kind) for kind in ("metrics", "plugins", "models")),
+        *[("journal", "files"), ("journal", "batches"), ("config", "completion", "bash")],
+        ("demo", "--study", out),
     ]
 
 

@@ -134,7 +134,7 @@ def show(own: ConfigShowing, output: Output) -> None:
     found, rows = settings(), []
     if own.of:
         options, set_here = _checked(tuple(own.of), found)
-        for name, one in ((name, one) for name, one in options.items() if not (one.argument or one.hidden)):
+        for name, one in ((name, one) for name, one in options.items() if not one.argument):
             value, keys = set_here.get(name, (one.plain_default, ()))
             place = found.place(keys) if keys else "default"
             rows.append((" ".join(own.of), one.flags[0].partition("/")[0].removeprefix("--"), value, place))
@@ -175,19 +175,21 @@ config_verbs = verbs_app("Show or trust the project's settings, or print shell c
 
 def _checked(path: Keys, file: Settings) -> tuple[Mapping[str, Option], Set]:
     """The options of a verb, and what the file sets for it."""
+    from goldless.cli.main import QUESTIONS
     from goldless.cli.main import app as goldless
 
-    found: Any = typer.main.get_command(goldless)
-    file.check(found.tables, found.moved)
-    for i, word in enumerate(path):
-        known = [] if isinstance(found, Command) else found.list_commands(None)
-        if word not in known:
-            said = f"VERB must be a verb of {' '.join(('goldless', *path[:i]))}, got {word!r}"
-            raise UserError(f"{said}{nearest(word, known)}")
-        found = found.get_command(None, word)
-    if not isinstance(found, Command):
-        raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(found.commands)}")
-    return found.verb.options, file.for_verb(path, found.verb.options)
+    command: Any = typer.main.get_command(goldless)
+    file.check(command.list_commands(None))
+    question = " --".join(path)
+    for i, word in enumerate([question] if question in QUESTIONS else path):
+        names = [] if isinstance(command, Command) else [*command.list_commands(None), *QUESTIONS]
+        if word not in names:
+            before = " ".join(("goldless", *path[:i]))
+            raise UserError(f"VERB must be a verb of {before}, got {word!r}{nearest(word, names)}")
+        command = command.get_command(None, word)
+    if not isinstance(command, Command):
+        raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(command.commands)}")
+    return command.verb.options, file.for_verb(path, command.verb.options)
 
 
 def _text(value: Any) -> str:

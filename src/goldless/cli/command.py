@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_o
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from goldless.cli.console import end, say
+from goldless.cli.console import end
 from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output, tell_import
 from goldless.cli.settings_file import Set, Settings, settings
-from goldless.errors import UserError
 from goldless.runs.option_forms import LINES, REQUIRED, Option, OptionForm, check_each, declared, option, parsed, split
 from goldless.runs.options import Options
 
@@ -44,8 +43,6 @@ MOST_OPTIONS = 13
 """The number of options that a help shows beside --help."""
 COMMON = ("folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
 """Options that a help shows, if the verb has them, beside those that come first and its own."""
-IN_PROCESS = "--in-process"
-"""A flag of version 0.2, which said what always happens now."""
 QUESTIONS = "Other questions, each with a help of its own"
 LISTED = {"templates", "template", "critic_prompt", "scale", "debate", "exams", "perturbations", "strategies"}
 """Options whose help lists their words."""
@@ -91,14 +88,15 @@ class Command(Helped, TyperCommand):
         return self.callback.__wrapped__  # type: ignore[union-attr, no-any-return]
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The parsed command line: flags under their old names too, and the project's settings as defaults."""
+        """Parse the command line, with the project's settings as defaults."""
         self.shows_all = "--help-all" in args
-        words = ["--help"] if self.shows_all else [*self._renewed(args)]
+        words = ["--help"] if self.shows_all else args
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
             self.file, self.used, root = settings(), {}, parent.find_root().command
             if self.file.path is not None:
-                self.file.check(getattr(root, "tables", ()), getattr(root, "moved", {}))
-                self.used = self.file.for_verb((*parent.command_path.split()[1:], str(self.name)), self.verb.options)
+                self.file.check(root.list_commands(parent))
+                path = f"{parent.command_path} {self.name}".replace("--", "").split()[1:]
+                self.used = self.file.for_verb((*path,), self.verb.options)
         extra["default_map"] = {name: value for name, (value, _) in self.used.items()}
         try:
             return super().make_context(info_name, words, parent, **extra)
@@ -106,20 +104,6 @@ class Command(Helped, TyperCommand):
             wrong: Any = error
             wrong.command = "goldless" if parent is None else f"{parent.command_path} {info_name}"
             raise
-
-    def _renewed(self, args: Iterable[str]) -> Iterator[str]:
-        """The words of a command line, flags of earlier versions under their present names."""
-        renamed = {one.old: one.flags[0] for one in self.verb.options.values() if one.old}
-        for word in args:
-            flag, equals, value = word.partition("=")
-            if flag in self.verb.gone:
-                raise UserError(f"{flag} is gone: {self.verb.gone[flag]}")
-            if flag in renamed:
-                say(f"note: {flag} is now {renamed[flag]}", style="dim")
-            if word == IN_PROCESS:
-                say(f"note: {IN_PROCESS} is not needed: metrics in Python always run in this process", style="dim")
-            else:
-                yield renamed.get(flag, flag) + equals + value
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb with the project's settings, where these may be used, and with models by their full names."""
@@ -130,7 +114,7 @@ class Command(Helped, TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, with the options that matter most unless all are asked for."""
-        options = [one for one in self.params if isinstance(one, TyperOption) and not one.hidden]
+        options = [one for one in self.params if isinstance(one, TyperOption)]
         for parameter in self.params:
             if parameter.param_type_name == "argument":
                 parameter.display_type_rich = lambda **_: None  # type: ignore[attr-defined]
@@ -258,8 +242,6 @@ class Verb:
     """Exit code and message for a result that is not as hoped; None or False: all is well."""
     questions: Mapping[str, str] = field(default_factory=dict)
     """Options that ask something else, with another help, and what that is."""
-    gone: Mapping[str, str] = field(default_factory=dict)
-    """Flags of earlier versions, and where to find what they did."""
 
     def __post_init__(self) -> None:
         named = self.work.__annotations__.get("own")
@@ -352,7 +334,7 @@ def _parameter(name: str, one: Option, *, matters: bool) -> inspect.Parameter:
     said = _markup(one.help)
     shown: dict[str, Any] = {"metavar": metavar, "autocompletion": completer(name, metavar or "", one.help, choices)}
     if not one.argument:
-        shown |= {"rich_help_panel": None if matters else one.group, "hidden": one.hidden}
+        shown["rich_help_panel"] = None if matters else one.group
         if one.shown:
             said += f"  [dim]\\[default: {_markup(one.shown)}][/dim]"
             shown["show_default"] = False

@@ -69,27 +69,13 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "Apps": {},
 }
 """Verbs by what one wants, as the help shows them."""
-MOVED: Mapping[str, str] = {
-    "import": "study import",
-    "metrics": "list metrics",
-    "models": "list models",
-    "models list": "list models",
-    "models pull": "doctor",
-    "plugins": "list plugins",
-    "batches": "journal batches",
-    "cache": "journal",
-    "cache show": "journal files",
-    "cache clear": "journal clear",
-    "completion": "config completion",
-    "serve-jury": "jury",
-    "quickstart": "demo --study",
-    "consistency": "compare --rankings",
-    "perturb": "crashtest --write",
-    "cost": "plan --cost",
+QUESTIONS: Mapping[str, str] = {
+    "demo --study": "quickstart",
+    "compare --rankings": "consistency",
+    "crashtest --write": "perturb",
+    "plan --cost": "cost",
 }
-"""Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
-QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in now}
-"""Verbs with an option that asks another question, and the module that answers it, with options of its own."""
+"""Options of verbs that ask another question, and the verb that answers it, with options of its own."""
 HOMES = {
     "score": "score review select explain",
     "trust": "agree bias calibrate crashtest perturb",
@@ -110,14 +96,15 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 ADDED = Catalogue[Any](
     "goldless.verbs",
-    dict.fromkeys((*VERBS, *(old.split()[0] for old in MOVED))),
+    dict.fromkeys(VERBS),
     lambda value: None if isinstance(value, Verb) else f"must be made by goldless.cli.command.verb, got {value!r}",
 )
 """Verbs that plugins add."""
 
 
 def find_verb(name: str) -> Any:
-    """A verb, or the application of those under one name; only its module is imported."""
+    """A verb, another question of one, or the application of those under one name; only its module is imported."""
+    name = QUESTIONS.get(name, name)
     if name in (*VERBS, *QUESTIONS.values()):
         module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else MODULES[name])
         return getattr(module, name, None) or getattr(module, f"{name}_verbs", None) or module.app
@@ -127,12 +114,14 @@ def find_verb(name: str) -> Any:
 
 
 @functools.cache
-def _made(name: str) -> Any:
-    if isinstance(found := find_verb(name), Verb):
-        single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-        single.command(name=name, cls=Command)(found.signed())
-        found = single
-    return typer.main.get_command(found)
+def find_command(name: str) -> Any:
+    """The command of a verb, or of another question of it: ``plan``, ``plan --cost``."""
+    verb = find_verb(name)
+    if not isinstance(verb, Verb):
+        return typer.main.get_command(verb)
+    application = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
+    application.command(name=name, cls=Command)(verb.signed())
+    return typer.main.get_command(application)
 
 
 def panels() -> Mapping[str, Mapping[str, str]]:
@@ -144,38 +133,27 @@ def panels() -> Mapping[str, Mapping[str, str]]:
 class Verbs(VerbGroup):
     """All verbs; only the one that a command line names is imported, and for the help none of ours."""
 
-    moved = MOVED
-    tables = property(lambda self: (*self.list_commands(None), *QUESTIONS.values()))
-    """Names that a table of settings may have."""
-
     def list_commands(self, _: Any) -> list[str]:
         return [name for lines in panels().values() for name in lines]
 
     def get_command(self, _: Any, cmd_name: str) -> Any:
         try:
-            return self.commands.get(cmd_name) or _made(cmd_name)
+            return self.commands.get(cmd_name) or find_command(cmd_name)
         except KeyError:
             return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command for the words of a command line: a verb, also under its old name, or a question of it."""
-        if old := next((words for words in (" ".join(args[:2]), args[0]) if words in MOVED), None):
-            if not ctx.resilient_parsing:
-                say(f"note: goldless {old} is now goldless {MOVED[old]}", style="dim")
-            rest = args[len(old.split()) :]
-            if old in QUESTIONS.values():
-                return MOVED[old], _made(old), rest
-            args = [*MOVED[old].split(), *rest]
+        """The command for the words of a command line: a verb, or another question of it."""
         verb, *words = args
-        flag = next((word for word in words if (verb, word.partition("=")[0]) in QUESTIONS), None)
+        flag = next((word for word in words if f"{verb} {word.partition('=')[0]}" in QUESTIONS), None)
         if flag is None:
             return super().resolve_command(ctx, args)
-        name = flag.partition("=")[0]
-        found = _made(QUESTIONS[verb, name])
-        takes_value = any(name in one.opts for one in found.params)
+        option = flag.partition("=")[0]
+        command = find_command(f"{verb} {option}")
+        takes_value = any(option in parameter.opts for parameter in command.params)
         if not takes_value or {"-h", "--help", "--help-all"} & {*words}:
             words.remove(flag)
-        return f"{verb} {name}", found, words
+        return f"{verb} {option}", command, words
 
     def _named(self) -> None:
         """Know the verbs by their names and lines alone, so that none is imported."""

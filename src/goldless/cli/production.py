@@ -166,7 +166,6 @@ class Gating:
         "Run folder with the same questions asked a second time; once per run.",
         "--second-run RUN",
         keyword="second_runs",
-        old="--repeats",
     )
     uncertified: bool = option(False, "Decide although the judge was never asked twice.")
     markdown: Path | None = option(
@@ -301,11 +300,6 @@ class Costing:
     usual={"metrics": ()},
     helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
     kept_as="cost",
-    gone=dict.fromkeys(
-        ("--recorded", "--ask", "--splits", "--convention", "--criterion", "--margin"),
-        "python benchmarks/panel_frontier.py STUDY compares panels of recorded reviewers",
-    )
-    | {"--budget": "no model is called. Give it to goldless score or goldless review"},
 )
 async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.

@@ -85,14 +85,13 @@ class Settings:
                 raise self.problem(keys, f"{name} is a name of goldless's own. Choose another")
         return {name: model for name, (_, model) in found.items()}
 
-    def check(self, verbs: Sequence[str], moved: Mapping[str, str]) -> None:
-        """Refuse what none of the verbs knows, and models that are not named as one; ``moved``: verbs by old names."""
-        known = {_key(flag) for one in declared(Options).values() for flag in (*one.flags, one.old)}
+    def check(self, verbs: Sequence[str]) -> None:
+        """Refuse what none of the verbs knows, and models that are not named as one."""
+        known = {_key(flag) for option in declared(Options).values() for flag in option.flags}
         for first, *more in self.entries:
             if more and first not in (*verbs, MODELS):
-                now = f". It is [{moved[first].replace(' ', '.')}] now" if first in moved else ""
-                said = f"a table must be models or the name of a verb, got [{first}]"
-                raise self.problem((first,), said + (now or nearest(first, (MODELS, *verbs))))
+                hint = nearest(first, (MODELS, *verbs))
+                raise self.problem((first,), f"a table must be models or the name of a verb, got [{first}]{hint}")
             if not more and _key(first) not in {*known, "format", "verbose"}:
                 hint = nearest(first, known) or ". Settings are named as options are"
                 raise self.problem((first,), f"unknown setting {first!r}{hint}")
@@ -100,7 +99,7 @@ class Settings:
 
     def for_verb(self, verb: Keys, options: Mapping[str, Option]) -> Set:
         """The value of each option that the file sets for a verb, and its keys in the file."""
-        flags = ((name, flag) for name, one in options.items() for flag in (*one.flags, one.old))
+        flags = ((name, flag) for name, option in options.items() for flag in option.flags)
         names = {_key(flag.partition("/")[0]): name for name, flag in flags if flag.startswith("--")}
         found: Set = {}
         for keys in sorted(self.entries, key=len):  # those of the verb replace those of all

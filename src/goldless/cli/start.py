@@ -45,7 +45,6 @@ STUDY_FILE = "answers.csv"
     "journal",
     out=RUN_FOLDER,
     questions={"--study": "Write a small study to try everything on."},
-    gone={"--review": "goldless review sample --reviewers embedded --exam auto has the embedded model take an exam"},
 )
 async def demo(options: Options) -> Evaluation:
     """Score a sample study with the default metrics on the embedded model: no account, key, GPU or model hub.

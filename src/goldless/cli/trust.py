@@ -52,7 +52,7 @@ def _nothing_compared(found: Agreement) -> tuple[int, str] | None:
 @dataclass(frozen=True, kw_only=True)
 class Agreeing(Judges):
     measurement: Literal["auto", "nominal", "ordinal", "interval"] = option(
-        "auto", "Level of measurement of the labels, for Krippendorff's alpha.", group=LABELS, old="--alpha"
+        "auto", "Level of measurement of the labels, for Krippendorff's alpha.", group=LABELS
     )
 
 
@@ -196,7 +196,6 @@ class Favouring:
         "Count each order of a pair alone, or one vote on both, for --favours.",
         "--count-orders",
         keyword="count_orders",
-        old="--orders",
     )
 
 

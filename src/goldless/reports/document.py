@@ -253,8 +253,8 @@ class Unreadable:
         if not self.is_object:
             return f"{self.file} {self.reason}"
         return (
-            f"{self.file} does not match what this version of goldless expects ({self.reason}). It may come from an "
-            "older or newer version. Run the command again to recreate it"
+            f"{self.file} does not match what this version of goldless expects ({self.reason}). It may come from "
+            "another version. Run the command again to recreate it"
         )
 
 

@@ -272,7 +272,7 @@ class RunFolder:
     def rows(self, table: str, wanted: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         """The wanted rows of a table, of which there may be none; raises UserError if it is damaged.
 
-        Columns that an earlier version did not write are null.
+        Columns that it lacks are null.
         """
         every = [pl.LazyFrame(schema=SCHEMAS[table])]
         try:

@@ -17,6 +17,8 @@ from goldless.runs.places import find_place
 T = TypeVar("T")
 M = TypeVar("M")
 AS_BEFORE = ""
+COMMA = r",(?![^\[\]]*\])"
+"""A comma that is not within brackets."""
 REQUIRED: Any = MISSING
 """Instead of a default, for an option that must be given."""
 KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number", Path: "a path"}
@@ -72,8 +74,6 @@ class Option:
     """By default as the field's type says."""
     keyword: str = ""
     """In Python; by default the field's name."""
-    old: str = ""
-    """The flag that it had before, which still works."""
     shown: str = ""
     """The default as the help shows it, where that is not the value."""
     argument: bool = False
@@ -82,8 +82,6 @@ class Option:
     """It says how the command shows the result; Python has no use for it."""
     may_lack: bool = False
     """A command that leaves it out gives None, although Python must give a value."""
-    hidden: bool = False
-    """No help shows it: it is given in the name of a metric."""
     default: Any = None
     """That of the field; REQUIRED where a value must be given."""
 
@@ -175,14 +173,9 @@ def defaults(model: Any) -> Mapping[str, Any]:
 
 
 def keywords(model: Any, names: Iterable[str]) -> dict[str, str]:
-    """The fields of these names by what Python calls them, also by what it called them before."""
+    """The fields of these names by what Python calls them."""
     options = declared(model)
-    known = {}
-    for name in names:
-        known[options[name].keyword if name in options else name] = name
-        if name in options and options[name].old:
-            known.setdefault(options[name].old.removeprefix("--").replace("-", "_"), name)
-    return known
+    return {options[name].keyword if name in options else name: name for name in names}
 
 
 def parsed(model: Callable[..., M], words: dict[str, Any], usual: Mapping[str, Any] | None = None) -> M:
@@ -247,12 +240,14 @@ def split(given: Iterable[str]) -> tuple[str, ...]:
 
     A comma within brackets belongs to the name.
     """
-    found: list[str] = []
+    parts: list[str] = []
     for item in given:
         command = re.search(r"(?:^|,)\s*((?:[\w.\- ]+=)?command:.*)", item, re.DOTALL)
-        found += re.split(r",(?![^\[\]]*\])", item if command is None else item[: command.start()])
-        found += [] if command is None else [command[1]]
-    return tuple(dict.fromkeys(name.strip() for name in found if name.strip()))
+        if command is None:
+            parts += re.split(COMMA, item)
+        else:
+            parts += [*re.split(COMMA, item[: command.start()]), command[1]]
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
 def metric_names(given: Iterable[Any]) -> tuple[Any, ...]:

@@ -114,9 +114,7 @@ class Options:
     peers: Sequence[str] | None = option(
         None, "Comma-separated agents that responses are compared with (default: all).", "AGENTS", form=forms.ONE_LIST
     )
-    peer_sample: int | None = option(
-        None, "Compare responses with those of N agents, drawn at random.", at_least=1, old="--panel"
-    )
+    peer_sample: int | None = option(None, "Compare responses with those of N agents, drawn at random.", at_least=1)
     control_tasks: int = option(2, "Number of other tasks per response for metrics with +control.", at_least=1)
     own_samples: bool = option(False, "Compare a response with its agent's other samples of the task too.")
     jurors: Sequence[str | Scorer] = option(
@@ -131,9 +129,8 @@ class Options:
         "--juror-family JUROR=FAMILY",
         form=by_name("FAMILY", last=True),
     )
-    examples: int = option(
-        3, "Worked examples that a juror is shown: peer-prediction[examples=N].", at_least=0, hidden=True
-    )
+    examples: int = option(3, at_least=0)
+    """Worked examples that a juror is shown: peer-prediction[examples=N]."""
     on_too_long: Literal["error", "skip"] = option(
         "error", "Stop if a text does not fit the scorer's context, or skip it and count it as missing."
     )
@@ -146,8 +143,10 @@ class Options:
     critic: str | ChatModel = option(
         "embedded", "Model that says whether two responses answer the same task.", "MODEL", group=CRITIC
     )
-    critic_prompt: str = option("same-source", "Prompt for the critic: same-source, three-level.", "NAME", hidden=True)
-    shuffles: int | None = option(None, "Shuffled pairs per matched pair: tvd-mi[shuffles=N].", at_least=1, hidden=True)
+    critic_prompt: str = option("same-source")
+    """Prompt for the critic: tvd-mi[prompt=three-level]."""
+    shuffles: int | None = option(None, at_least=1)
+    """Shuffled pairs per matched pair: tvd-mi[shuffles=N]."""
     budget_calls: int | None = option(None, "Maximum critic calls; the most informative pairs are selected.", "CALLS")
     reviewers: Sequence[Any] | Mapping[str, Any] = option(
         (),
@@ -254,7 +253,6 @@ class Options:
         "Lead in votes that decides a pair of human preferences (default: 2, or 1 if votes are few).",
         "--vote-lead VOTES",
         keyword="vote_lead",
-        old="--margin",
         form=forms.POSITIVE,
     )
     convention: Literal["default", "paper", "pre", "auto-pre"] = option(
@@ -283,7 +281,6 @@ class Options:
         "common",
         "Score all agents over the same peers, or each by its mean over its own, as the papers do. shared-info leaves "
         "out each response's closest peer where there are eight agents or more.",
-        old="--peers-of-pair",
     )
     seed: int = option(0, "Seed for draws, resampling and tests.", group=STATISTICS, at_least=0)
     resamples: int = option(10_000, "Resamples of tasks for intervals and tests.", at_least=100)

@@ -394,7 +394,6 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
         "--rewriter": options.rewriters and all(need.text == "responses" for need in needs),
         "--synopsis-writer": options.synopsis_writer and all(need.synopsis not in PROMPTS for need in needs),
         "--critic": options.critic != "embedded" and not critic and not options.recorded,
-        "--shuffles": options.shuffles and not critic,
         "--budget-calls": options.budget_calls and not critic,
         "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
         "--juror": options.jurors and not options.recorded and not any(need.worked_examples for need in needs),

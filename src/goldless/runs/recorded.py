@@ -354,7 +354,7 @@ def _verdicts_or_contrasts(
         return {"contrasts": contrasts}, {"evidence": f"recorded-contrasts-{table_hash(contrasts)}"}
     rows = _of_one(rows, "critic", options.critic, f"{study.name} has verdicts of several critics", "--critic")
     several = f"{study.name} has verdicts for several prompts"
-    rows = _of_one(rows, "prompt", options.critic_prompt, several, "--critic-prompt")
+    rows = _of_one(rows, "prompt", options.critic_prompt, several, "tvd-mi[prompt=NAME]")
     matched = int(rows.select((pl.col("task") == pl.col("second_task")).sum()).item())
     return {"verdicts": rows}, {
         "critic": rows["critic"][0],

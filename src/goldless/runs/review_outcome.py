@@ -176,10 +176,9 @@ def _uncertainty(row: Mapping[str, Any]) -> float | None:
     """-log p of the label that an exam answer chose, in nats; None: unknown."""
     if row.get("probability") is not None:
         return -math.log(row["probability"])
-    told = row.get("label_logprobs") or []  # a table of 0.1.0 has them by label
-    values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
-    known = [value for value in values if value is not None]
-    return -max(known) if known else None
+    label_nats = [label["logprob_nats"] for label in row.get("label_logprobs") or []]
+    known_nats = [nats for nats in label_nats if nats is not None]
+    return -max(known_nats) if known_nats else None
 
 
 def _licensed(plan: RunPlan, identities: Mapping[str, ModelIdentity]) -> Qualification:

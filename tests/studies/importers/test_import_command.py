@@ -1,4 +1,4 @@
-"""``goldless import``, and verbs that read other files directly."""
+"""``goldless study import``, and verbs that read other files directly."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Recipe:
 
     epochs: int = option(3, "Passes over all examples.", group="Training", at_least=1)
     rank: int = option(16, "Rank of the adapter (LoRA r).", form=RANK)
-    alpha: int = option(16, "Scale of the adapter (LoRA alpha).", "--lora-alpha", old="--alpha", at_least=1)
+    alpha: int = option(16, "Scale of the adapter (LoRA alpha).", "--lora-alpha", at_least=1)
     dropout: float = 0.0
     learning_rate: float = option(2e-4, "Peak learning rate.", form=LEVEL)
     schedule: str = "linear"

@@ -68,7 +68,6 @@ class Collecting(as_given(CollectConfig)):  # type: ignore[misc]
         "--pause SECONDS",
         group="Connection",
         form=NOT_NEGATIVE,
-        old="--seconds-between-requests",
     )
     api1: str = option("https://api.openreview.net", "OpenReview API version 1.", "URL")
     api2: str = option("https://api2.openreview.net", "OpenReview API version 2.", "URL")
@@ -403,7 +402,6 @@ class Publishing(OfEdition):
     dataset: str = option(REQUIRED, "The benchmark's dataset on the Hugging Face Hub.", "OWNER/NAME")
     url: str | None = option(None, "Address of the board, as the source of the scores.", "--url URL")
     folder: Path | None = option(None, "Folder for the files (default: EDITION/hub).", "--out FOLDER")
-    dry_run: bool = option(False, "As always: nothing is uploaded.", hidden=True)
 
 
 @verb(first=("dataset", "folder"))

@@ -116,7 +116,7 @@ def environment() -> jinja2.Environment:
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
-        undefined=jinja2.ChainableUndefined,  # results of an older version lack some fields: shown as missing
+        undefined=jinja2.ChainableUndefined,  # a field that a result lacks is shown as missing
         finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,

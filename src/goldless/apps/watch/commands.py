@@ -39,7 +39,6 @@ class WatchOptions:
         "Times to ask each anchor now (default: 4 on the first occasion, then 1).",
         "--times N",
         keyword="times",
-        old="--repeats",
         form=whole(1, or_none=True),
     )
     restart: bool = option(

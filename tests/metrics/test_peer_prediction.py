@@ -56,7 +56,7 @@ def study(*samples: dict[str, list[str]]) -> list[dict]:
 
 def evaluate(rows, tmp_path, scorers=(unigram,), metric="peer-prediction", **options):
     models = [ScriptedModel(logprobs=script, name=script.__name__) for script in scorers]
-    asked = {"scorer": models[0]} if len(models) == 1 else {"juror": models}
+    asked = {"scorer": models[0]} if len(models) == 1 else {"jurors": models}
     options = {"over_peers": "own", "resamples": 100, "journal": tmp_path / "journal", **options}
     result = goldless.evaluate(rows, metrics=metric, **asked, **options)
     return result, models
@@ -119,7 +119,7 @@ def test_with_one_sample_the_same_response_informs_and_is_predicted_and_that_is_
 
 
 def test_without_examples_it_is_gem_s_of_the_prompt(tmp_path):
-    result, _ = evaluate(study(FIRST), tmp_path, examples=0)
+    result, _ = evaluate(study(FIRST), tmp_path, metric="peer-prediction[examples=0]")
     with pytest.warns(UserWarning, match="no rewriter"):
         gem, _ = evaluate(study(FIRST), tmp_path, metric="gem-s[prompt]")
     assert scores(result) == pytest.approx(scores(gem), abs=1e-9)
@@ -180,15 +180,14 @@ def test_recorded_evidence_gives_the_same_scores_without_a_model(tmp_path):
     assert scores(again) == pytest.approx(scores(result))
     one = goldless.evaluate(
         tmp_path / "run",
-        metrics="peer-prediction",
-        juror="scripted:firm",
+        metrics="peer-prediction[juror=scripted:firm]",
         recorded=True,
         over_peers="own",
         resamples=100,
     )
     assert scores(one) == pytest.approx(expected(FIRST, SECOND, firm), abs=1e-9)
     with pytest.raises(MetricError, match=r"no log-probabilities of a juror 'nobody'"):
-        goldless.evaluate(tmp_path / "run", metrics="peer-prediction", juror="nobody", recorded=True)
+        goldless.evaluate(tmp_path / "run", metrics="peer-prediction[juror=nobody]", recorded=True)
     with pytest.raises(MetricError, match="gem-raw"):
         goldless.evaluate(tmp_path / "run", metrics="gem-raw", recorded=True)
 
@@ -196,7 +195,7 @@ def test_recorded_evidence_gives_the_same_scores_without_a_model(tmp_path):
 def test_the_plan_forecasts_the_calls_of_each_juror(tmp_path):
     models = [ScriptedModel(logprobs=script, name=script.__name__) for script in (unigram, firm)]
     rows, options = study(FIRST, SECOND), {"juror_families": {"scripted:firm": "cy"}}
-    plan = goldless.plan(rows, metrics="peer-prediction", juror=models, journal=tmp_path / "j", **options)
+    plan = goldless.plan(rows, metrics="peer-prediction", jurors=models, journal=tmp_path / "j", **options)
     calls = {row.part: row.calls for row in plan.together}
     # on each of 4 tasks: a marginal for each defendant, and two informants for each
     assert calls == {"juror 1": 4 * (3 + 6), "juror 2": 4 * (2 + 4)}

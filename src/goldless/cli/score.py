@@ -225,7 +225,7 @@ class Selecting:
 
 @verb(
     *(METRICS, CRITIC, "alpha", "at_least", "seed", MODELS),
-    without=("jurors", "juror_families", "examples", "own_samples", "peers", "peer_sample", "budget_calls"),
+    without=("own_samples", "peers", "peer_sample", "budget_calls"),
     first=("metrics", "scorer", "sampler", "most", "recorded"),
     helps={
         "metrics": "Metric to choose by, such as gem-raw+control, gem-s[prompt]+control or tvd-mi (default: "

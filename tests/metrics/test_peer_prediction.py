@@ -13,6 +13,7 @@ import pytest
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.replay import replay
 from goldless.runs.store import save_run
 from goldless.templates import GENERAL
 from tests.support.evidence_frames import scores as agent_scores
@@ -190,6 +191,14 @@ def test_recorded_evidence_gives_the_same_scores_without_a_model(tmp_path):
         goldless.evaluate(tmp_path / "run", metrics="peer-prediction[juror=nobody]", recorded=True)
     with pytest.raises(MetricError, match="gem-raw"):
         goldless.evaluate(tmp_path / "run", metrics="gem-raw", recorded=True)
+
+
+@pytest.mark.anyio
+async def test_a_run_with_a_juror_of_a_family_is_replayed_with_that_family(tmp_path):
+    families = {"scripted:firm": "cy"}
+    result, _ = evaluate(study(FIRST, SECOND), tmp_path, scorers=(unigram, firm), juror_families=families)
+    save_run(result, tmp_path / "run")
+    assert (await replay(tmp_path / "run")).outcome == "equal"
 
 
 def test_the_plan_forecasts_the_calls_of_each_juror(tmp_path):

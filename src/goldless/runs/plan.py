@@ -408,9 +408,7 @@ def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> N
     names = list(map(model_name, options.jurors or (options.scorer,)))
     check_known(options.juror_families, names, "peer-prediction[family=JUROR=FAMILY]: no juror", "Jurors")
     if len(set(names)) < len(names):
-        raise UserError(
-            f"juror must name different models in peer-prediction[juror=MODEL,juror=MODEL], got {', '.join(names)}"
-        )
+        raise UserError(f"jurors of peer-prediction must be different models, got {', '.join(names)}")
     for metric in worked:
         if _asked(metric).same is not None:
             example_order((task for task, _ in study), _asked(metric).same, options.seed)

@@ -202,7 +202,7 @@ def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
     noted = printed.get("options")
     if noted is None:
         raise UserError("made before options were noted: run goldless score FOLDER --recorded by hand")
-    known = declared(Options)
+    known = {*declared(Options), "juror_families"}
     if not isinstance(noted, dict) or not set(noted) <= set(known) or not isinstance(noted.get("metrics", []), list):
         raise UserError("made by a newer goldless, with options that this one does not know, or damaged")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in noted.items()}

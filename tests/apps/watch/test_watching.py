@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 import goldless
+from goldless.apps.watch import watch as watch_in_python
 from goldless.apps.watch.watching import watch, watched
 from goldless.errors import UserError
 from goldless.models.journal import Journal
@@ -239,3 +240,13 @@ def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
         (folder / "watch.json").write_text(json.dumps({**known, "seed": seed}))
         ended = goldless("watch", folder, "--show")
         assert (ended.code, said in ended.err) == (2, True)
+
+
+def test_the_python_function_of_the_app_is_made_of_its_verb(anchors, judge, tmp_path):
+    options = {"reviewers": [judge.model], "journal": tmp_path / "journal.sqlite"}
+    found = watch_in_python(anchors, tmp_path / "watch", **options)
+    assert (found.occasions, found.who) == (1, None)
+    assert len(judge.model.calls) == 4 * 2 * TASKS
+    with pytest.raises(TypeError, match="missing folder"):
+        watch_in_python(anchors)
+    assert "``goldless watch``" in watch_in_python.__doc__

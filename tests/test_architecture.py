@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -21,31 +22,78 @@ from tests.support.surface import leaf_commands, measure_surface
 ANSWERS = "task,agent,text\nt1,a,one two three\nt1,b,one two\nt2,a,four five\nt2,b,six\n"
 EVERY_MODULE = """
 import importlib, pkgutil, goldless
-names = [one.name for one in pkgutil.walk_packages(goldless.__path__, "goldless.")]
+names = [module.name for module in pkgutil.walk_packages(goldless.__path__, "goldless.", onerror=str)]
 for name in names:
-    if not name.endswith("__main__") and "local_weights" not in name:
-        importlib.import_module(name)
-assert not any(name.startswith("goldless.apps") for name in names)
+    if not name.endswith("__main__"):
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:  # of an extra that is not installed
+            if error.name.startswith("goldless"):
+                raise
+assert not any(name.startswith("goldless.DELETED") for name in names)
+"""
+EDITION = """
+[collect]
+from_folder = "papers"
+reviews = 2
+[models.first]
+model = "scripted:script.jsonl"
+[score]
+metrics = ["length"]
+resamples = 200
 """
 
 
-def test_without_the_folder_of_apps_the_core_is_imported_and_scores(tmp_path):
-    source = tmp_path / "src"
-    shutil.copytree(Path(goldless.__file__).parent, source / "goldless", ignore=shutil.ignore_patterns("apps"))
+@pytest.fixture
+def without(tmp_path):
+    """A copy of the package without one folder: runs a command with it, after every module was imported."""
+
+    def copy(folder):
+        source = tmp_path / "src"
+        package = Path(goldless.__file__).parent
+        shutil.copytree(package, source / "goldless", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.rmtree(source / "goldless" / folder)
+        environment = {**os.environ, "PYTHONPATH": str(source)}
+
+        def run(*arguments):
+            command = [sys.executable, *arguments]
+            return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+        imported = run("-c", EVERY_MODULE.replace("DELETED", folder.replace("/", ".")))
+        assert imported.returncode == 0, imported.stderr
+        return run
+
+    return copy
+
+
+def test_without_the_folder_of_apps_the_core_is_imported_and_scores(without, tmp_path):
+    run = without("apps")
     (tmp_path / "answers.csv").write_text(ANSWERS)
-    around = {**os.environ, "PYTHONPATH": str(source)}
-
-    def run(*arguments):
-        command = [sys.executable, *arguments]
-        return subprocess.run(command, env=around, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    imported = run("-c", EVERY_MODULE)
-    assert imported.returncode == 0, imported.stderr
     scored = run("-m", "goldless", "score", "answers.csv", "--metric", "length", "--out", "run")
     assert scored.returncode == 0, scored.stderr
     assert (tmp_path / "run" / "report.html").is_file()
     unknown = run("-m", "goldless", "gre", "show", "published:70b")
     assert unknown.returncode == 2
+
+
+def test_without_the_public_board_an_edition_of_gre_bench_is_collected_reviewed_and_scored(without, tmp_path):
+    run = without("apps/gre_board")
+    papers, edition = tmp_path / "papers", tmp_path / "edition"
+    (papers / "papers").mkdir(parents=True)
+    (papers / "papers.csv").write_text("paper,title,abstract\np,On it,Of it\n")
+    (papers / "reviews.csv").write_text("paper,review,text\np,r1,It is short.\np,r2,It is new.\n")
+    (papers / "papers" / "p.txt").write_text("All of it.")
+    script = {"prompt": "All of it.", "answer": "<summary>Fine work.</summary>"}
+    (tmp_path / "script.jsonl").write_text(json.dumps(script))
+    edition.mkdir()
+    (edition / "edition.toml").write_text(EDITION.replace('"papers"', f'"{papers}"'))
+    ended = run("-m", "goldless", "gre", "run", "edition")
+    assert ended.returncode == 0, ended.stderr
+    assert (edition / "run" / "report.html").is_file()
+    assert not (edition / "run" / "gre_board.json").exists()
+    unknown = run("-m", "goldless", "gre", "submit", "edition", "--preregister")
+    assert unknown.returncode == 2
+    assert "unknown verb 'submit'" in unknown.stderr
 
 
 def test_no_module_imports_itself_by_way_of_others():

@@ -112,13 +112,13 @@ VERDICTS: Schema = {
 CONTRASTS: Schema = {**_texts("task", "first", "second"), "contrast": pl.Float64}
 """A matched verdict minus the mean of its shuffled ones, for studies that record this without the verdicts."""
 JUDGEMENTS: Schema = {
-    **_texts("reviewer", "format", "task", "first", "second", "agent", "output"),
+    **_texts("reviewer", "format", "task", "first", "second", "agent", "output", "mark"),
     "value": pl.Float64,
     **FAILURE,
 }
 """A reviewer's rating of one response (``agent``), or preference for the first of two, on the scale ``format``."""
 EXAMS: Schema = {
-    **_texts("reviewer", "exam", "difficulty", "format", "task", "first", "second", "output"),
+    **_texts("reviewer", "exam", "difficulty", "format", "task", "first", "second", "output", "mark"),
     "value": pl.Float64,
     "read_from": pl.String,
     "label_logprobs": pl.List(pl.Struct({"label": pl.String, "logprob_nats": pl.Float64})),
@@ -288,6 +288,8 @@ class VerdictReply:
     """The label of this value, or the likeliest one."""
     text: str | None = None
     """The model's last reply as it wrote it, if any."""
+    mark: str | None = None
+    """The mark that the verdict had to carry; None: the question had none."""
     read_from: Literal["probabilities", "label"] | None = None
     label_logprobs: Mapping[str, float] | None = None
     """log p of each label in nats, normalised over the labels, where the model returns them."""
@@ -329,7 +331,9 @@ def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
     found = []
     for row in rows:
         sides = (None, None, row.first) if row.second is None else (row.first, row.second, None)
-        found.append((row.reviewer, row.scale, row.task, *sides, row.output, row.value, *failure_cells(row.failure)))
+        found.append(
+            (row.reviewer, row.scale, row.task, *sides, row.output, row.mark, row.value, *failure_cells(row.failure))
+        )
     return rows_frame(found, JUDGEMENTS)
 
 
@@ -340,5 +344,5 @@ def exams_frame(exam: str, answers: Sequence[JudgementEvidence], difficulty: str
         nats = row.label_logprobs
         told = None if nats is None else [{"label": label, "logprob_nats": value} for label, value in nats.items()]
         asked = row.reviewer, exam, difficulty, row.scale, row.task, row.first, row.second
-        rows.append((*asked, row.output, row.value, row.read_from, told, *failure_cells(row.failure)))
+        rows.append((*asked, row.output, row.mark, row.value, row.read_from, told, *failure_cells(row.failure)))
     return rows_frame(rows, EXAMS)

@@ -6,8 +6,12 @@ import contextlib
 import hashlib
 import os
 import platform
+import threading
 from functools import cache
 from pathlib import Path
+
+ENDING = threading.Event()
+"""Set while this process ends because of a signal."""
 
 
 @cache

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from goldless.studies import Study
+from tests.golden.sound_tables import CHECKS
 
 EXPECTED = Path(__file__).parent / "expected"
 TOLERANCE = 1e-9
@@ -64,22 +65,36 @@ class Case:
             parts.append(f"----- exit code {said.code}")
         self.shown.append(settled("\n".join(part.rstrip("\n") for part in parts), self.folder))
 
-    def everywhere(self, line: str, formats: Sequence[str] = ("csv", "markdown", "latex")) -> None:
-        """Run a command at two widths, as JSON and in every format."""
-        self.goldless(line)
-        self.goldless(line, columns=120)
+    def numbers(self, line: str) -> None:
+        """Run a command and keep what it prints as JSON."""
         self.goldless(f"{line} --json")
-        for name in formats:
-            self.goldless(f"{line} --format {name}")
 
-    def files(self, name: str) -> None:
+    def everywhere(self, line: str) -> None:
+        """Keep what a command prints in a terminal and as JSON; its other tables need only be sound."""
+        self.goldless(line)
+        self.numbers(line)
+        self.sound(line)
+
+    def sound(self, line: str) -> None:
+        """Read what a command prints as CSV, Markdown and LaTeX, without keeping it."""
+        for form, check_table in CHECKS.items():
+            printed = self._run(*shlex.split(line), "--format", form)
+            if "\n" in printed.out.strip():  # an audit that found nothing has no table
+                check_table(printed.out.strip("\n"))
+
+    def prepare(self, line: str, exit_code: int = 0) -> None:
+        """Run a command that makes what later steps need, without keeping what it prints."""
+        ended = self._run(*shlex.split(line))
+        assert ended.code == exit_code, ended.err
+
+    def files(self, name: str, *patterns: str) -> None:
         """Names of the files in a folder and what each holds: columns and types, not values.
 
-        Files of one kind whose names differ in numbers only are one line.
+        Files of one kind whose names differ in numbers only are one line; ``patterns`` leave out all other files.
         """
         root = self.folder / name
         kinds: Counter[str] = Counter()
-        for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        for path in sorted(p for pattern in patterns or ("*",) for p in root.rglob(pattern) if p.is_file()):
             named = re.sub(r"\d+", "N", path.relative_to(root).as_posix())
             kinds[f"{named}: {', '.join(schema(path))}".rstrip(": ")] += 1
         lines = (f"{kind} ({count} files)" if count > 1 else kind for kind, count in kinds.items())
@@ -93,9 +108,18 @@ class Case:
         """The text of a page that was served."""
         self.shown.append(settled(f"text of {name}\n{page_text(html)}", self.folder))
 
+    def lines(self, title: str, lines: Iterable[str]) -> None:
+        """Lines below a title."""
+        self.shown.append("\n".join([title, *lines]))
+
     def data(self, title: str, value: object) -> None:
         """A result of a Python function, as data."""
         self.shown.append(settled(f">>> {title}\n{laid_out(without_rounding(as_data(value)))}", self.folder))
+
+    def fields(self, title: str, value: object) -> None:
+        """What a result of a Python function holds, three levels deep; its numbers are those of the command."""
+        lines = sorted({".".join(path.split(".")[:3]) for path in keys(as_data(value))})
+        self.shown.append("\n".join([f">>> {title}", *lines]))
 
 
 def _is_json(text: str) -> bool:

@@ -32,10 +32,15 @@ HOSTILE = (
 )
 
 
+def marked(request: ChatRequest, answer):
+    """The answer with the mark of the question in its line ``Verdict:``."""
+    return answer.replace("Verdict:", f"Verdict-{request.mark}:") if isinstance(answer, str) else answer
+
+
 def replying(*answers) -> ScriptedModel:
     """A chat model that gives one answer after the other."""
     queue = iter(answers)
-    return ScriptedModel(answers=lambda _: next(queue))
+    return ScriptedModel(answers=lambda request: marked(request, next(queue)))
 
 
 async def judged(model, prompt=SAME_SOURCE, verdicts="labels", questions=(MATCHED,), texts=TEXTS, **options):
@@ -163,24 +168,29 @@ async def test_a_pair_that_does_not_fit_is_missing_as_too_long_and_nothing_of_it
 
 
 async def test_a_written_verdict_has_the_value_of_its_label():
-    model = replying("The dog is in both.\n[[Little Gain]]")
+    model = replying("The dog is in both.\nVerdict: [[Little Gain]]")
     verdict = await judged(model, THREE_LEVEL)
     assert (verdict.value, verdict.label, verdict.read_from) == (0.25, "Little Gain", "label")
     request = model.calls[0]
     assert (request.max_tokens, request.temperature, request.choices) == (512, 0.0, ())
     assert "brief explanation" in request.messages[-1].content
+    assert f"Verdict-{request.mark}: followed by one of these" in request.messages[-1].content
 
 
 async def test_an_unparsable_reply_is_answered_by_the_labels_and_asked_about_once_more():
-    model = replying("Hard to say.", "Yes")
+    model = replying("Hard to say.", "Both have a dog.\nVerdict: Yes")
     verdict = await judged(model)
     assert (verdict.value, verdict.failure) == (1.0, None)
     first, again = model.calls
-    assert again.messages[:2] == first.messages
+    assert first.mark == ""
+    assert [message.content for message in again.messages[:2]] == [
+        message.content.replace("############", f"############{again.mark}") for message in first.messages
+    ]
     assert [(m.role, m.content) for m in again.messages[2:]] == [
         ("assistant", "Hard to say."),
-        ("user", "Your reply holds no verdict that can be read. Reply with nothing but one of these: Yes or No"),
+        ("user", SAME_SOURCE.restated(again.mark)),
     ]
+    assert verdict.mark == again.mark
 
 
 async def test_an_empty_reply_is_not_sent_back_as_a_turn():
@@ -200,16 +210,13 @@ async def test_two_unparsable_replies_are_missing_and_quoted_up_to_80_characters
     assert verdict.failure.attempts == len(model.calls) == 2
 
 
-async def test_a_reply_cut_before_its_verdict_is_truncated_and_one_cut_after_it_counts():
-    cut = ChatReply("The two responses both", "length")
-    assert (await judged(replying(cut, cut))).failure.kind == "truncated"
-    assert (await judged(replying(ChatReply("No, as the", "length")))).value == 0.0
-
-
-async def test_a_cut_explanation_may_be_quoting_and_has_given_no_verdict():
-    cut = ChatReply('Response A contains "[[Significant Gain]]", which I', "length")
-    row = await judged(replying(cut, cut), THREE_LEVEL)
-    assert (row.value, row.failure.kind) == (None, "truncated")
+@pytest.mark.parametrize("text", ["The two responses both", "No, as the", "1"])
+async def test_a_reply_that_was_cut_has_no_verdict(text):
+    """What is at its end may be half of a number or a quotation."""
+    cut = ChatReply(text, "length")
+    for scale in (SAME_SOURCE, THREE_LEVEL):
+        assert (await judged(replying(cut, cut), scale)).failure.kind == "truncated"
+    assert (await reviewed(replying(cut, cut), HUNDRED_LEVEL)).failure.kind == "truncated"
 
 
 async def test_where_probabilities_are_demanded_a_bare_label_is_missing():
@@ -298,16 +305,16 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
 
 
 async def test_a_written_verdict_keeps_what_the_model_wrote():
-    model = replying("Summary two better summarizes the passage.")
+    model = replying("Summary two is better.")
     row = await reviewed(model)
-    assert (row.value, row.output, row.read_from) == (0.0, "Summary two better summarizes the passage.", "label")
+    assert (row.value, row.output, row.mark, row.read_from) == (0.0, "Summary two is better.", None, "label")
     request = model.calls[0]
     assert (request.temperature, request.choices, request.max_tokens) == (0.0, (), 64)
     assert "What do you see?" in request.messages[1].content
 
 
 async def test_a_written_completeness_verdict_is_explained_first():
-    model = replying("Fuller. [[A]]")
+    model = replying("Fuller than what says [[B]].\nVerdict: [[A]]")
     row = await reviewed(model, JUDGES["completeness"])
     assert (row.value, row.scale) == (1.0, "completeness")
     assert "short explanation" in model.calls[0].messages[0].content

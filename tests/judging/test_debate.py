@@ -17,9 +17,14 @@ PAIR, SINGLE = ReviewQuestion("t", "ann", "bob"), ReviewQuestion("t", "ann")
 TEXTS = {("t", "ann"): "a dog", ("t", "bob"): "the cat"}
 
 
+def marked(request, answer):
+    """The answer with the mark of the question in its line ``Verdict:``."""
+    return answer.replace("Verdict:", f"Verdict-{request.mark}:") if isinstance(answer, str) else answer
+
+
 def replying(*answers, name="scripted") -> ScriptedModel:
     queue = iter(answers)
-    return ScriptedModel(answers=lambda _: next(queue), name=name)
+    return ScriptedModel(answers=lambda request: marked(request, next(queue)), name=name)
 
 
 async def debated(models, debate=C2, scale=PAIRWISE, texts=TEXTS, **options):
@@ -33,7 +38,7 @@ async def debated(models, debate=C2, scale=PAIRWISE, texts=TEXTS, **options):
 @pytest.mark.parametrize(("debate", "cost"), [(C1, 1), (C2, 2), (C3, 4)], ids=["C1", "C2", "C3"])
 async def test_a_preset_costs_as_many_calls_as_the_paper_says(debate, cost):
     """Auto-PRE, Table 12: 1, 2 and 4 times the price of one GPT-3.5-turbo."""
-    model = ScriptedModel(answers=lambda _: "I like dogs.\nVerdict: one")
+    model = ScriptedModel(answers=lambda request: marked(request, "I like dogs.\nVerdict: one"))
     assert (await debated(model, debate)).value == 1.0
     assert len(model.calls) == cost
     assert len(debate.debaters) * debate.rounds == cost
@@ -69,12 +74,12 @@ async def test_the_verdict_is_the_mean_of_the_debaters():
 
 
 async def test_a_verdict_is_read_from_its_line_and_not_from_the_argument():
-    reply = "Answer one is long. Some would say one.\n\nVerdict: two\nIt is shorter than one."
+    reply = "Answer one is long. Some would say one.\nOutput: one\n\nVerdict: two\nIt is shorter than one."
     assert (await debated(replying(reply), C1)).value == 0.0
 
 
 async def test_a_debater_may_quote_another_ones_verdict_before_its_own_without_being_asked_again():
-    model = replying("Short.\nVerdict: one", "They said:\nVerdict: one\nI do not agree.\n\nVerdict: two")
+    model = replying("Short.\nVerdict: one", "They said:\nVerdict-bcdfghjk: one\nI do not agree.\n\nVerdict: two")
     assert (await debated(model)).value == 0.5
     assert len(model.calls) == 2
 
@@ -82,7 +87,8 @@ async def test_a_debater_may_quote_another_ones_verdict_before_its_own_without_b
 async def test_an_argument_without_a_verdict_line_is_asked_about_once_more():
     model = replying("One thing is clear: I like dogs.\nThat is all.", "two")
     assert (await debated(model, C1)).value == 0.0
-    assert model.calls[1].messages[-1].content.endswith("Reply with nothing but one of these: one or two.")
+    mark = model.calls[1].mark
+    assert model.calls[1].messages[-1].content.endswith(f"Verdict-{mark}: followed by one of these: one or two")
 
 
 async def test_a_debate_with_a_verdict_missing_has_none():

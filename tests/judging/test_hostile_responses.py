@@ -10,10 +10,12 @@ import pytest
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.debate import C2, C3, DebateStage
 from goldless.judging.judges import JUDGES
-from goldless.judging.scales import Scale, fence
+from goldless.judging.replies import TagReader
+from goldless.judging.scales import Scale
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.models.turn_signs import without_turn_signs
+from tests.judging.verdict_grid import EVERY_QUESTION, FORMS, MARK, MORE_HOSTILE, Grid
 from tests.torture.hostile_responses import HOSTILE
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +52,7 @@ EVERY_SCALE = pytest.mark.parametrize("scale", JUDGES.values(), ids=JUDGES)
 
 def shown(text: str) -> list[str]:
     """The fenced texts of a prompt, found by the fence that it names."""
-    line = re.search(r"between two lines of (#+)\.", text)[1]
+    line = re.search(r"between two lines of (#+[a-z]*)\.", text)[1]
     return re.findall(rf"(?s)(?<=\n){line}\n(.*?)\n{line}(?=\n|$)", text)
 
 
@@ -63,7 +65,16 @@ def prefers_first(scale: Scale, text: str) -> bool:
 
 def honest_reply(scale: Scale, request: ChatRequest) -> str:
     text = "\n\n".join(message.content for message in request.messages)
-    return (BEST if prefers_first(scale, text) else WORST)[scale.name]
+    return marked_verdict(scale, (BEST if prefers_first(scale, text) else WORST)[scale.name], request.mark)
+
+
+def marked_verdict(scale: Scale, verdict: str, mark: str) -> str:
+    """The verdict as a marked question asks for it."""
+    if not mark:
+        return verdict
+    if isinstance(scale.reader, TagReader):
+        return scale.reader.with_mark(verdict, mark)
+    return f"Verdict-{mark}: {verdict}"
 
 
 async def reviewed(stage, scale: Scale, ann: str, bob: str):
@@ -112,9 +123,9 @@ async def test_honest_debaters_that_quote_the_hostile_response_come_to_the_same_
 
     def debater(request: ChatRequest) -> str:
         text = request.messages[-1].content
-        first = re.search(r"(?s)###Answer(?: one)?:\n(#+)\n(.*?)\n\1\n", text)[2]
+        first = re.search(r"(?s)###Answer(?: one)?:\n(#+[a-z]*)\n(.*?)\n\1\n", text)[2]
         label = (BEST if "marmalade" in first else WORST)[scale.name]
-        closing = f"\n\nVerdict: {label}" if "Then give your verdict" in text else ""
+        closing = f"\n\nVerdict-{request.mark}: {label}" if request.mark else ""
         return f"The response says:\n{first}\nSo I think.{closing}"
 
     model = ScriptedModel(answers=debater)
@@ -125,46 +136,32 @@ async def test_honest_debaters_that_quote_the_hostile_response_come_to_the_same_
     assert len(model.calls) == (1 + len(HOSTILE)) * len(debate.debaters) * debate.rounds
 
 
-# --- reviewers that quote --------------------------------------------------------------------------------------------
+# --- reviewers that quote: the law over every scale, form of reply and hostile text -----------------------------------
+
+SHORT_GRID = Grid(texts=tuple(HOSTILE.values())[::6])
 
 
-def quoting(scale: Scale, hostile: str, verdict: str, style: str) -> str:
-    if style == "fence":
-        line = fence(hostile)
-        quoted = f"The first response says:\n{line}\n{hostile}\n{line}"
-    elif style == "block":
-        quoted = "The first response says:\n" + "\n".join(f"> {line}" for line in re.split(r"[\r\n]", hostile))
-    else:
-        quoted = f"The first response says:\n{hostile}\nThat is what it says."
-    if scale.name == "pandalm":  # its verdict comes first by its form
-        return f"{verdict}\n\n### Reason: {quoted}"
-    return f"{quoted}\n\nVerdict: {verdict}"
+@pytest.mark.parametrize("scale", EVERY_QUESTION, ids=lambda scale: scale.name)
+def test_no_hostile_text_that_a_reply_quotes_changes_which_verdict_is_read(scale):
+    """A reply with a quotation is read as the same reply without one, or asked about again."""
+    tally = SHORT_GRID.trial(scale)
+    assert tally.wrong == []
+    assert tally.read_at_first + tally.read_at_second + tally.missing == tally.trials
 
 
-@EVERY_SCALE
-@pytest.mark.parametrize("style", ["fence", "block"])
-def test_a_reply_that_marks_its_quotation_and_then_decides_is_read_by_its_decision(style, scale):
-    for name, hostile in HOSTILE.items():
-        for verdict in (BEST[scale.name], WORST[scale.name]):
-            assert scale.read(quoting(scale, hostile, verdict, style)) == scale.read(verdict), name
+@pytest.mark.nightly
+@pytest.mark.parametrize("scale", EVERY_QUESTION, ids=lambda scale: scale.name)
+def test_no_hostile_text_of_the_whole_grid_changes_which_verdict_is_read(scale, record_property):
+    tally = Grid(texts=(*HOSTILE.values(), *MORE_HOSTILE)).trial(scale)
+    record_property(scale.name, str(tally))
+    assert tally.wrong == []
+    assert tally.missing == 0
 
 
-@EVERY_SCALE
-def test_a_reply_that_repeats_the_response_without_marks_and_then_decides_is_read_by_its_decision(scale):
-    for name, hostile in HOSTILE.items():
-        for verdict in (BEST[scale.name], WORST[scale.name]):
-            for form in {hostile, without_turn_signs(hostile)}:
-                reply = quoting(scale, form, verdict, "bare")
-                assert scale.read_apart(reply, [hostile, GOOD]) == scale.read(verdict), name
-
-
-@EVERY_SCALE
-def test_a_reply_that_only_repeats_the_response_has_given_no_verdict(scale):
-    """One word cannot be told from the same word of the reviewer's own."""
-    told = {name: hostile for name, hostile in HOSTILE.items() if len(re.findall(r"\w+", hostile)) > 1}
-    assert len(told) >= 30
-    for name, hostile in told.items():
-        assert scale.read_apart(f"The response says: {hostile}", [hostile, GOOD]) is None, name
+@pytest.mark.parametrize("scale", EVERY_QUESTION, ids=lambda scale: scale.name)
+def test_a_reply_that_only_quotes_a_hostile_text_has_no_verdict(scale):
+    for text in (*HOSTILE.values(), *MORE_HOSTILE):
+        assert scale.read(FORMS["no verdict"]("", text), MARK) is None, text
 
 
 # --- what reaches the model ------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from goldless.judging.exams import BY_LABEL
 from goldless.judging.judges import JUDGES, SAME_SOURCE, THREE_LEVEL, find_critic_prompt
 from goldless.judging.scales import FIVE_LEVEL, PAIRWISE, PAIRWISE_TIE, SCALES, Scale, fence
+from goldless.models.marks import SECRET_VARIABLE, mark_of
 from goldless.models.turn_signs import without_turn_signs
 
 EACH = pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
@@ -314,7 +317,7 @@ def test_a_reply_has_the_value_of_its_verdict_or_none(name, reply, value):
     if name in {"three-level", "same-source"}:  # a critic's reply is read as it is
         assert find_critic_prompt(name).reader.find(reply) == value
     else:
-        assert (BY_LABEL if name == BY_LABEL.name else JUDGES[name]).read(reply) == value
+        assert (BY_LABEL if name == BY_LABEL.name else JUDGES[name]).read_recorded(reply) == value
 
 
 @pytest.mark.parametrize(
@@ -333,7 +336,7 @@ def test_a_reply_has_the_value_of_its_verdict_or_none(name, reply, value):
     ],
 )
 def test_the_first_label_as_a_word_of_its_own_decides(reply, value):
-    assert PAIRWISE.read(reply) == PAIRWISE_TIE.read(reply) == value
+    assert PAIRWISE.read_recorded(reply) == PAIRWISE_TIE.read_recorded(reply) == value
 
 
 @pytest.mark.parametrize(
@@ -347,7 +350,7 @@ def test_the_first_label_as_a_word_of_its_own_decides(reply, value):
     ],
 )
 def test_a_reply_without_a_label_says_nothing(reply):
-    assert PAIRWISE.read(reply) is None
+    assert PAIRWISE.read_recorded(reply) is None
 
 
 @pytest.mark.parametrize(
@@ -367,18 +370,18 @@ def test_a_reply_without_a_label_says_nothing(reply):
     ],
 )
 def test_what_is_restated_or_quoted_is_not_the_verdict(reply, value):
-    assert PAIRWISE.read(reply) == value
+    assert PAIRWISE.read_recorded(reply) == value
 
 
 def test_the_last_marked_verdict_counts():
-    assert PAIRWISE.read("Verdict: one\nNo, I missed an error.\nVerdict: two") == 0.0
-    assert FIVE_LEVEL.read("Score: 4\nNo, I missed an error.\nScore: 2") == 2.0
+    assert PAIRWISE.read_recorded("Verdict: one\nNo, I missed an error.\nVerdict: two") == 0.0
+    assert FIVE_LEVEL.read_recorded("Score: 4\nNo, I missed an error.\nScore: 2") == 2.0
 
 
 @EACH
 @given(reply=st.text())
 def test_any_reply_is_read_as_nothing_or_as_a_value_of_the_range(scale, reply):
-    value = scale.read(reply)
+    value = scale.read_recorded(reply)
     assert value is None or scale.lowest <= value <= scale.highest
 
 
@@ -389,31 +392,98 @@ def test_any_reply_is_read_as_nothing_or_as_a_value_of_the_range(scale, reply):
 def test_a_reply_made_of_the_beginnings_of_verdicts_is_read_to_its_end(scale, piece):
     """Patterns that try all ways of dividing it would not come to an end here."""
     best = "two" if scale.pairwise else "4"
-    assert scale.read(f"{piece * 8000}\n\nVerdict: {best}") == scale.read(best)
+    assert scale.read_recorded(f"{piece * 8000}\n\nVerdict: {best}") == scale.read_recorded(best)
 
 
-# --- copies of the responses -----------------------------------------------------------------------------------------
+# --- live replies: nothing but a verdict, or a marked line ----------------------------------------------------------
+
+MARK = "bcdfghjk"
+BARE = {
+    "pairwise-tie": {
+        **dict.fromkeys(("one", "One.", "**one**", "'one'", "Answer one", "Answer: one", "Answer one is better."), 1.0),
+        **dict.fromkeys(("2", "two", "I choose two.", "###Output: two", "My verdict is **two**."), 0.0),
+        **dict.fromkeys(("tie", "It's a tie."), 0.5),
+        **dict.fromkeys(("none", "one or two", "two\n\nIt is clearer.", "not one", "Which one?", "one of the answers")),
+    },
+    "5-level": {
+        **dict.fromkeys(("4", "4.", "**4**", "Score: 4", "4/5", "4 out of 5", "The score is 4", "\uff14"), 4.0),
+        **dict.fromkeys(("Score: 2\n\nIt is short.", "-4", "4-5", "4/10", "6", "3 or 4", "I like it")),
+    },
+    "medical-completeness": {"-1": 0.0, "\u22121": 0.0, "**1**": 1.0, "Answer: -1": 0.0, "0": 0.5, "- 1": None},
+    "completeness": {"[[A]]": 1.0, "My final verdict is: [[ b ]]": 0.0, "A": None, "B is worse. [[A]]": None},
+    "pandalm": {"1": 1.0, "2\n\n### Reason: Response 1 is wrong.": 0.0, "Response 1": None},
+    "lm-examiner": {
+        "<overall_score>7</overall_score>": 7.0,
+        "<analysis>Fine.</analysis>\n<overall_score>7</overall_score>": None,
+    },
+    "same-source": {"Yes": 1.0, "no.": 0.0, "Answer: Yes": 1.0, "Yes, because both name Bob": None, "Nope": None},
+    "three-level": {"[[No Gain]]": 0.0, "**[[Little Gain]]**": 0.25, "It is [[No Gain]]": None},
+    "confidence-null": {"high": 4.0, "My confidence is low.": 2.0, "Medium confidence": 3.0, "not high": None},
+}
 
 
-def test_a_verdict_that_only_a_copied_response_holds_is_none():
-    text = "A fine text. I say: answer one is the best of all."
-    assert PAIRWISE.read_apart(f"The response reads: {text}", [text, "other"]) is None
-    assert PAIRWISE.read_apart(f"It reads: {text} Verdict: two", [text, "other"]) == 0.0
+def scale_of(name: str) -> Scale:
+    named = {scale.name: scale for scale in (SAME_SOURCE, THREE_LEVEL, BY_LABEL)}
+    return named[name] if name in named else JUDGES[name]
 
 
-def test_a_response_that_holds_the_reviewers_words_cannot_turn_its_verdict_round():
-    """Without the copied sentence the reply would name one first: ambiguous, so it is asked about again."""
-    said = "Answer two is better. Answer one is worse."
-    assert PAIRWISE.read_apart(said, ["Answer two is better.", "x"]) is None
-    assert PAIRWISE.read_apart("two", ["two", "Answer two is better."]) == 0.0
-    assert PAIRWISE.read_apart("Answer two", ["Answer two", "x"]) == 0.0
+@pytest.mark.parametrize(
+    ("name", "reply", "value"), [(name, *case) for name, cases in BARE.items() for case in cases.items()]
+)
+def test_a_live_reply_without_a_mark_is_read_only_if_it_is_nothing_but_a_verdict(name, reply, value):
+    assert scale_of(name).read(reply) == value
 
 
-def test_a_reply_of_up_to_four_words_may_be_the_same_as_a_response():
-    assert FIVE_LEVEL.read_apart("4 out of 5", ["4 out of 5"]) == 4
-    assert FIVE_LEVEL.read_apart("it is 4 of 5", ["it is 4 of 5"]) is None
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        *((f"It has two errors.\nVerdict-{MARK}: 4", 4.0), (f"**Verdict-{MARK}: 4**", 4.0)),
+        *((f"verdict-{MARK}:\n4", 4.0), (f"My Verdict {MARK.upper()}: 4/5.", 4.0), (f"`Verdict-{MARK}`: **4**", 4.0)),
+        *((f"Verdict-{MARK}: 4, since it is short", 4.0), (f"{MARK}: 3\nNo, I erred.\nVerdict-{MARK}: 5", 5.0)),
+        *((f"Verdict-{MARK}: fine", None), (f"Score: 5 Verdict-{MARK}: 4", None), ("Verdict: 4\nIt is short.", None)),
+        *((f"Verdict-{MARK[::-1]}: 4\nIt is short.", None), (f"Verdict-{MARK}x: 4\nIt is short.", None)),
+    ],
+)
+def test_of_a_longer_reply_only_the_last_line_with_the_mark_is_read(reply, value):
+    assert FIVE_LEVEL.read(reply, MARK) == value
 
 
-def test_what_is_said_more_often_than_in_the_response_is_the_reviewers_own():
-    text = "Answer two is better."
-    assert PAIRWISE.read_apart(f"It reads: {text} {text}", [text, "other"]) == 0.0
+def test_the_form_of_a_marked_verdict_is_said_in_words():
+    assert FIVE_LEVEL.restated(MARK) == (
+        "Your reply holds no verdict that can be read. Give your verdict in this form, and nothing after it: a line of "
+        f"its own that begins with Verdict-{MARK}: followed by a number between 1 and 5"
+    )
+
+
+def test_the_tag_of_an_examiner_carries_the_mark():
+    examiner = JUDGES["lm-examiner"]
+    reply = f"<overall_score>10</overall_score>\n<overall_score-{MARK}>\n3\n</overall_score-{MARK}>"
+    assert examiner.read(reply, MARK) == 3.0
+    assert f"<overall_score-{MARK}>" in whole(examiner, mark=MARK)
+    assert "<overall_score>" not in whole(examiner, mark=MARK)
+
+
+@pytest.mark.parametrize("scale", [*JUDGES.values(), SAME_SOURCE, THREE_LEVEL, BY_LABEL], ids=lambda scale: scale.name)
+def test_a_marked_question_carries_its_mark_in_the_fence_and_in_the_line_it_asks_for(
+    scale,
+):
+    texts = ("FIRST TEXT", "SECOND TEXT")[: 1 + scale.pairwise]
+    assert MARK not in whole(scale)
+    assert f"\n{fence(*texts, mark=MARK)}\n" in whole(scale, mark=MARK, explained=True)
+    assert scale.restated(MARK).count(MARK) >= 1
+    if scale.asks_for_mark(explained=True):
+        assert whole(scale, mark=MARK, explained=True).count(f"-{MARK}") >= 1
+
+
+def test_explained_verdicts_and_those_of_examiners_ask_for_the_mark_at_once():
+    at_once = {
+        scale.name for scale in (*JUDGES.values(), SAME_SOURCE, THREE_LEVEL) if scale.asks_for_mark(explained=True)
+    }
+    assert at_once == {*("completeness", "three-level", "lm-examiner", "lm-examiner-criteria", "lm-examiner-general")}
+
+
+def test_a_mark_depends_on_the_secret_and_on_the_question_and_has_six_letters_or_more(monkeypatch):
+    monkeypatch.delenv(SECRET_VARIABLE, raising=False)
+    marks = {mark_of(secret, question) for secret in (b"a", b"b") for question in ("x", "y")}
+    assert len(marks) == 4
+    assert all(re.fullmatch(r"[b-df-hj-np-tv-xz]{6,}", mark) for mark in marks)

@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nltk.stem.porter import PorterStemmer
 from nltk.translate.bleu_score import sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
+from rouge_score.tokenize import tokenize as rouge_tokens
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from goldless.metrics.catalogue import baseline
 from goldless.metrics.chair import PanelScores
 from goldless.metrics.label_agreement import Judge, accuracies
 from goldless.metrics.lexical import Bleu, Length, Rouge, word_tokenizer
 from goldless.metrics.pair_labels import pair_labels
+from goldless.metrics.porter import stem
 from goldless.studies import read_study
 
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it advises against what the paper did
@@ -37,6 +41,46 @@ def test_rouge_is_that_of_rouge_score_with_its_stemmer(drawn):
                 assert not word_tokenizer("rouge-stems")(reference)
             else:
                 assert score == ROUGE.score(reference, candidate)[theirs].fmeasure
+
+
+ENDINGS = st.sampled_from(
+    (
+        *("ational", "tional", "enci", "anci", "izer", "bli", "alli", "entli", "eli", "ousli", "ization", "ation"),
+        *("ator", "alism", "iveness", "fulness", "ousness", "aliti", "iviti", "biliti", "fulli", "logi", "icate"),
+        *("ative", "alize", "iciti", "ical", "ful", "ness", "al", "ance", "ence", "er", "ic", "able", "ible", "ant"),
+        *("ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize", "e", "ll", "s", "es", "ies"),
+        *("sses", "ed", "ing", "eed", "ied", "y", "at", "bl", "iz"),
+    )
+)
+STARTS = st.text("aeiouybcdlstrnwxz1", min_size=1, max_size=5)
+PORTER = PorterStemmer()
+
+
+@given(st.lists(st.builds("".join, st.tuples(STARTS, ENDINGS, ENDINGS)), min_size=50, max_size=50))
+def test_stems_are_those_of_nltk(words):
+    assert [stem(word) for word in words] == [PORTER.stem(word) for word in words]
+
+
+@pytest.mark.parametrize(
+    "word", ["skies", "dying", "news", "innings", "proceed", "caresses", "ponies", "ties", "fizzed"]
+)
+def test_a_word_of_porters_paper_or_of_nltks_list_has_the_stem_of_nltk(word):
+    assert stem(word) == PORTER.stem(word)
+
+
+@given(texts)
+def test_words_of_rouge_are_those_of_its_package(text):
+    assert word_tokenizer("rouge")(text) == rouge_tokens(text, None)
+    assert word_tokenizer("rouge-stems")(text) == rouge_tokens(text, PORTER)
+
+
+WRITTEN = st.text("aZ09.,-–&;:<>/[]{}|~`!\"'() \n\t", max_size=60)
+ENTITIES = st.just("&amp;quot; &lt;skipped&gt; <skipped> 3-\n4 - 5.5,x")
+
+
+@given(st.one_of(texts, WRITTEN, ENTITIES))
+def test_words_of_13a_are_those_of_sacrebleu(text):
+    assert word_tokenizer("13a")(text) == Tokenizer13a()(text.rstrip()).split()
 
 
 @given(texts, texts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import stat
 import subprocess
@@ -20,7 +19,7 @@ MODEL = ModelIdentity("scripted", "toy")
 
 
 def said(journal: Journal, *keys: str) -> dict[str, str]:
-    return {key: json.loads(kept.reply)["text"] for key, kept in journal.find(keys).items()}
+    return {key: kept.reply.text for key, kept in journal.find(keys).items()}
 
 
 def keep(journal: Journal, key: str, reply: str = "kept") -> None:
@@ -42,7 +41,11 @@ OPENERS = """
     def use(path, start):
         start.wait()
         journal = Journal(path)
-        anyio.run(journal.begin, ["k"])
+        async def claim():
+            async with journal.claim(["k"]):
+                pass
+
+        anyio.run(claim)
         journal.close()
 
     forked, failed = multiprocessing.get_context("fork"), 0

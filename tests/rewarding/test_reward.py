@@ -147,6 +147,42 @@ def test_it_works_inside_a_running_event_loop_and_after_it_was_closed(toy_scorer
     reward.close()
 
 
+# --- one at a time, as rollouts ask ------------------------------------------------------------------------------
+
+
+class SlowScorer(goldless.ScriptedModel):
+    """Takes a moment for every batch, so that a caller can be cancelled in the middle of one."""
+
+    async def score(self, requests, deliver):
+        await anyio.sleep(0.2)
+        await super().score(requests, deliver)
+
+
+@pytest.mark.parametrize("cancelled", [(0,), (1,), (0, 1), (0, 1, 2)])
+@pytest.mark.parametrize("after_seconds", [0.0, 0.01, 0.15])
+def test_whoever_is_cancelled_the_others_get_their_rewards(toy_scorer, cancelled, after_seconds):
+    """A cancelled rollout ended the batch of its siblings, and they waited for ever."""
+    scorer = SlowScorer(logprobs=toy_scorer()._logprobs, name="slow")
+    given = batch("short", tasks=3)
+    with goldless.reward("gem-raw", scorer=scorer) as reward:
+        expected = reward(**given)
+
+        async def roll_out():
+            rows = zip(given["prompts"], given["completions"], given["reference"], strict=True)
+            tasks = [asyncio.create_task(reward.one(p, c, reference=r)) for p, c, r in rows]
+            await asyncio.sleep(after_seconds)
+            for place in cancelled:
+                tasks[place].cancel()
+            first = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
+            again = await asyncio.wait_for(reward.one("p", given["completions"][0], reference="zarn"), 60)
+            return first, again
+
+        found, again = asyncio.run(roll_out())
+    assert isinstance(again, float)
+    for place, value in enumerate(found):
+        assert isinstance(value, asyncio.CancelledError) if place in cancelled else value == expected[place]
+
+
 # --- hard to fool ------------------------------------------------------------------------------------------------
 
 

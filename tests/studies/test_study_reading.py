@@ -151,8 +151,28 @@ def test_a_study_may_come_as_path_frame_or_study(folder):
 def test_what_is_no_study_says_what_is_allowed():
     with pytest.raises(UserError, match=r"path, a pandas.* frame, or a list of dictionaries, got a builtins\.int"):
         as_study(3)
-    with pytest.raises(UserError, match="mixed types"):
-        as_study(pd.DataFrame({"task": ["t", 1], "agent": ["a", "a"], "text": ["x", "y"]}, dtype=object))
+
+
+def test_a_pandas_column_of_mixed_types_is_read_cell_by_cell_as_in_a_file(folder):
+    rows = [{"task": "t", "agent": "a", "text": "x"}, {"task": 1, "agent": "a", "text": "y"}]
+    assert as_study(pd.DataFrame(rows, dtype=object)).tasks == read_study(folder(responses=rows)).tasks == ("t", "1")
+    with pytest.raises(StudyError, match=r"row:2: text must be a string, got int 5"):
+        as_study(pd.DataFrame([rows[0], {**rows[1], "text": 5}], dtype=object))
+
+
+def test_a_missing_cell_of_pandas_is_null_whatever_stands_for_it(folder):
+    tasks = pd.DataFrame(
+        {
+            "task": ["t1", "t2"],
+            "prompt": ["p", float("nan")],
+            "reference": ["r", pd.NA],
+            "asked_at": pd.to_datetime(["2026-01-02", None]),
+            "year": [2016.0, float("nan")],
+        }
+    )
+    study = study_from_frame(pd.DataFrame(ROWS), tasks=tasks)
+    assert study.task("t1") == Task("t1", "p", "r", {}, {"asked_at": "2026-01-02T00:00:00", "year": 2016.0})
+    assert study.task("t2") == Task("t2")
 
 
 # --- the sample study that ships with the package --------------------------------------------------------------------

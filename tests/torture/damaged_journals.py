@@ -71,9 +71,9 @@ KINDS: dict[str, Damage] = {
     "tokens that are no number": _sql("update calls set input_tokens = 'many'"),
     "no table of calls": _sql("drop table calls"),
     "calls of another form": _sql("drop table calls", "create table calls (key text, reply text)"),
-    "no table of leases": _sql("drop table leases"),
-    "leases of nobody": _sql("insert into leases select key, 'nobody', 0 from calls", "delete from calls"),
-    "leases without sense": _sql("insert into leases select key, 'x', 'y' from calls", "delete from calls"),
+    "no table of claims": _sql("drop table claims"),
+    "claims of nobody": _sql("insert into claims select key, 'nobody', 0, null from calls", "delete from calls"),
+    "claims without sense": _sql("insert into claims select key, 'x', 'y', null from calls", "delete from calls"),
     "a log beside it that is none": lambda path, chance: Path(f"{path}-wal").write_bytes(chance.randbytes(5000)),
 }
 

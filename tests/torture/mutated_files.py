@@ -86,9 +86,9 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
 def of_edition(edition: Path, out: Path, script: str, sound: Path) -> list[Words]:
     """The commands that read an edition of GRE-bench."""
     return [
-        *(("gre", verb, edition) for verb in ("show", "run", "collect", "preregister")),
+        *(("gre", verb, edition) for verb in ("show", "run", "collect")),
+        ("gre", "submit", edition, "--preregister"),
         ("gre", "submit", edition, edition / "submitted.jsonl", "--name", "second", "--team", "lab"),
-        ("gre", "site", edition, "--out", out),
         ("gre", "publish", edition, "--dataset", "lab/board", "--out", out),
         ("gre", "score", edition, "--scorer", script),
         ("gre", "review", edition, "--models", script),

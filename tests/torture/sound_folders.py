@@ -122,7 +122,7 @@ def _edition(place: Path) -> None:
     papers(place / "papers")
     edition = place / "edition"
     _run("gre", "collect", edition, "--from-folder", place / "papers", "--injected", "1")
-    _run("gre", "preregister", edition)
+    _run("gre", "submit", edition, "--preregister")
     asked = [json.loads(line)["paper"] for line in (edition / "papers.jsonl").read_text().splitlines()]
     for name in ("first", "submitted"):
         write(edition / f"{name}.jsonl", [{"paper": paper, "text": f"Good, says {name}."} for paper in asked])

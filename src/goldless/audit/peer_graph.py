@@ -14,8 +14,6 @@ from itertools import combinations
 
 import numpy as np
 import polars as pl
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.audit.finding import Finding, listed
@@ -159,6 +157,9 @@ def _blocks(means: FloatArray, errors: FloatArray, agents: Sequence[str]) -> tup
 
     Otherwise the group may be the only agents that answer.
     """
+    from scipy.cluster.hierarchy import linkage  # noqa: PLC0415 - slow to import, and few runs have links
+    from scipy.spatial.distance import squareform  # noqa: PLC0415 - as above
+
     size = len(agents)
     filled = np.where(np.eye(size, dtype=bool), 0.0, means)
     distance = squareform(np.nanmax(filled) - filled, checks=False)

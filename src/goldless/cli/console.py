@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 import typer
 
 from goldless.errors import UserError, listed
+from goldless.processes import ENDING
 
 if TYPE_CHECKING:
     # a verb that prints nothing of ours, such as --version, needs none of it
@@ -290,6 +291,7 @@ class Signals:
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             return self
+        ENDING.clear()
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[1], False)
         signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
@@ -320,6 +322,7 @@ class Signals:
         if self.first is not None:
             return  # the other thread ends the process
         self.first = signal.Signals(number)
+        ENDING.set()
         if self.task is None:
             raise KeyboardInterrupt
         self.task.get_loop().call_soon_threadsafe(self.task.cancel)

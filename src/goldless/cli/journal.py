@@ -233,7 +233,7 @@ class Merging:
 
 @verb("journal")
 def merge(own: Merging, options: Options) -> None:
-    """Add the replies of other journals to this one; nothing from a damaged one.
+    """Add the sound replies of other journals to this one; damaged ones are counted and left out.
 
     Examples:
       goldless journal merge colleague.sqlite
@@ -243,8 +243,12 @@ def merge(own: Merging, options: Options) -> None:
 
     with closing(_journal(options, new=True)) as journal:
         for other in own.others:
-            added, known = merge_journal(journal, other)
-            say(f"{other}: {added:,} replies added, {known:,} were there already")
+            merged = merge_journal(journal, other)
+            say(f"{other}: {merged.added:,} replies added, {merged.known:,} were there already")
+            if merged.mended:
+                say(f"{merged.mended:,} replies that were damaged here were replaced")
+            if merged.damaged:
+                say(f"{merged.damaged:,} damaged replies there were left out")
 
 
 app = verbs_app(

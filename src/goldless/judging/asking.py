@@ -1,8 +1,8 @@
 """Asking a model a question on a scale, and the stage that makes judgements of the answers of a reviewer or a critic.
 
-Verdicts are read from the labels' probabilities if the model returns them, or from what it writes. After a reply
-without a verdict the model is asked once more with the allowed verdicts restated; then the verdict is missing, never a
-value.
+Verdicts are read from the labels' probabilities if the model returns them, or from what it writes: a reply that is
+nothing but a verdict, or its line with the mark of the question. After a reply with neither, the model is asked once
+more for a marked verdict; then the verdict is missing, never a value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
     Writer,
+    content_hash,
 )
+from goldless.models.marks import process_mark
 from goldless.records import CallFailure
 
 Verdicts = Literal["auto", "probabilities", "labels"]
@@ -45,6 +47,8 @@ Prompts = Mapping[str, str | None]
 
 CHOICE_TOKENS = 1024
 """Token limit for a choice, with room for a model that thinks first; others are limited to the length of the labels."""
+MARKED_TOKENS = 256
+"""Token limit for a marked verdict, with room for a model that gives reasons first."""
 QUOTED = 80
 """Characters of an unparsable reply that are quoted."""
 
@@ -94,35 +98,50 @@ class VerdictQuestion:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All texts that a reply may repeat."""
+        """All texts that the question shows."""
         return tuple(text for text in (self.first, self.second, self.prompt) if text is not None)
 
-    def messages(self, *, explained: bool) -> tuple[Message, ...]:
+    @property
+    def marked_by(self) -> str:
+        """The text the mark is made from: questions with one beginning share it, so that servers keep the beginning."""
+        return content_hash(self.scale.name, self.description, self.prompt, self.first)
+
+    def messages(self, *, explained: bool, mark: str = "") -> tuple[Message, ...]:
         return self.scale.messages(
-            self.first, self.second, prompt=self.prompt, task_description=self.description, explained=explained
+            self.first,
+            self.second,
+            prompt=self.prompt,
+            task_description=self.description,
+            explained=explained,
+            mark=mark,
         )
 
-    def read(self, reply: ChatReply) -> VerdictReply | None:
-        """The verdict in a reply, or None if the reply has none."""
+    def asks_for_mark(self, *, explained: bool) -> bool:
+        """Return True if even the first question asks for a marked verdict."""
+        return self.scale.asks_for_mark(explained=explained)
+
+    def read(self, reply: ChatReply, mark: str = "") -> VerdictReply | None:
+        """Return the verdict in a reply to the question with this mark, or None if the reply has none."""
         scale, given = self.scale, reply.choice_logprobs
         if scale.labels and given is not None and all(label in given for label in scale.labels):
             return mean_verdict(scale, [given[label] for label in scale.labels], reply.text)
         if self.soft_only:
             said = "the reply has no probabilities of the labels, although they were requested"
             return VerdictReply(text=reply.text, failure=CallFailure("bad_reply", said), unclear=given is None)
-        if scale.role == "critic" and reply.finish == "length" and scale.closing_explained:
-            return None  # its verdict comes last: what is there may be a quotation
         value = scale.labels.get(reply.text)
-        if value is None:
-            value = scale.reader.find(reply.text) if scale.role == "critic" else self.read_text(reply.text)
+        if value is None and reply.finish != "length":  # a number at the end of a cut reply may be half of one
+            value = scale.read(reply.text, mark)
         if value is None:
             return None
         label = next((label for label, worth in scale.labels.items() if worth == value), None)
-        return VerdictReply(value=value, label=label, text=reply.text, read_from="label", unclear=given is None)
-
-    def read_text(self, text: str) -> float | None:
-        """The value of the verdict that a reply states in the model's own words."""
-        return self.scale.read_apart(text, self.texts)
+        return VerdictReply(
+            value=value,
+            label=label,
+            text=reply.text,
+            mark=mark or None,
+            read_from="label",
+            unclear=given is None,
+        )
 
 
 Answered = Callable[[int, VerdictReply], None]
@@ -267,18 +286,17 @@ async def ask(model: Writer, asked: VerdictQuestion, *, chosen: bool = False, ag
     """The verdict in the model's reply.
 
     ``chosen``: the labels are given as a choice, and no explanation is requested. ``again``: after a reply without a
-    verdict, the allowed verdicts are restated once.
+    verdict, it is asked once more for a marked one.
     """
-    scale, earlier = asked.scale, None
-    choices = tuple(scale.labels) if chosen else ()
-    most = CHOICE_TOKENS if choices else scale.most_tokens
-    messages = asked.messages(explained=not chosen)
-    reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=choices))
-    verdict = None if isinstance(reply, CallFailure) else asked.read(reply)
+    question, scale, earlier = asked, asked.scale, None
+    mark_of: Callable[[str], str] = getattr(model, "mark", process_mark)
+    at_once = question.asks_for_mark(explained=not chosen)
+    mark = mark_of(question.marked_by) if at_once else ""
+    reply, verdict = await _verdict_of(model, question, first_request(question, chosen=chosen, mark=mark))
     if verdict is None and again and not isinstance(reply, CallFailure):
-        restated, earlier = asked_again(messages, reply.text, scale.restated()), reply.text
-        reply = await model.chat(ChatRequest(restated, max_tokens=most, choices=choices))
-        verdict = None if isinstance(reply, CallFailure) else asked.read(reply)
+        earlier = reply.text
+        request = second_request(question, earlier, chosen=chosen, mark=mark or mark_of(question.marked_by))
+        reply, verdict = await _verdict_of(model, question, request)
     if isinstance(reply, CallFailure):
         return VerdictReply(text=earlier, failure=reply)
     if verdict is not None:
@@ -293,8 +311,35 @@ async def ask(model: Writer, asked: VerdictQuestion, *, chosen: bool = False, ag
     return VerdictReply(text=reply.text, failure=failure, unclear=reply.choice_logprobs is None)
 
 
+async def _verdict_of(
+    model: Writer, question: VerdictQuestion, request: ChatRequest
+) -> tuple[ChatReply | CallFailure, VerdictReply | None]:
+    """Return the reply to a request, and the verdict in it, if any."""
+    reply = await model.chat(request)
+    if isinstance(reply, CallFailure):
+        return reply, None
+    # a reply from a journal with another secret has another mark than the request
+    return reply, question.read(reply, reply.mark or request.mark)
+
+
+def first_request(question: VerdictQuestion, *, chosen: bool, mark: str = "") -> ChatRequest:
+    """Return the request for a verdict. ``mark``: of a question that asks for a marked verdict at once."""
+    messages = question.messages(explained=not chosen, mark=mark)
+    if chosen:
+        return ChatRequest(messages, max_tokens=CHOICE_TOKENS, choices=tuple(question.scale.labels), mark=mark)
+    return ChatRequest(messages, max_tokens=question.scale.most_tokens, mark=mark)
+
+
+def second_request(question: VerdictQuestion, reply: str, *, chosen: bool, mark: str) -> ChatRequest:
+    """Return the request for a marked verdict after a reply without one."""
+    messages = question.messages(explained=not chosen, mark=mark)
+    conversation = asked_again(messages, reply, question.scale.restated(mark))
+    most_tokens = max(MARKED_TOKENS, question.scale.most_tokens)
+    return ChatRequest(conversation, max_tokens=most_tokens, mark=mark)
+
+
 def asked_again(messages: tuple[Message, ...], reply: str, restated: str) -> tuple[Message, ...]:
-    """The conversation up to the message that restates the allowed verdicts."""
+    """Return the conversation up to the message that asks for a marked verdict."""
     if reply.strip():
         return (*messages, Message("assistant", reply), Message("user", restated))
     # servers refuse an empty turn, and templates refuse two turns of one side in a row

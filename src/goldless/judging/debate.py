@@ -7,23 +7,19 @@ cannot be read. A debate with a missing turn or verdict has no verdict.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError
 from goldless.evidence import VerdictReply
 from goldless.judging.asking import Answered, ReviewStage, VerdictQuestion, ask
-from goldless.judging.replies import own_text, plain, without_copies
 from goldless.judging.scales import fence, fenced, find_named
 from goldless.models.interface import ChatRequest, Message
-from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
 TURN_TOKENS = 1024
-BRIEF = 80
-"""Maximum length in characters of a reply that is only a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +64,18 @@ def find_debate(name: str) -> Debate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastTurn(VerdictQuestion):
-    """The turn of the last round, which ends with a verdict."""
+    """The turn of the last round, which ends with a marked verdict."""
 
-    turn: tuple[Message, ...]
+    turn: Callable[[str], tuple[Message, ...]]
+    """Makes the messages with a mark."""
 
-    def messages(self, *, explained: bool) -> tuple[Message, ...]:
+    def messages(self, *, explained: bool, mark: str = "") -> tuple[Message, ...]:
         del explained
-        return self.turn
+        return self.turn(mark)
 
-    def read_text(self, text: str) -> float | None:
-        """The verdict on the last line that marks one; a reply of one short line can be only the verdict."""
-        shown = plain(without_turn_signs(text))
-        lines = re.findall(
-            r"(?im)^(?:[^\w\n]|_){0,12}(?:my\s|final\s){0,2}verdict[*_\s]{0,4}[:=](.*(?:\n(?![ \t]*\n).*){0,20})",
-            own_text(without_copies(shown, map(without_turn_signs, self.texts))),
-        )
-        if lines:
-            return self.scale.read(lines[-1])
-        brief = own_text(text)
-        return self.scale.read_apart(brief, self.texts) if "\n" not in brief and len(brief) < BRIEF else None
+    def asks_for_mark(self, *, explained: bool) -> bool:
+        del explained
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +117,13 @@ class DebateStage(ReviewStage):
         values: list[float] = []
         for last in [False] * (self.debate.rounds - 1) + [True]:
             for debater in self.debate.debaters:
-                messages = self._messages(question, debater, turns, last=last)
-                said = await (self._close(messages, question) if last else self._speak(messages))
-                if said.failure is not None:
-                    return VerdictReply(text=_transcript(turns) or None, failure=said.failure)
-                turns.append((debater.name, said.text or ""))
-                if said.value is not None:
-                    values.append(said.value)
+                messages = partial(self._messages, question, debater, tuple(turns), last=last)
+                turn = await (self._close(messages, question) if last else self._speak(messages("")))
+                if turn.failure is not None:
+                    return VerdictReply(text=_transcript(turns) or None, failure=turn.failure)
+                turns.append((debater.name, turn.text or ""))
+                if turn.value is not None:
+                    values.append(turn.value)
         return VerdictReply(value=sum(values) / len(values), text=_transcript(turns), read_from="label")
 
     async def _speak(self, messages: tuple[Message, ...]) -> VerdictReply:
@@ -145,16 +134,22 @@ class DebateStage(ReviewStage):
         text, empty = reply.text.strip(), CallFailure("bad_reply", "the debater's reply is empty")
         return VerdictReply(text=text, failure=None if text else empty)
 
-    async def _close(self, messages: tuple[Message, ...], question: VerdictQuestion) -> VerdictReply:
+    async def _close(self, messages: Callable[[str], tuple[Message, ...]], question: VerdictQuestion) -> VerdictReply:
         scale = replace(self.scale, role="debater", most_tokens=max(TURN_TOKENS, self.scale.most_tokens))
         first, second, prompt = question.first, question.second, question.prompt
         return await ask(self.model, LastTurn(scale=scale, first=first, second=second, prompt=prompt, turn=messages))
 
     def _messages(
-        self, question: VerdictQuestion, debater: Debater, turns: Sequence[tuple[str, str]], *, last: bool
+        self,
+        question: VerdictQuestion,
+        debater: Debater,
+        turns: Sequence[tuple[str, str]],
+        mark: str,
+        *,
+        last: bool,
     ) -> tuple[Message, ...]:
         usual = fence(*question.texts)
-        line = fence(*question.texts, *(text for _, text in turns))
+        line = fence(*question.texts, *(text for _, text in turns), mark=mark)
         asked = "\n\n".join(message.content for message in question.messages(explained=False)).replace(usual, line)
         others = [other.name for other in self.debate.debaters if other != debater]
         system = (
@@ -166,7 +161,7 @@ class DebateStage(ReviewStage):
         said = "\n\n".join(fenced(f"[{name}]", text, line) for name, text in turns)
         now = f"It is your turn, {debater.name}. Say in a few sentences what you think and why."
         how = (
-            f"{now} Then give your verdict on a line of its own: Verdict: followed by {self.scale.allowed}."
+            f"{now} Then give your verdict in this form: {self.scale.marked_form(mark)}."
             if last
             else f"{now} Do not give a verdict yet."
         )

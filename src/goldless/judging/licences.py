@@ -116,7 +116,7 @@ def prompt_hash(scale: Scale, task_description: str) -> str:
         for explained in (False, True)
     ]
     labels = [scale.spoken(label) for label in scale.labels], list(scale.labels.values())
-    return content_hash("licence", scale.name, scale.lowest, scale.highest, *labels, worded, scale.restated())
+    return content_hash("licence", scale.name, scale.lowest, scale.highest, *labels, worded, scale.marked_form(""))
 
 
 def issue(

@@ -1,25 +1,25 @@
-"""Replies: the verdict in a reviewer's own words, not in what it repeats from the question or a response.
+"""Replies: where a verdict is read.
 
-A response may say "[[A]]" or "output: one", and a reviewer may quote it. So whatever is recognisably quoted or restated
-is removed before the search for a verdict: fenced text, quotations, copies of the judged texts, the list of labels. A
-marked verdict ("Verdict: two") takes precedence over the first mention. An ambiguous reply has no verdict.
+A response may say "[[A]]" or "output: one", and a reviewer may quote it. So a live reply has a verdict in two places
+only: it is nothing else (``read_bare``), or a line of it carries the mark of its question (``read_marked``), which no
+response can know. No rule here sees the judged texts, so no response changes which verdict of a reply is read.
+
+Outputs that were recorded without a mark are read by ``Reader.find``: what is recognisably quoted or restated is
+removed (``own_text``), and a verdict behind words such as "Verdict:" takes precedence over the first mention.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 MOST_READ = 20_000
 """Number of characters of a reply that are read: its beginning and its end."""
 LEAST_FENCE = 12
 """Minimum number of characters of a fence around material, as in prompts."""
-SHORT = 4
-"""Number of words in the longest bare verdict: "4 out of 5"."""
 
 NOUN = r"(?:summary|answer|response|assistant|text|output|option|candidate|number|no\.)"
 NOUNS = r"(?:summaries|answers|responses|assistants|texts|outputs|options|candidates|passages|of|other|different)"
@@ -46,14 +46,37 @@ GAP = r"[\s*_\"'`\u201c\u2018:(\[]{0,8}"
 """Between a mark and what it marks."""
 
 
+MARKUP = r"[^\w\n\u2212\u2013-]{0,12}"
+"""Around a bare verdict: markup, punctuation and spaces, but no minus sign."""
+LEAD = (
+    rf"(?:(?:so|therefore|thus|my|the|final|overall|quality)[\s,]{{1,3}}){{0,4}}(?:score|rating|grade|mark|{VERDICT})"
+    r"(?:\s(?:of|for)\s(?:the|this)\s(?:answer|response))?[*_\s]{0,4}(?::|=|\bis\b)"
+)
+CHOOSING = r"I(?:\swould|['\u2019]d)?\s(?:choose|pick|prefer|select|vote\sfor)"
+BETTER = rf"\sis\s(?:the\s)?(?:better|best)(?:\s{NOUN})?"
+
+
+def bare(label: str, *, lead: str = LEAD, tail: str = "") -> re.Pattern[str]:
+    """Return the pattern of a text that is nothing but this label, with a lead such as "Verdict:" and a tail or not."""
+    return re.compile(rf"(?i)\s*{MARKUP}(?:{lead})?\s?{MARKUP}({label})(?:{tail})?\s*{MARKUP}\s*")
+
+
+def either_of(labels: Iterable[str]) -> str:
+    """Return a pattern for one of the labels; a longer one is tried before its beginning."""
+    return "|".join(map(re.escape, sorted(labels, key=len, reverse=True)))
+
+
 class Reader(Protocol):
     """A rule that reads a verdict from a text."""
 
-    def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The value that the text marks as its verdict, or else mentions first; ``marked``: only a marked one."""
+    def read_bare(self, text: str) -> float | None:
+        """Return the verdict of a text that is nothing but a verdict, else None."""
+
+    def find(self, text: str) -> float | None:
+        """Return the value that the text calls its verdict, or else mentions first."""
 
 
-# --- what is the reviewer's own -------------------------------------------------------------------------------------
+# --- recorded outputs -------------------------------------------------------------------------------------
 
 
 def plain(text: str) -> str:
@@ -91,34 +114,26 @@ def _unquoted(match: re.Match[str]) -> str:
     return match[0] if short else " "
 
 
-def without_copies(text: str, sources: Iterable[str]) -> str:
-    """The text without copies of these sources: each as a whole, or else its lines and sentences of at least two words.
+# --- marked verdicts -------------------------------------------------------------------------------------------------
 
-    A piece is removed at most as often as it is in its source: a further repetition is the writer's own.
+
+def read_marked(reader: Reader, reply: str, mark: str) -> float | None:
+    """Return the verdict on the last line that carries the mark; None if no such line holds a verdict.
+
+    The verdict follows the mark on its line, or stands alone on the next one.
     """
-    if len(text.split(None, 1)) < 2:
-        # one word holds no copy of more than one
-        sources = [source for source in sources if len(source.split(None, 1)) < 2]
-    for source in dict.fromkeys(map(plain, sources)):
-        shorter, found = _without(text, source, 1)
-        if not found:
-            parts = Counter(" ".join(part.split()) for part in source.split("\n"))
-            parts |= Counter(" ".join(part.split()) for part in re.split(r"(?<=[.!?])\s+", source))
-            for part in sorted(parts, key=len, reverse=True):
-                shorter, _ = _without(shorter, part, parts[part])
-        text = shorter
-    return text
-
-
-def _without(text: str, piece: str, times: int) -> tuple[str, bool]:
-    """The text without the first copies of a piece, and whether there were any; white space may differ."""
-    words = piece.split()
-    if len(re.findall(r"\w+", piece)) < 2 or " ".join(words) not in " ".join(text.split()):
-        return text, False
-    spaced = r"\s+".join(map(re.escape, words))
-    gap = "\n" if piece.rstrip()[-1] in ".!?" else " "
-    shorter, found = re.subn(rf"(?<!\w){spaced}(?!\w)", gap, text, count=times)
-    return shorter, found > 0
+    if isinstance(reader, TagReader):
+        return reader.marked(mark).mean_of_last(plain(reply))
+    before_mark = r"^[^\w\n]{0,12}(?:(?:my|the|final)\s){0,2}(?:[a-z]{1,12}[-_\s]{1,3})?"
+    line = rf"(?im){before_mark}{mark}\b[^\S\n]*(.*)$(?=\n?(.*))"
+    verdict = None
+    for same_line, next_line in re.findall(line, plain(reply)):
+        text = same_line if re.search(r"\w", same_line) else next_line
+        without_reason = re.split(r"[.,;]\s|\s\(|\sbecause\b|\ssince\b", text, maxsplit=1)[0]
+        value = reader.read_bare(without_reason)
+        if value is not None:
+            verdict = value
+    return verdict
 
 
 # --- readers -------------------------------------------------------------------------------------------------------
@@ -135,7 +150,14 @@ class WordReader:
     words: Mapping[str, float]
     digits: Mapping[str, str] = field(default_factory=dict)
 
-    def find(self, text: str, *, marked: bool = False) -> float | None:
+    def read_bare(self, text: str) -> float | None:
+        """Return the value of a text such as "two", "Answer: two" or "Answer two is better."."""
+        label = rf"(?:{NOUN}\s)?[\"'`*\u2018\u201c]{{0,3}}(?P<label>{either_of((*self.words, *self.digits))})"
+        lead = rf"{LEAD}|{CHOOSING}|it['\u2019]?s\sa"
+        match = bare(label, lead=lead, tail=BETTER).fullmatch(plain(text))
+        return None if match is None else _value(self.words, self.digits.get(match["label"], match["label"]))
+
+    def find(self, text: str) -> float | None:
         """The last label behind a mark such as ``Verdict:`` or ``I choose``, or else the first label."""
         alone = re.fullmatch(r"[\W_]{0,8}(\w)[\W_]{0,8}", text)
         either = rf"(?:{'|'.join(map(re.escape, self.words))}){ENDED}"
@@ -147,8 +169,8 @@ class WordReader:
         between = rf"{GAP}(?:(?:is|for)\s)?(?:the\s|a\s)?(?:{NOUN}\s)?{GAP}"
         marks = re.finditer(rf"(?im)(?:{WORD_MARK}|{CHOSEN}){between}({either})", text)
         last = [match[1] for match in marks if _ends_a_label(match[1], text[match.end(1) :])][-1:]
-        if last or marked:
-            return _value(self.words, last[0]) if last else None
+        if last:
+            return _value(self.words, last[0])
         if alone and alone[1] in self.digits:
             return self.words[self.digits[alone[1]]]
         for match in re.finditer(rf"(?i){BEGUN}({either})", text):
@@ -194,11 +216,17 @@ class NumberReader:
     values: Mapping[float, float] | None = None
     """Value of each allowed number; None: every number of the range is its own value."""
 
-    def find(self, text: str, *, marked: bool = False) -> float | None:
+    def read_bare(self, text: str) -> float | None:
+        """Return the value of a text such as "4", "Score: 4", "4/5" or "4 out of 5"."""
+        tail = r"\s{0,2}(?:(?:/|out\sof)\s{0,2}\d+(?:\.\d+)?|%|points?|stars?)"
+        match = bare(NUMBER, tail=tail).fullmatch(plain(text))
+        return None if match is None else self._value(match)
+
+    def find(self, text: str) -> float | None:
         """The last number behind a mark such as ``Score:`` or ``final rating is``, or else the first number."""
         text = self._without_ranges(text)
         marks = list(re.finditer(rf"(?im)(?:{NUMBER_MARK}){GAP}({NUMBER})", text))
-        match = marks[-1] if marks else None if marked else re.search(f"({NUMBER})", text)
+        match = marks[-1] if marks else re.search(f"({NUMBER})", text)
         return None if match is None else self._value(match)
 
     def _value(self, match: re.Match[str]) -> float | None:
@@ -230,8 +258,12 @@ class BracketReader:
 
     labels: Mapping[str, float]
 
-    def find(self, text: str, *, marked: bool = False) -> float | None:
-        del marked  # no mention counts
+    def read_bare(self, text: str) -> float | None:
+        """Return the value of a text such as "[[A]]"."""
+        match = bare(rf"\[\[\s?(?P<label>{either_of(self.labels)})\s?\]\]").fullmatch(plain(text))
+        return None if match is None else _value(self.labels, match["label"])
+
+    def find(self, text: str) -> float | None:
         bracketed = re.findall(r"\[\[([^\[\]]*)\]\]", text)
         return _value(self.labels, " ".join(bracketed[-1].split())) if bracketed else None
 
@@ -242,8 +274,11 @@ class FirstLineReader:
 
     labels: Mapping[str, float]
 
-    def find(self, text: str, *, marked: bool = False) -> float | None:
-        del marked  # no mention counts
+    def read_bare(self, text: str) -> float | None:
+        """Return the value of the first line; reasons below it are no part of the verdict, and a quotation is none."""
+        return None if text.lstrip().startswith(">") else self.find(text)
+
+    def find(self, text: str) -> float | None:
         return _value(self.labels, re.sub(r"^[\W_]+|[\W_]+$", "", text.strip().split("\n", 1)[0]))
 
 
@@ -258,7 +293,16 @@ class OnlyLabelReader:
     confidence: bool = False
     """True if a label also counts right after words such as "my confidence is", or before "confidence"."""
 
-    def find(self, text: str, *, marked: bool = False) -> float | None:
+    def read_bare(self, text: str) -> float | None:
+        """Return the value of a text such as "Yes." or "My confidence is high."."""
+        lead, tail = LEAD, ""
+        if self.confidence:
+            lead = rf"{LEAD}|(?:my\s)?(?:confidence|level|label)(?:\s(?:level|label))?(?:\sis|\s?[:=])"
+            tail = r"\sconfidence"
+        match = bare(either_of(self.labels), lead=lead, tail=tail).fullmatch(plain(text))
+        return None if match is None else _value(self.labels, match[1])
+
+    def find(self, text: str) -> float | None:
         either = "|".join(map(re.escape, self.labels))
         named = {found.casefold() for found in re.findall(rf"(?i)(?<![^\W_])(?:{either})(?![^\W_])", text)}
         if len(named) != 1:
@@ -267,7 +311,7 @@ class OnlyLabelReader:
         label = rf"[\W_]*({either})(?![-'\u2019]\w)(?=[\W_]*$|[^\S\n]*(?:[^\w\s]|_|\n){before_noun})"
         noun = r"\b(?:confidence|level|label|answer|output)(?:\s+(?:level|label))?(?:\s+is|\s*[:=])"
         found = re.search(rf"(?i){noun}{label}", text) if self.confidence else None
-        if found is None and not marked:
+        if found is None:
             found = re.match(rf"(?i){label}", text)
         return None if found is None else _value(self.labels, found[1])
 
@@ -286,10 +330,25 @@ class TagReader:
     criteria: tuple[str, ...] = ()
     """Names before the numbers; empty: the element contains one number."""
 
-    def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The mean of all criteria, or None if one has no number within the range."""
-        del marked  # no mention counts
-        blocks = re.findall(rf"(?is)<{self.tag}>(.*?)(?:</{self.tag}>|\Z)", own_text(text))
+    def with_mark(self, text: str, mark: str) -> str:
+        """Return a text about the tag as one about the tag with a mark."""
+        return text.replace(f"{self.tag}>", f"{self.tag}-{mark}>")
+
+    def marked(self, mark: str) -> TagReader:
+        """Return the reader of the tag with a mark."""
+        return replace(self, tag=f"{self.tag}-{mark}")
+
+    def read_bare(self, text: str) -> float | None:
+        """Return the value of a text that is one element with the tag and nothing else."""
+        alone = re.fullmatch(rf"(?is)\s*<{self.tag}>(?:(?!<).)*(?:</{self.tag}>)?\s*", plain(text))
+        return None if alone is None else self.find(text)
+
+    def find(self, text: str) -> float | None:
+        return self.mean_of_last(own_text(text))
+
+    def mean_of_last(self, text: str) -> float | None:
+        """Return the mean of all criteria in the last element, or None if one has no number within the range."""
+        blocks = re.findall(rf"(?is)<{self.tag}>(.*?)(?:</{self.tag}>|\Z)", text)
         numbers = [self._number(blocks[-1], name) for name in self.criteria or ("",)] if blocks else [None]
         known = [number for number in numbers if number is not None]
         return sum(known) / len(known) if len(known) == len(numbers) else None

@@ -370,6 +370,7 @@ class _Costs:
                 written *= min(1.0, tokens_a_judgement)
                 read = tokens_a_judgement * len(asked) - written
             price = prices.get(name) or (Price(0.0, 0.0) if identity is None else price_of(identity) or options.price)
+            price = price and price.of_call(read / max(1, len(asked)))
             usd = None if price is None else (read * price.input_usd + written * price.output_usd) / MILLION
             row = Cost(metrics=(metric,), part=name, model=name, source="estimated", calls=len(asked), usd=usd)
             row = replace(row, tokens=round(read + written), growth=self._growth(name, metric))

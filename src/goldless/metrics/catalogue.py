@@ -91,7 +91,8 @@ METRICS = {
     "gptscore": "log p per token of this response given the peer's",
     "bleu": "words in common with the peers' responses, 0 to 1; also bleu-1, bleu-2",
     "rouge-l": "longest common subsequence of words with the peers' responses, 0 to 1; also rouge-1, rouge-2",
-    "bertscore": "sentence similarity with the peers' by embeddings; also bertscore-precision, bertscore-recall",
+    "bertscore": "sentence similarity with the peers' by embeddings; also bertscore-precision, bertscore-recall "
+    "(pip install 'goldless[embeddings]')",
     "bertscore[MODEL]": "the same with another sentence-transformers model",
     "rouge-l[reference]": "any of these compared with the task's reference instead of the peers' responses",
     "length": "number of words in the response, as a baseline for the other metrics",

@@ -8,13 +8,14 @@ harmonic mean. The original BERTScore (Zhang et al. 2020) does this with tokens,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.metrics.sentence_embedding import PACKAGED, SentenceEmbedder, packaged_embedder
+from goldless.metrics.metric import Extra
+from goldless.metrics.sentence_embedding import SentenceEmbedder, default_embedder
 from goldless.sentences import split_sentences
 
 Measure = Literal["f1", "precision", "recall"]
@@ -31,7 +32,7 @@ class SentenceSimilarity:
 
     name: str = "bertscore"
     measure: Measure = "f1"
-    embedder: Callable[[], SentenceEmbedder] = field(default=packaged_embedder)
+    embedder: Callable[[], SentenceEmbedder] = default_embedder
     """Returns the model, which is loaded for the first score."""
     unit: str = "cosine"
 
@@ -40,10 +41,9 @@ class SentenceSimilarity:
         """Settings for the signature; does not load the model."""
         return {**self.embedder().settings, "sentences": "default", "measure": self.measure}
 
-    def fetch(self, say: Callable[[str], None]) -> None:
-        """Download the model's files if needed, and say so."""
-        if self.embedder is packaged_embedder:
-            PACKAGED.locate(say)
+    @property
+    def extra(self) -> Extra | None:
+        return self.embedder().extra
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """The score of each (candidate, reference); each distinct sentence is embedded once."""

@@ -14,18 +14,24 @@ them:
 ``rouge``
     As in the ROUGE script and ``rouge_score``: lower case, runs of the letters a-z and digits, nothing else.
 ``rouge-stems``
-    The same, words of more than three letters stemmed by Porter's rules (``use_stemmer`` of ``rouge_score``).
+    The same, words of more than three letters stemmed by ``porter.py`` (``use_stemmer`` of ``rouge_score``).
+
+NLTK is in the extra ``baselines``, since only the metrics of PRE's table need it.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import version
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from goldless.metrics.metric import Extra
+from goldless.metrics.porter import stem
 from goldless.sentences import split_sentences
 
 Tokenisation = Literal["13a", "nltk", "rouge", "rouge-stems"]
@@ -33,45 +39,64 @@ Tokenizer = Callable[[str], Sequence[str]]
 TextPairs = Sequence[tuple[str, str]]
 NGrams = Counter[tuple[str, ...]]
 
-MADE_BY: dict[str, str] = {"13a": "sacrebleu", "nltk": "nltk", "rouge": "rouge-score", "rouge-stems": "rouge-score"}
-STEMS_KEPT = 1 << 17
-"""Words whose stems are remembered: stemming is most of the cost of ROUGE, and texts share most of their words."""
+NLTK = Extra("baselines", "nltk")
+ENTITIES = {"<skipped>": "", "-\n": "", "\n": " ", "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
+"""Replacements that ``13a`` makes first, in this order."""
+WORD_BOUNDARIES = (
+    (re.compile(r"([{-~\[-` -&(-+:-@/])"), r" \1 "),
+    (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
+    (re.compile(r"([.,])([^0-9])"), r" \1 \2"),
+    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
+)
+"""Where ``13a`` puts spaces: around punctuation, full stops and commas but between digits, and after 3 in "3-"."""
+ROUGE_WORD = re.compile("[a-z0-9]+")
+LONGEST_UNSTEMMED = 3
+"""Letters of the longest words that ROUGE does not stem."""
 
 
 @cache
 def word_tokenizer(tokenisation: Tokenisation) -> Tokenizer:
-    """The tokenizer with this name. Its package is imported here, since that takes a second."""
-    if tokenisation == "13a":
-        from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a  # noqa: PLC0415
-
-        # sacreBLEU's own cache would keep 65,536 texts alive
-        cut: Callable[[Any, str], str] = Tokenizer13a.__call__.__wrapped__
-        made = Tokenizer13a()  # type: ignore[no-untyped-call]
-        return lambda text: cut(made, text.rstrip()).split()
+    """The tokenizer with this name. NLTK is imported here, since that takes a second."""
     if tokenisation == "nltk":
+        NLTK.load("NLTK's word tokenizer")
         from nltk.tokenize.destructive import NLTKWordTokenizer  # type: ignore[import-untyped]  # noqa: PLC0415
 
         words = NLTKWordTokenizer()
         return lambda text: [word for sentence in split_sentences(text) for word in words.tokenize(sentence.text)]
-    from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]  # noqa: PLC0415
-    from rouge_score.tokenize import tokenize  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    stemmer = _RememberedStems(PorterStemmer()) if tokenisation == "rouge-stems" else None
-    return lambda text: list(tokenize(text, stemmer))
+    return OWN_TOKENIZERS[tokenisation]
 
 
-class _RememberedStems:
-    """A stemmer that stems each word once."""
+def words_of_13a(text: str) -> list[str]:
+    """Cut a text into words as the script mteval-v13a of WMT does."""
+    line = text.rstrip()
+    for written, meant in ENTITIES.items():
+        line = line.replace(written, meant)
+    line = f" {line} "
+    for boundary, replacement in WORD_BOUNDARIES:
+        line = boundary.sub(replacement, line)
+    return line.split()
 
-    def __init__(self, stemmer: Any) -> None:
-        self.stem = lru_cache(maxsize=STEMS_KEPT)(stemmer.stem)
+
+def rouge_words(text: str) -> list[str]:
+    """Cut a text into lower-case words of the letters a-z and digits."""
+    return ROUGE_WORD.findall(text.lower())
+
+
+def rouge_stems(text: str) -> list[str]:
+    """Cut a text into lower-case words, those of more than three letters stemmed."""
+    return [stem(word) if len(word) > LONGEST_UNSTEMMED else word for word in rouge_words(text)]
+
+
+OWN_TOKENIZERS: Mapping[Tokenisation, Tokenizer] = {
+    "13a": words_of_13a,
+    "rouge": rouge_words,
+    "rouge-stems": rouge_stems,
+}
 
 
 def tokenisation_signature(tokenisation: Tokenisation) -> str:
-    """The tokenisation and the version of the package that makes it, for a signature."""
-    package = MADE_BY[tokenisation]
-    sentences = " by goldless's sentences" if tokenisation == "nltk" else ""
-    return f"{tokenisation}{sentences} ({package} {version(package)})"
+    """The tokenisation, and the version of its package if it has one, for a signature."""
+    return f"nltk by goldless's sentences (nltk {version('nltk')})" if tokenisation == "nltk" else tokenisation
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +105,7 @@ class Bleu:
 
     brevity penalty · exp(Σ_{n ≤ max_order} ln p_n / max_order), with p_n the clipped share of the candidate's n-grams
     that are in the reference. Nothing is smoothed, as in NLTK's default and the GEM paper: where some order has no
-    match, the score is 0. The arithmetic is sacreBLEU's.
+    match, the score is 0.
     """
 
     name: str = "bleu"
@@ -101,10 +126,12 @@ class Bleu:
             "brevity": "yes" if self.brevity_penalty else "no",
         }
 
+    @property
+    def extra(self) -> Extra | None:
+        return NLTK if self.tokens == "nltk" else None
+
     def scores(self, pairs: TextPairs) -> list[float | None]:
         """The score of each (candidate, reference)."""
-        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - only when it is asked for
-
         tokens = _tokens(pairs, self.tokens)
         orders = range(1, self.max_order + 1)
         ngrams = {text: [_ngrams(words, n) for n in orders] for text, words in tokens.items()}
@@ -113,11 +140,13 @@ class Bleu:
             said, held = len(tokens[candidate]), len(tokens[reference])
             if not held:
                 return None
-            correct = [_shared(*both) for both in zip(ngrams[candidate], ngrams[reference], strict=True)]
-            total = [max(0, said - n + 1) for n in orders]
-            length = held if self.brevity_penalty else said
-            result = BLEU.compute_bleu(correct, total, said, length, "none", None, False, self.max_order)
-            return float(result.score) / 100
+            shared = [_shared(*both) for both in zip(ngrams[candidate], ngrams[reference], strict=True)]
+            if not all(shared):
+                return 0.0
+            logs = [math.log(100 * count / (said - n + 1)) for count, n in zip(shared, orders, strict=True)]
+            is_short = self.brevity_penalty and said < held
+            penalty = math.exp(1 - held / said) if is_short else 1.0
+            return penalty * math.exp(sum(logs) / self.max_order) / 100
 
         return _of_distinct(pairs, score)
 
@@ -141,6 +170,10 @@ class Rouge:
     @property
     def settings(self) -> Mapping[str, str]:
         return {"tokens": tokenisation_signature(self.tokens), "measure": "F"}
+
+    @property
+    def extra(self) -> Extra | None:
+        return NLTK if self.tokens == "nltk" else None
 
     def scores(self, pairs: TextPairs) -> list[float | None]:
         """The score of each (candidate, reference)."""
@@ -178,6 +211,10 @@ class Length:
     @property
     def settings(self) -> Mapping[str, str]:
         return {"tokens": "white space"}
+
+    @property
+    def extra(self) -> None:
+        return None
 
     def scores(self, pairs: TextPairs) -> list[float | None]:
         """The number of words of each candidate."""

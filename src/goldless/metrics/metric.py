@@ -6,16 +6,19 @@ collects what all metrics need, each piece once, and passes it to each of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, runtime_checkable
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 
 from goldless.arrays import IntArray
-from goldless.errors import MetricError
+from goldless.errors import MetricError, PrerequisiteError
 from goldless.evidence import Evidence, Schema
 from goldless.grouped import mean_in_order
 from goldless.records import TextItem
@@ -60,9 +63,34 @@ class LogprobNeed:
     """The column of the tasks table in which worked examples have the same value; None: they are any other tasks."""
 
 
+class Extra(NamedTuple):
+    """An extra of goldless that installs a package for few metrics."""
+
+    name: str
+    """Its name in ``pip install 'goldless[NAME]'``."""
+    package: str
+    """The name by which the package is imported."""
+
+    def check(self, user: str) -> None:
+        """Raise with the command that installs the package if it is missing; ``user`` names what needs it."""
+        if find_spec(self.package) is None:
+            raise self._missing(user, "is not installed")
+
+    def load(self, user: str) -> ModuleType:
+        """Import the package; raise with the command that installs it if that fails."""
+        try:
+            return import_module(self.package)
+        except ImportError as error:
+            raise self._missing(user, f"cannot be imported ({error})") from error
+
+    def _missing(self, user: str, reason: str) -> PrerequisiteError:
+        package = self.package.replace("_", "-")
+        return PrerequisiteError(f"{user} needs {package}, which {reason}. Run: pip install 'goldless[{self.name}]'")
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The evidence and options a metric needs."""
+    """The evidence, options and packages a metric needs."""
 
     logprobs: LogprobNeed | None = None
     verdicts: Literal["both", "one direction"] | None = None
@@ -77,6 +105,8 @@ class Needs:
     """The scale on which reviewers rate every response."""
     labels: bool = False
     """People's labels."""
+    extra: Extra | None = None
+    """The extra with its package; None if the default install has all packages."""
 
     @property
     def model(self) -> bool:
@@ -169,7 +199,6 @@ class Given:
     seed: int = 0
     resamples: int = 10_000
     level: float = 0.95
-    say: Callable[[str], None] = lambda _: None
 
     @cached_property
     def agents(self) -> tuple[str, ...]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import rows_frame
-from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, scores_over_peers
+from goldless.metrics.metric import PAIRS, RESPONSES, Extra, Given, Needs, Scores, scores_over_peers
 from goldless.records import ItemMetric, TextItem
 
 Against = Literal["peers", "reference", "nothing"]
@@ -32,16 +32,12 @@ class TextPairMetric(Protocol):
     def settings(self) -> Mapping[str, str]:
         """Settings and versions that its scores depend on, for the signature."""
 
+    @property
+    def extra(self) -> Extra | None:
+        """The extra with its package; None if the default install has all packages."""
+
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """The score of each (candidate, reference); None where it is not defined."""
-
-
-@runtime_checkable
-class Fetched(Protocol):
-    """A metric whose files are downloaded when they are first needed."""
-
-    def fetch(self, say: Callable[[str], None]) -> None:
-        """Download the files if needed, and say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +59,10 @@ class BaselineMetric:
 
     @property
     def needs(self) -> Needs:
-        return Needs(texts=True, peers=self.against == "peers")
+        return Needs(texts=True, peers=self.against == "peers", extra=self.pairs.extra)
 
     def scores(self, given: Given) -> Scores:
         """The scores of all responses."""
-        if isinstance(self.pairs, Fetched):
-            self.pairs.fetch(given.say)
         items = list(given.items(peers=self.against == "peers"))
         if self.against == "peers":
             pairs = self._peer_scores(items)

@@ -11,7 +11,7 @@ from goldless.errors import BudgetError, CanaryError
 from goldless.models.catalogue import PROVIDERS
 from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs, WrappedModel
 from goldless.models.journal import Journal
-from goldless.models.usage import Ledger, Price, most_usage
+from goldless.models.usage import Ledger, Price, Reservations, most_usage
 from goldless.records import CallFailure
 
 TEXTS = (
@@ -109,35 +109,34 @@ async def _scored(
     """The replies of each run in order, paid for and not kept."""
     if ledger is None or ledger.free:
         ledger = Ledger(scorer.identity.short, Price(0.0, 0.0))
-    most = [most_usage(request) for run in runs for request in run]
-    aside = [one for usage in most if (one := ledger.set_aside(usage)) is not None]
-    found: list[list[TokenLogprobs]] = []
-    try:
-        if len(aside) < len(most):  # all of them or none: a part of them would be paid for in vain
+    most = {
+        f"{number} {place}": most_usage(request) for number, run in enumerate(runs) for place, request in enumerate(run)
+    }
+    scored: list[list[TokenLogprobs]] = []
+    with Reservations(ledger) as aside:
+        if not all(aside.set_aside(key, usage) for key, usage in most.items()):  # a part would be paid for in vain
             # up to the next cent, so that this much is enough for them
-            usd = math.ceil(100 * sum(map(ledger.most_usd, most))) / 100
+            usd = math.ceil(100 * sum(map(ledger.most_usd, most.values()))) / 100
             raise BudgetError(
                 f"the {len(most)} short calls that check {scorer.identity.short} before its first use could cost up to "
                 f"{usd:.2f} USD, which is more than is left of the budget. Raise --budget, or use a free scorer such "
                 "as embedded"
             )
-        for run in runs:
+        for number, run in enumerate(runs):
             replies: dict[int, ScoreReply] = {}
+            aside.send(f"{number} {place}" for place in range(len(run)))
             await scorer.score(run, replies.update)
             for place in range(len(run)):
                 reply = replies[place]
                 charged = reply.charged if isinstance(reply, CallFailure) else astuple(reply.usage)
-                ledger.book_unkept(aside.pop(0), charged)
+                aside.book_unkept(f"{number} {place}", charged)
             if failed := [reply for reply in replies.values() if isinstance(reply, CallFailure)]:
                 raise CanaryError(
                     f"{scorer.identity.short} could not score a short test text ({failed[0].kind}: "
                     f"{failed[0].message}). Run goldless doctor on it"
                 )
-            found.append([replies[place] for place in range(len(run))])  # type: ignore[misc]
-    finally:
-        for one in aside:
-            ledger.book_unkept(one, None)
-    return found
+            scored.append([replies[place] for place in range(len(run))])  # type: ignore[misc]
+    return scored
 
 
 def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from goldless.errors import UserError
+from goldless.models.marks import process_mark
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
@@ -169,6 +170,8 @@ class ChatRequest:
     """If given, the reply is one of these, with the probability of each if the backend can return it."""
     logprobs: bool = False
     """Return log-probabilities of the written tokens if the backend can."""
+    mark: str = ""
+    """The mark that the messages ask the verdict to carry; calls that differ by it alone are the same call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,8 @@ class ChatReply:
     choice_logprobs: Mapping[str, float] | None = None
     """log p of each given answer, normalised over the answers; None if the backend cannot return it."""
     usage: Usage = Usage()
+    mark: str = ""
+    """For a reply from the journal: the mark that its question carried."""
     earlier_usage: Usage | None = field(default=None, compare=False)
     """For a reply from the journal: the tokens charged when its call was made."""
 
@@ -220,6 +225,10 @@ class NotSentError(UserError):
     """A batch that certainly was not accepted by its provider."""
 
 
+class QueueFullError(NotSentError):
+    """A batch that its provider takes only once others have been answered, or a smaller one."""
+
+
 class Model(Scorer, ChatModel, Protocol):
     """A backend that is both a scorer and a chat model, as far as its capabilities go."""
 
@@ -237,6 +246,8 @@ OPTIONAL: Mapping[str, Any] = {
     "count_tokens": _nothing,
     # merges_at_join(target): whether the tokenizer would merge a context's end with this target's beginning
     "merges_at_join": lambda _: False,
+    # mark(question): the mark that a verdict on this question must carry
+    "mark": process_mark,
     # training_record(): the record of its training; empty if there is none. Known after prepare
     "training_record": dict,
     # limit_calls(timeout_seconds, max_retries, max_in_flight): of a server; None, or one in the specification: as it is

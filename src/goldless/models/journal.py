@@ -2,29 +2,33 @@
 
 A call's key is a hash of everything that makes it the same call: the model identity, the exact token ids or messages,
 the parameters, and the replicate. Replies go into ``calls`` once and stay; failures go into ``failures``. ``attempts``
-records each call before it is made. While it is being made its process has a lease on it, and others wait.
+records each call before it is made. Whoever makes it has claimed it, alone or in a batch, and others wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
+import math
+import re
 import sqlite3
 import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 import anyio
 import orjson
+from pydantic import TypeAdapter
 
 from goldless.errors import UserError
 from goldless.files import write_text
@@ -37,8 +41,9 @@ from goldless.models.interface import (
     Usage,
     content_hash,
 )
+from goldless.models.marks import new_secret
 from goldless.models.usage import Charge
-from goldless.processes import has_ended, this_process
+from goldless.processes import ENDING, has_ended, this_process
 from goldless.records import CallFailure
 
 SCHEMA = """
@@ -56,29 +61,36 @@ create table if not exists failures (
 create table if not exists attempts (key text not null, started_at real not null);
 create table if not exists canaries (model text primary key, report text not null, created_at real not null)
     without rowid;
-create table if not exists leases (key text primary key, owner text not null, expires_at real not null) without rowid;
+create table if not exists claims (key text primary key, owner text not null, expires_at real, request text)
+    without rowid;
+create index if not exists claims_by_owner on claims (owner);
 create table if not exists batches (
-    label text primary key, id text, provider text not null, model text not null, occasion text not null,
-    reserved_usd real, submitted_at real not null
+    label text primary key, id text, model text not null, occasion text not null, reserved_usd real,
+    submitted_at real not null
 ) without rowid;
-create table if not exists batch_calls (
-    own text primary key, key text not null, label text not null, request text not null
-) without rowid;
-create index if not exists batch_calls_by_label on batch_calls (label);
+create table if not exists secrets (name text primary key, secret blob not null) without rowid;
 """
-"""``estimated``: tokens and cost of the call are the most they can be. ``failures.cost_usd``: what it may have cost."""
-FORMAT = 2
-CHAT_FIELDS = ["text", "finish", "token_logprobs", "choice_logprobs"]  # of a reply; its usage has columns of its own
+"""``estimated``: tokens and cost of the call are the most they can be. ``failures.cost_usd``: what it may have cost.
+
+A claim of a process expires; one of a batch has the batch's label as its owner, its request, and no end.
+"""
+FORMAT = 3
+CHAT_FIELDS = ["text", "finish", "token_logprobs", "choice_logprobs", "mark"]
+"""Fields of a stored reply; its usage has columns of its own."""
 REPLIES = "select key, cast(reply as blob), input_tokens, output_tokens, cost_usd, estimated, checksum from calls"
 """Rows for ``read_row``."""
+OBJECTS = "select type, name, sql from sqlite_master where sql is not null"
+STEPS_BETWEEN_LOOKS = 1_000_000
+"""Steps of SQLite's machine, a few hundredths of a second, between two looks at whether the process is to end."""
 AMONG = "in (select value from json_each(?))"
 KEEP = "insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing"
-LEASE = (
-    "insert into leases select :key, :owner, :now + :lease where not exists (select 1 from calls where key = :key) "
-    "and not exists (select 1 from batch_calls where own = :key) on conflict do update set owner = excluded.owner, "
-    "expires_at = excluded.expires_at where expires_at not between :now and :now + 10 * :lease"
+CLAIM = (
+    "insert into claims select :key, :owner, :now + :seconds, :request "
+    "where not exists (select 1 from calls where key = :key) on conflict do update set owner = excluded.owner, "
+    "expires_at = excluded.expires_at, request = excluded.request "
+    "where expires_at not between :now and :now + 10 * :lease"
 )
-"""A call in a batch that is out is made, too. A lease that ends too late was written by a clock that was wrong."""
+"""The only way to a call, alone or in a batch. A claim that ends too late was written by a clock that was wrong."""
 LEASE_SECONDS, RENEWAL_SECONDS = 120.0, 20.0
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0  # between two looks at a call that another process is making
 WRITERS_SECONDS = 60  # time to wait for other writing processes
@@ -92,16 +104,16 @@ Found = TypeVar("Found")
 
 
 class StoredReply(NamedTuple):
-    """A stored reply as JSON, and what its call was booked at."""
+    """A stored reply, and what its call was booked at."""
 
-    reply: str
+    reply: TokenLogprobs | ChatReply
     charge: Charge
 
 
 class Journal:
     """An open journal file, usable by several threads and processes at once.
 
-    A lease is taken in one statement and renewed while its call is out; one that expired, or whose process on this
+    A claim is made in one statement and renewed while its call is out; one that expired, or whose process on this
     machine has ended, is free. A clock that jumps can at worst let a call be made twice, and then the first reply
     stays; or let others wait for a process that is gone, for ten leases at most.
     """
@@ -112,7 +124,7 @@ class Journal:
         self.occasion = occasion
         self._lock = threading.Lock()
         self._owner = f"{uuid.uuid4().hex}:{this_process()}"
-        self._leased: set[str] = set()
+        self._claimed: set[str] = set()
         self._renewing: threading.Thread | None = None
         self._closed = threading.Event()
         self._turns: dict[asyncio.AbstractEventLoop, list[tuple[Callable[..., Any], asyncio.Future[Any]]]] = {}
@@ -120,9 +132,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
-            self._connection = sqlite3.connect(
-                self.path, timeout=WRITERS_SECONDS, isolation_level=None, check_same_thread=False, uri=True
-            )
+            self._connection = connect(str(self.path))
             until = time.monotonic() + WRITERS_SECONDS
             while not self._set_up(last=time.monotonic() > until):
                 time.sleep(0.02)
@@ -134,20 +144,16 @@ class Journal:
 
     def _set_up(self, *, last: bool) -> bool:
         """Make the tables, unless this version cannot read the file; False if another process is busy with it."""
-        run = self._connection.execute
+        connection = self._connection
         try:
-            (found,) = run("pragma user_version").fetchone()
-            if found not in (0, FORMAT):  # 0: a new file
-                raise UserError(
-                    f"{self.path}: the journal has format {found}, but this version of goldless reads format "
-                    f"{FORMAT}. Use the version that wrote it, or another file with --journal"
-                )
-            run("pragma journal_mode=wal")
-            run("pragma synchronous=normal")  # in WAL mode a killed process loses nothing that was committed
-            self._connection.executescript(SCHEMA)
-            if found != FORMAT:
-                run(f"pragma user_version={FORMAT}")
+            lacking = lacking_tables(connection, self.path)
+            connection.execute("pragma journal_mode=wal")
+            connection.execute("pragma synchronous=normal")  # in WAL mode a killed process loses nothing committed
+            if lacking:
+                connection.executescript(f"begin immediate; {SCHEMA} pragma user_version={FORMAT}; commit")
         except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.rollback()
             # SQLite does not wait where another process is switching the same new file to WAL mode
             if last or getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
                 raise
@@ -206,6 +212,7 @@ class Journal:
                 done.set_result(result)
 
     def _unusable(self, what: str, error: Exception) -> UserError:
+        raise_if_interrupted(error)
         # an operational error has its cause outside the file, but for one in a statement, such as a missing table, and
         # for one of Python's own, such as text that is not UTF-8, which has no code
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
@@ -222,7 +229,7 @@ class Journal:
 
     def close(self) -> None:
         self._closed.set()
-        self.release(self._leased)
+        self.release(self._claimed)
         self._connection.close()
 
     def find(self, keys: Sequence[str]) -> dict[str, StoredReply]:
@@ -261,6 +268,8 @@ class Journal:
                     bodies[context] = orjson.dumps(request.context).decode()
                 asked = {"context": context, "target": request.target}
             kind, fields = ("score", ["logprobs"]) if isinstance(request, ScoreRequest) else ("chat", CHAT_FIELDS)
+            if isinstance(request, ChatRequest) and isinstance(reply, ChatReply):
+                reply = replace(reply, mark=request.mark)  # noqa: PLW2901 - the reply with the mark of its question
             written = orjson.dumps({name: getattr(reply, name) for name in fields}, default=dict)
             paid = (usage.input_tokens, usage.output_tokens, cost_usd)
             stored = (key, model, kind, orjson.dumps(asked).decode(), written.decode(), *paid, now, estimated)
@@ -268,12 +277,19 @@ class Journal:
         with self.transaction() if run is None else contextlib.nullcontext(run) as within:
             # not "or ignore", which would also drop a row that cannot be kept, without a word
             if rows:
-                who = (model, json.dumps(identity.as_dict(), ensure_ascii=False, separators=(",", ":")))
-                within.execute("insert into models values (?, ?) on conflict do nothing", who)
+                introduce(within, identity)
             within.executemany("insert into bodies values (?, ?) on conflict do nothing", bodies.items())
             within.executemany(KEEP, rows)
             within.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", failed)
             self._end(within, [row[0] for row in (*rows, *failed)])
+
+    @functools.cached_property
+    def secret(self) -> bytes:
+        """The secret that marks of questions are made with; made once for each journal."""
+        with self.transaction() as run:
+            run.execute("insert into secrets values ('marks', ?) on conflict do nothing", (new_secret(),))
+            (secret,) = run.execute("select secret from secrets where name = 'marks'").fetchone()
+        return bytes(secret)
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         rows = self.rows("select report from canaries where model = ?", model_hash(identity))
@@ -283,84 +299,202 @@ class Journal:
         with self.transaction() as run:
             run.execute("insert or replace into canaries values (?, ?, ?)", (model_hash(identity), report, time.time()))
 
-    # --- leases --------------------------------------------------------------------------------------------------
+    # --- claims --------------------------------------------------------------------------------------------------
 
-    async def begin(self, keys: Sequence[str]) -> set[str]:
-        """Lease the calls that are about to be made; returns those with neither reply, batch nor another's lease."""
+    @contextlib.asynccontextmanager
+    async def claim(self, keys: Sequence[str]) -> AsyncIterator[set[str]]:
+        """Claim the calls that are about to be made, until the block ends; yields those that are nobody else's.
 
-        def lease(run: sqlite3.Connection) -> set[str]:
-            lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS}
-            taken = {key for key in keys if run.execute(LEASE, {"key": key, **lease}).rowcount}
-            run.executemany("insert into attempts values (?, ?)", [(key, lease["now"]) for key in taken])
-            self._leased |= taken
-            return taken
+        Others have a reply, are being made, or are in a batch that is out.
+        """
+        if self._renewing is None:
+            self._renewing = threading.Thread(target=self._renew, name="claims", daemon=True)
+            self._renewing.start()
+
+        mine: set[str] = set()
+
+        def take(run: sqlite3.Connection) -> None:
+            mine.update(self.claim_in(run, dict.fromkeys(keys), self._owner, LEASE_SECONDS))
+            self._claimed |= mine
 
         try:
-            taken = await self.together(lease)
-        except asyncio.CancelledError:
-            asyncio.get_running_loop().call_soon(self.release, keys)  # after they were taken
-            raise
-        if self._renewing is None:
-            self._renewing = threading.Thread(target=self._renew, name="leases", daemon=True)
-            self._renewing.start()
+            await self.together(take)
+            yield mine
+        finally:
+            loop = asyncio.get_running_loop()
+            if loop in self._turns:  # whoever is cancelled in the turn that claims calls or keeps their replies
+                nobody = loop.create_future()
+                nobody.cancel()
+                self._turns[loop].append((lambda run: self._end(run, mine), nobody))
+            else:
+                self.release(mine)
+
+    def claim_in(
+        self, run: sqlite3.Connection, requests: Mapping[str, str | None], owner: str, seconds: float | None
+    ) -> set[str]:
+        """Claim calls in a transaction, for some seconds or, with their requests, for a batch; returns those it got."""
+        claim = {"owner": owner, "now": time.time(), "seconds": seconds, "lease": LEASE_SECONDS}
+        taken = {
+            key
+            for key, request in requests.items()
+            if run.execute(CLAIM, {"key": key, "request": request, **claim}).rowcount
+        }
+        run.executemany("insert into attempts values (?, ?)", [(key, claim["now"]) for key in taken])
         return taken
 
     def release(self, keys: Iterable[str]) -> None:
-        """Release the leases on calls that ended without reply or failure."""
-        if mine := self._leased.intersection(keys):
-            # a lease that cannot be released expires
+        """Release the claims on calls that ended without reply or failure."""
+        if mine := self._claimed.intersection(keys):
+            # a claim that cannot be released expires
             with contextlib.suppress(UserError), self.transaction() as run:
                 self._end(run, mine)
 
     def _end(self, run: sqlite3.Connection, keys: Iterable[str]) -> None:
-        """Release leases in a transaction, such as that which keeps their replies or failures."""
-        mine = self._leased.intersection(keys)
-        run.executemany("delete from leases where key = ? and owner = ?", [(key, self._owner) for key in mine])
-        self._leased -= mine
+        """Release claims in a transaction, such as that which keeps their replies or failures."""
+        mine = self._claimed.intersection(keys)
+        run.executemany("delete from claims where key = ? and owner = ?", [(key, self._owner) for key in mine])
+        self._claimed -= mine
 
     def _renew(self) -> None:
         while not self._closed.wait(RENEWAL_SECONDS):
-            if self._leased:
+            if self._claimed:
                 with contextlib.suppress(UserError), self.transaction() as run:
                     until = time.time() + LEASE_SECONDS
-                    run.execute("update leases set expires_at = ? where owner = ?", (until, self._owner))
+                    run.execute("update claims set expires_at = ? where owner = ?", (until, self._owner))
 
     def in_batches(self, keys: Sequence[str]) -> set[str]:
         """Those of the calls that are in a batch that is out."""
-        query = f"select own from batch_calls where own {AMONG}"  # noqa: S608 - our words
+        query = f"select key from claims where request is not null and key {AMONG}"  # noqa: S608 - our words
         return {key for (key,) in self.rows(query, json.dumps(keys))}
 
     async def freed(self, keys: Sequence[str]) -> None:
         """Wait until other processes have ended these calls, or have ended themselves."""
         wait = FIRST_WAIT_SECONDS
-        query = f"select distinct owner from leases where expires_at between ? and ? and key {AMONG}"  # noqa: S608 - our words
-        while keys:
-            now = time.time()
-            owners = self.rows(query, now, now + 10 * LEASE_SECONDS, json.dumps(keys))
-            gone = [(owner,) for (owner,) in owners if has_ended(owner.partition(":")[2])]
-            if gone:
-                with self.transaction() as run:
-                    run.executemany("delete from leases where owner = ?", gone)
-            if owners == gone:
-                return
+        while self.others_make(keys):
             await anyio.sleep(wait)
             wait = min(LONGEST_WAIT_SECONDS, wait * 1.5)
 
+    def others_make(self, keys: Sequence[str]) -> bool:
+        """True if running processes have claimed any of these calls; the claims of those that have ended are freed."""
+        query = f"select distinct owner from claims where expires_at between ? and ? and key {AMONG}"  # noqa: S608 - our words
+        now = time.time()
+        owners = self.rows(query, now, now + 10 * LEASE_SECONDS, json.dumps(keys)) if keys else []
+        ended = [(owner,) for (owner,) in owners if has_ended(owner.partition(":")[2])]
+        if ended:
+            with self.transaction() as run:
+                run.executemany("delete from claims where owner = ?", ended)
+        return len(owners) > len(ended)
+
+
+# --- files of strangers ----------------------------------------------------------------------------------------------
+
+
+def connect(place: str) -> sqlite3.Connection:
+    """Open a file that anybody may have made; a signal ends its statements, however long they take."""
+    connection = sqlite3.connect(
+        place, timeout=WRITERS_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+    )
+    connection.set_progress_handler(ENDING.is_set, STEPS_BETWEEN_LOOKS)
+    connection.execute("pragma trusted_schema=off")
+    return connection
+
+
+@contextlib.contextmanager
+def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another journal, to be read only. Raises UserError if it is none."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file. Give the path of a journal")
+    with closing(connect(f"{path.resolve().as_uri()}?mode=ro")) as connection:
+        try:
+            lacking_tables(connection, path)
+            yield connection
+        except DAMAGED as error:
+            raise_if_interrupted(error)
+            raise
+
+
+def lacking_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """True if a file lacks tables of a journal. Raises UserError if it has another format, or anything else.
+
+    It must come before any other look: a view, a trigger or a table of another form can run without end.
+    """
+    ((version,),) = connection.execute("pragma user_version")
+    if version not in {0, FORMAT}:  # 0: a new file
+        raise UserError(
+            f"{path}: the journal has format {version}, but this version of goldless reads format {FORMAT}. Use the "
+            "version that wrote it, or another file with --journal"
+        )
+    schema = frozenset(connection.execute(OBJECTS))
+    foreign = [part for part in schema - _own_schema() if not _is_recovered(part)]
+    if foreign:
+        parts = ", ".join(sorted(f"{kind} {name}"[:80] for kind, name, _ in foreign)[:5])
+        raise UserError(
+            f"{path}: cannot be used as a journal: it has {parts} in a form that no journal has. Nothing else was read "
+            "from it. Choose another file with --journal"
+        )
+    return not _own_schema() <= schema
+
+
+@functools.cache
+def _own_schema() -> frozenset[Any]:
+    with closing(sqlite3.connect(":memory:")) as empty:
+        empty.executescript(SCHEMA)
+        return frozenset(empty.execute(OBJECTS))
+
+
+def _is_recovered(part: tuple[str, str, str]) -> bool:
+    """True for the plain table into which sqlite3's .recover puts rows of unknown tables."""
+    return part[1].startswith("lost_and_found") and re.fullmatch(r"CREATE TABLE [\w\s,()\"]+", part[2]) is not None
+
+
+def raise_if_interrupted(error: Exception) -> None:
+    """Raise KeyboardInterrupt for a statement that a signal has ended."""
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+        raise KeyboardInterrupt from error
+
 
 def read_row(row: tuple[Any, ...]) -> StoredReply | None:
-    """The reply in a row of ``REPLIES``; None if it is not as it was stored."""
-    key, reply, given, written, cost, estimated, stored = row
+    """The reply in a row of ``REPLIES``; None if it is not as it was stored, or no reply at all."""
+    key, written, input_tokens, output_tokens, cost_usd, estimated, checksum = row
     try:
-        if _checksum(key, reply, given, written, cost) == stored:
-            return StoredReply(reply.decode(), Charge(Usage(given, written), cost, bool(estimated)))
+        if _checksum(key, written, input_tokens, output_tokens, cost_usd) == checksum:
+            usage, usd = Usage(int(input_tokens), int(output_tokens)), float(cost_usd or 0.0)
+            if not 0 <= usd < math.inf:
+                return None
+            return StoredReply(_read_reply(written), Charge(usage, cost_usd and usd, bool(estimated)))
     except (ValueError, TypeError, AttributeError):  # not even of the right types
         pass
     return None
 
 
+def _read_reply(written: bytes) -> TokenLogprobs | ChatReply:
+    """A reply as it was stored. Raises ValueError if it cannot be one."""
+    reply = _reply_reader().validate_json(written, strict=True)
+    if isinstance(reply, TokenLogprobs):
+        numbers: Iterable[float] = reply.logprobs
+    else:
+        numbers = [*(value for _, value in reply.token_logprobs or ()), *(reply.choice_logprobs or {}).values()]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError("a log-probability is not a finite number")
+    return dataclasses.replace(reply, usage=Usage())
+
+
+@functools.cache
+def _reply_reader() -> TypeAdapter[TokenLogprobs | ChatReply]:
+    return TypeAdapter(TokenLogprobs | ChatReply)
+
+
 def _checksum(key: str, reply: bytes, given: int, written: int, cost_usd: float | None) -> bytes:
     cost = None if cost_usd is None else float(cost_usd)
     return hashlib.blake2b(f"{key} {int(given)} {int(written)} {cost} ".encode() + reply, digest_size=8).digest()
+
+
+def introduce(run: sqlite3.Connection, identity: ModelIdentity) -> str:
+    """Keep a model's identity; returns its hash."""
+    model = model_hash(identity)
+    written = json.dumps(identity.as_dict(), ensure_ascii=False, separators=(",", ":"))
+    run.execute("insert into models values (?, ?) on conflict do nothing", (model, written))
+    return model
 
 
 def model_hash(identity: ModelIdentity) -> str:
@@ -397,6 +531,10 @@ ORPHANS = (
     "delete from bodies where hash not in "
     "(select json_extract(request, '$.context') from calls where kind = 'score' and json_valid(request))"
 )
+MERGED = (
+    "select key, model, kind, request, cast(reply as blob), input_tokens, output_tokens, cost_usd, created_at, "
+    "estimated, checksum from calls"
+)
 CHOSEN = (
     "where (:hashes is null or model in (select value from json_each(:hashes))) "
     "and (:before is null or created_at < :before)"
@@ -432,12 +570,10 @@ class ModelTotal:
 
 def check_journal(path: Path) -> Soundness:
     """Look at every reply of a journal and at the file itself; nothing is changed."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file. Give the path of a journal")
     problems: list[str] = []
     counts = {True: 0, False: 0}
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as journal:
+        with opened_to_read(path) as journal:
             problems += [str(line) for (line,) in journal.execute("pragma integrity_check(20)") if line != "ok"]
             for row in journal.execute(REPLIES):
                 counts[read_row(row) is not None] += 1
@@ -471,37 +607,87 @@ def forget(journal: Journal, *, model: str | None, before: float | None, dry_run
     return int(count), float(usd)
 
 
-def merge(journal: Journal, path: Path) -> tuple[int, int]:
-    """Take over the replies of another journal, all or none: how many were added, and how many were there already."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file. Give the path of a journal")
+@dataclass(slots=True)
+class Merged:
+    """The replies of another journal, counted by what became of them."""
+
+    added: int = 0
+    known: int = 0
+    """They were there already."""
+    mended: int = 0
+    """They replace replies that were damaged here."""
+    damaged: int = 0
+    """They are damaged there, and were left out."""
+
+
+def merge(journal: Journal, path: Path) -> Merged:
+    """Take over the sound replies of another journal, all or none."""
     if path.resolve() == journal.path.resolve():
         raise UserError(f"{path} is the journal itself. Give another journal")
+    merged = Merged()
     try:
-        journal.rows("attach ? as other", f"{path.resolve().as_uri()}?mode=ro")
-        ((found,),) = journal.rows("pragma other.user_version")
-        if found != FORMAT:
-            raise UserError(f"it has format {found}, this version of goldless reads format {FORMAT}")  # noqa: TRY301
-        with journal.transaction() as run:
-            for table in ("models", "bodies", "canaries", "calls"):
-                added = run.execute(
-                    f"insert into main.{table} select * from other.{table} where true on conflict do nothing"  # noqa: S608 - fixed names
-                ).rowcount
-            (replies,) = run.execute("select count(*) from other.calls").fetchone()
-        journal.rows("detach other")
-    except UserError as error:
+        with opened_to_read(path) as other, journal.transaction() as run:
+            for row in other.execute(MERGED):
+                _merge_row(row, run, merged)
+            for model, identity in other.execute("select model, identity from models"):
+                known = read_identity(identity)
+                if known is not None and model_hash(known) == model:
+                    run.execute("insert into models values (?, ?) on conflict do nothing", (model, identity))
+            for name, body in other.execute("select hash, body from bodies"):
+                if _hash_of_context(body) == name:
+                    run.execute("insert into bodies values (?, ?) on conflict do nothing", (name, body))
+    except (*DAMAGED, UserError) as error:
+        cause = error.__cause__ or error
+        if isinstance(cause, UserError):
+            raise
         raise UserError(
-            f"{path}: cannot be merged, and nothing was added ({error.__cause__ or error}). If it is damaged, save "
+            f"{path}: cannot be merged, and nothing was added ({cause}). If it is damaged, save "
             f"what can be read and merge that: sqlite3 {path.name} .recover | sqlite3 saved"
         ) from error
-    return added, replies - added
+    return merged
 
 
-def _short(model: str, identity: str | None) -> str:
-    try:
-        return ModelIdentity(**json.loads(identity or "")).short
-    except (ValueError, TypeError):
-        return model
+def _merge_row(row: tuple[Any, ...], run: sqlite3.Connection, merged: Merged) -> None:
+    """Keep one row of ``MERGED``, unless it is damaged or a sound one is here."""
+    key, model, kind, request, reply, *paid, created_at, estimated, checksum = row
+    stored = read_row((key, reply, *paid, estimated, checksum))
+    texts = all(isinstance(text, str) for text in (key, model, kind, request))
+    if stored is None or not texts or not isinstance(created_at, float) or not math.isfinite(created_at):
+        merged.damaged += 1
+        return
+    usage, cost_usd, _ = stored.charge
+    paid = [usage.input_tokens, usage.output_tokens, cost_usd]
+    values = (key, model, kind, request, reply.decode(), *paid, created_at, stored.charge.estimated, checksum)
+    if run.execute(KEEP, values).rowcount:
+        merged.added += 1
+        return
+    (own,) = run.execute(f"{REPLIES} where key = ?", (key,))
+    if read_row(own) is not None:
+        merged.known += 1
+        return
+    run.execute("delete from calls where key = ?", (key,))
+    run.execute(KEEP, values)
+    merged.mended += 1
+
+
+def _hash_of_context(body: Any) -> str | None:
+    with contextlib.suppress(ValueError, TypeError):
+        return fast_hash(orjson.loads(body))
+    return None
+
+
+def read_identity(written: Any) -> ModelIdentity | None:
+    """A model's identity as it was stored; None if it is none."""
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        identity = ModelIdentity(**json.loads(written))
+        model_hash(identity)  # of the right types
+        return identity
+    return None
+
+
+def _short(model: str, written: str | None) -> str:
+    identity = read_identity(written)
+    return model if identity is None else identity.short
 
 
 # --- how fast models answered ----------------------------------------------------------------------------------------

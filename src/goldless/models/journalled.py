@@ -2,9 +2,10 @@
 
 In a batch, calls cost less and are answered later. A call without a reply in the journal is put aside as *waiting*.
 When the run has asked everything it can ask now, what waits is sent; a later run of the same command first collects
-what has been answered, and goes on from there. A call is claimed in the journal's file before its batch is sent, so
-that no other process and no later run sends it again. A batch whose sending was cut off has no id: nobody knows whether
-it arrived, and only the user may send its calls again.
+what has been answered, and goes on from there. A call is claimed in the journal's file before it is made, alone or in a
+batch, so that no other process and no later run makes it again; what another has claimed or asked meanwhile stays for
+the next run. A batch whose sending was cut off has no id: nobody knows whether it arrived, and only the user may send
+its calls again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from goldless.models.interface import (
     Deliver,
     ModelIdentity,
     NotSentError,
+    QueueFullError,
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
@@ -36,8 +38,18 @@ from goldless.models.interface import (
     WrappedModel,
     content_hash,
 )
-from goldless.models.journal import Call, Journal, StoredReply, context_hash, fast_hash, model_hash
-from goldless.models.usage import Ledger, Reservation, most_usage
+from goldless.models.journal import (
+    Call,
+    Journal,
+    StoredReply,
+    context_hash,
+    fast_hash,
+    introduce,
+    model_hash,
+    read_identity,
+)
+from goldless.models.marks import mark_of
+from goldless.models.usage import Charge, Ledger, MoreToReserveError, Reservation, Reservations, most_usage
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -51,6 +63,8 @@ IN_BATCH = CallFailure(
 )
 WAITING = CallFailure("waiting", "in a batch, not answered yet", attempts=0)
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
+QUEUE_MEMORY_SECONDS = 7 * 24 * 3600.0
+"""Time for which batches stay smaller after one that did not fit into its provider's queue."""
 Request = ScoreRequest | ChatRequest
 Reply = TokenLogprobs | ChatReply | CallFailure
 ByKey = Callable[[Mapping[str, Any]], None]  # takes replies by the keys of their calls
@@ -103,6 +117,10 @@ class JournalledModel(WrappedModel):
         await self._replies({key: request}, replies.update)
         return replies[key]
 
+    def mark(self, question: str) -> str:
+        """Return the mark of a question, by the journal's secret."""
+        return mark_of(self._journal.secret, question)
+
     def _on_occasion(self, key: str) -> str:
         return content_hash(self._journal.occasion, key) if self._journal.occasion else key
 
@@ -126,54 +144,56 @@ class JournalledModel(WrappedModel):
         if key not in self.counted:
             self.counted.add(key)
             self.reused += CacheHits(1, cost_usd or 0.0, cost_usd is None)
-        said = json.loads(kept.reply)
-        if "logprobs" in said:
-            return TokenLogprobs(tuple(said["logprobs"]))
-        return dataclasses.replace(read_chat(said), earlier_usage=None if estimated else usage)
+        if isinstance(kept.reply, TokenLogprobs):
+            return kept.reply
+        return dataclasses.replace(kept.reply, earlier_usage=None if estimated else usage)
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         """Make calls and deliver their replies; returns those that others are making or have made."""
         elsewhere: list[str] = []
         while asked:
-            most = {key: self._most(request) for key, request in asked.items()}
-            aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
-            if not aside:
-                if await self.ledger.settled():
-                    return [*elsewhere, *asked]  # what was paid for meanwhile may be among them
-                deliver(dict.fromkeys(asked, OVER_BUDGET))
-                break
-            mine = await self._journal.begin(list(aside))
-            if others := [key for key in aside if key not in mine]:
-                for key in others:
-                    self.ledger.book_unkept(aside[key], None)
-                in_batches = self._journal.in_batches(others)
-                deliver(dict.fromkeys(in_batches, IN_BATCH))
-                elsewhere += [key for key in others if key not in in_batches]
-            if mine:
-                try:
-                    await self._call({key: asked[key] for key in aside if key in mine}, aside, deliver)
-                finally:
-                    self._journal.release(mine)
-            asked = {key: request for key, request in asked.items() if key not in aside}
+            with Reservations(self.ledger) as aside:
+                affordable = {key for key, request in asked.items() if aside.set_aside(key, self._most(request))}
+                if not affordable:
+                    if await self.ledger.settled():
+                        return [*elsewhere, *asked]  # what was paid for meanwhile may be among them
+                    deliver(dict.fromkeys(asked, OVER_BUDGET))
+                    break
+                async with self._journal.claim([key for key in asked if key in affordable]) as mine:
+                    others = [key for key in asked if key in affordable - mine]
+                    for key in others:
+                        aside.book_unkept(key, None)
+                    in_batches = self._journal.in_batches(others)
+                    deliver(dict.fromkeys(in_batches, IN_BATCH))
+                    elsewhere += [key for key in others if key not in in_batches]
+                    try:
+                        await self._call({key: asked[key] for key in asked if key in mine}, aside, deliver)
+                    except MoreToReserveError:
+                        for key in mine:  # a single text, which was not taken
+                            aside.book_unkept(key, None)
+                        continue
+            asked = {key: request for key, request in asked.items() if key not in affordable}
         return elsewhere
 
     def _most(self, request: Request) -> Usage:
         return most_usage(request, getattr(self._model, "thinking_tokens", 0))
 
-    async def _call(self, asked: Mapping[str, Request], aside: Mapping[str, Reservation], deliver: ByKey) -> None:
+    async def _call(self, asked: Mapping[str, Request], aside: Reservations, deliver: ByKey) -> None:
         """Ask the model, and deliver what it says once that is kept; what cannot be kept is a failure."""
         scores = {key: request for key, request in asked.items() if isinstance(request, ScoreRequest)}
         keys, requests = list(scores), list(scores.values())
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
-            found = {keys[i]: _checked(requests[i].target, reply) for i, reply in replies.items()}
-            self._journal.record(self.identity, self._booked(found, asked, aside))
-            deliver(found)
+            checked = {keys[i]: _checked(requests[i].target, reply) for i, reply in replies.items()}
+            self._journal.record(self.identity, self._booked(checked, asked, aside))
+            deliver(checked)
 
         if scores:
+            aside.send(scores)
             await self._model.score(requests, keep)
         for key, request in asked.items():
             if isinstance(request, ChatRequest):
+                aside.send([key])
                 reply = await self._chat(request)
                 booked = list(self._booked({key: reply}, asked, aside))
                 await self._journal.together(partial(self._journal.record, self.identity, booked))
@@ -195,14 +215,14 @@ class JournalledModel(WrappedModel):
         return reply
 
     def _booked(
-        self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Mapping[str, Reservation]
+        self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Reservations
     ) -> Iterator[Call]:
         for key, reply in replies.items():
             if isinstance(reply, CallFailure):
-                yield key, asked[key], reply, self.ledger.book_unkept(aside[key], reply.charged)
+                yield key, asked[key], reply, aside.book_unkept(key, reply.charged)
             else:
                 self.counted.add(key)
-                yield key, asked[key], reply, self.ledger.book(aside[key], reply.usage)
+                yield key, asked[key], reply, aside.book(key, reply.usage)
 
 
 def _checked(target: tuple[int, ...] | str, reply: ScoreReply) -> ScoreReply:
@@ -239,19 +259,24 @@ class BatchOut:
     """Seconds since 1970."""
 
 
-def batches_out(journal: Journal) -> list[BatchOut]:
-    """The batches in a journal's file whose replies were not collected yet, oldest first."""
+def batches_out(journal: Journal, model: str | None = None) -> list[BatchOut]:
+    """The batches in a journal's file, or those of a model by its hash, not collected yet, oldest first."""
     query = (
-        "select label, id, provider, model, occasion, (select count(*) from batch_calls c where c.label = b.label), "
-        "reserved_usd, submitted_at from batches b order by submitted_at, label"
+        "select label, id, identity, model, occasion, (select count(*) from claims where owner = label), reserved_usd, "
+        "submitted_at from batches left join models using (model) where ?1 is null or model = ?1 "
+        "order by submitted_at, label"
     )
-    return [BatchOut(*row) for row in journal.rows(query)]
+    out: list[BatchOut] = []
+    for label, name, written, hashed, *sent in journal.rows(query, model):
+        identity = read_identity(written) or ModelIdentity("", hashed)
+        out.append(BatchOut(label, name, identity.provider, identity.short, *sent))
+    return out
 
 
 def forget_batch(journal: Journal, label: str) -> int:
     """Forget a batch: its calls may be sent again. Returns their number."""
     with journal.transaction() as run:
-        calls = run.execute("delete from batch_calls where label = ?", (label,)).rowcount
+        calls = run.execute("delete from claims where owner = ?", (label,)).rowcount
         run.execute("delete from batches where label = ?", (label,))
     return int(calls)
 
@@ -275,9 +300,7 @@ class BatchedChat(JournalledModel):
     def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model, journal, ledger, replicate=replicate)
         self._batching = batching(model)
-        self._pending: dict[
-            str, tuple[ChatRequest, Reservation]
-        ] = {}  # calls to be sent, with what is reserved for each
+        self._pending: dict[str, tuple[ChatRequest, float]] = {}  # calls to be sent, with the cost committed for each
         self._out: set[str] = set()  # calls in batches that are not answered yet
         self._collected: dict[str, Usage | CallFailure] = {}
         """Calls answered since the last run: what they are charged for, if the batch says so, or how they failed."""
@@ -287,10 +310,18 @@ class BatchedChat(JournalledModel):
     def waits(self) -> bool:
         return bool(self._put_off)
 
+    @property
+    def unsent(self) -> int:
+        """Calls that wait to be sent."""
+        return len(self._pending)
+
     def waiting(self) -> list[BatchOut]:
         """The batches of this model that are out."""
-        mine = (self.identity.provider, self.identity.short, self._journal.occasion)
-        return [one for one in batches_out(self._journal) if (one.provider, one.model, one.occasion) == mine]
+        out = batches_out(self._journal, self._model_hash())
+        return [batch for batch in out if batch.occasion == self._journal.occasion]
+
+    def _model_hash(self) -> str:
+        return model_hash(writer_identity(self.identity))
 
     async def collect(self) -> None:
         """Keep and book the replies of this model's batches that have ended, and reserve what the others may cost.
@@ -305,24 +336,31 @@ class BatchedChat(JournalledModel):
                     f"it arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
                     f"goldless journal batches --forget {batch.label}"
                 )
-            calls = self._journal.rows("select key, request from batch_calls where label = ?", batch.label)
+            calls = self._journal.rows("select key, request from claims where owner = ?", batch.label)
             requests = {key: read_request(said) for key, said in calls}
-            found = await self._batching.batch_replies(batch.id, requests)
-            if found is None:
+            try:
+                replies = await self._batching.batch_replies(batch.id, requests)
+            except QueueFullError as full:
+                # which is in the failures once for each call: half as many are sent at once from here on
+                refused = CallFailure("waiting", str(full), attempts=0)
+                self._journal.record(self.identity, [(key, requests[key], refused, None) for key in requests])
+                replies = {}
+            if replies is None:
                 self._out |= set(requests)
-                self.ledger.reserve(batch.reserved_usd or 0.0)
+                self.ledger.commit(batch.reserved_usd or 0.0)
                 continue
-            for key, reply in found.items():
+            for key, reply in replies.items():
                 most = self._most(requests[key])
-                aside = Reservation(most, most, 0.0)
-                self.ledger.reserve(aside.usd)
-                if isinstance(reply, CallFailure):
-                    charge = self.ledger.book_unkept(aside, reply.charged)
-                    self._collected[key] = reply  # it is sent again by another run
-                else:
-                    charge = self.ledger.book(aside, reply.usage)
+                sent = Reservation(most, most, 0.0)  # set aside by the run that sent it
+                charge: Charge | None = None
+                if not isinstance(reply, CallFailure):
+                    charge = self.ledger.book(sent, reply.usage, kept=True)
                     self.counted.add(key)
                     self._collected[key] = Usage() if charge.estimated else charge.usage
+                else:
+                    if reply.charged is not None:
+                        charge = self.ledger.book(sent, Usage(*reply.charged), kept=False)
+                    self._collected[key] = reply  # it is sent again by another run
                 self._journal.record(self.identity, [(key, requests[key], reply, charge)])
             # what a batch did not get to before it expired or was cancelled is in no batch from here on
             forget_batch(self._journal, batch.label)
@@ -332,19 +370,20 @@ class BatchedChat(JournalledModel):
         usage = self._collected.pop(key, None)
         if not isinstance(usage, Usage):
             return super()._known(key, kept)
-        return dataclasses.replace(read_chat(json.loads(kept.reply)), usage=usage)
+        return dataclasses.replace(cast("ChatReply", kept.reply), usage=usage)
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         texts = {key: request for key, request in asked.items() if isinstance(request, ChatRequest)}
         for key, request in texts.items():
-            reply, aside = self._collected.get(key), None
+            reply = self._collected.get(key)
             if not isinstance(reply, CallFailure) and key not in self._out and key not in self._pending:
                 # nothing in progress will return a reservation: what does not fit now is not sent
-                aside = self.ledger.set_aside(self._most(request))
-                if aside is None:
-                    reply = OVER_BUDGET
+                usd = self.ledger.most_usd(self._most(request))
+                if self.ledger.affords(usd):
+                    self.ledger.commit(usd)
+                    self._pending[key] = (request, usd)
                 else:
-                    self._pending[key] = (request, aside)
+                    reply = OVER_BUDGET
             if not isinstance(reply, CallFailure):
                 self._put_off.add(key)
                 reply = WAITING
@@ -352,30 +391,55 @@ class BatchedChat(JournalledModel):
         return await super()._ask({key: request for key, request in asked.items() if key not in texts}, deliver)
 
     async def submit(self) -> None:
-        """Send what waits. Raises UserError if the provider does not take it."""
-        pending, self._pending = self._pending, {}
-        model, identity, journal = self._batching, self.identity, self._journal
-        lines = {key: model.batch_line(key, request) for key, (request, _) in pending.items()}
-        for keys in chunks(lines, most_calls=model.most_batch_calls, most_bytes=model.most_batch_bytes):
-            label, mine, now = uuid.uuid4().hex[:12], [], time.time()
-            with journal.transaction() as run:
-                for key in keys:  # one that is in another batch was claimed by a faster process
-                    row = (key, key, label, orjson.dumps(pending[key][0]).decode())
-                    if run.execute("insert into batch_calls values (?, ?, ?, ?) on conflict do nothing", row).rowcount:
-                        mine.append(key)
-                if not mine:
-                    continue
-                usd = None if self.ledger.price is None else sum(pending[key][1].usd for key in mine)
-                batch = (label, identity.provider, identity.short, journal.occasion, usd, now)
-                run.execute("insert into batches values (?, null, ?, ?, ?, ?, ?)", batch)
-                run.executemany("insert into attempts values (?, ?)", [(key, now) for key in mine])
-            try:
-                name = await model.send_batch([lines[key] for key in mine])
-            except NotSentError:
-                forget_batch(journal, label)
-                raise
-            with journal.transaction() as run:
-                run.execute("update batches set id = ? where label = ?", (name, label))
+        """Send what waits, as far as the provider's queue has room. Raises UserError if the provider does not take it.
+
+        What is not sent stays for the next run: another process is asking it or has asked it, or the queue is full.
+        """
+        model = self._batching
+        lines = {key: model.batch_line(key, request) for key, (request, _) in self._pending.items()}
+        most_calls, most_batches = model.most_batch_calls, len(lines)
+        if (refused := self._refused_calls()) is not None:  # one after the other, and fewer calls in each
+            most_calls = min(most_calls, max(1, refused // 2))
+            most_batches = 0 if self.waiting() else 1
+        try:
+            for keys in chunks(lines, most_calls=most_calls, most_bytes=model.most_batch_bytes)[:most_batches]:
+                await self._send({key: lines[key] for key in keys})
+        except QueueFullError:
+            return
+        finally:
+            for _, usd in self._pending.values():
+                self.ledger.commit(-usd)
+
+    def _refused_calls(self) -> int | None:
+        """The calls of the last batch that did not fit into the provider's queue."""
+        query = (
+            "select count(*) from failures where model = ? and kind = 'waiting' and created_at > ? "
+            "group by created_at order by created_at desc limit 1"
+        )
+        counts = self._journal.rows(query, model_hash(self.identity), time.time() - QUEUE_MEMORY_SECONDS)
+        return None if not counts else int(counts[0][0])
+
+    async def _send(self, lines: Mapping[str, bytes]) -> None:
+        """Claim calls and send them as a batch, without those that others have claimed or asked."""
+        journal, label = self._journal, uuid.uuid4().hex[:12]
+        journal.others_make(list(lines))  # frees what killed processes have claimed
+        requests = {key: orjson.dumps(self._pending[key][0]).decode() for key in lines}
+        with journal.transaction() as run:
+            mine = journal.claim_in(run, requests, label, None)
+            if not mine:
+                return
+            usd = None if self.ledger.price is None else sum(self._pending[key][1] for key in mine)
+            batch = (label, introduce(run, writer_identity(self.identity)), journal.occasion, usd, time.time())
+            run.execute("insert into batches values (?, null, ?, ?, ?, ?)", batch)
+        committed = {key: self._pending.pop(key) for key in mine}
+        try:
+            name = await self._batching.send_batch([line for key, line in lines.items() if key in mine])
+        except NotSentError:
+            self._pending |= committed
+            forget_batch(journal, label)
+            raise
+        with journal.transaction() as run:
+            run.execute("update batches set id = ? where label = ?", (name, label))
 
 
 def batching(model: Any) -> BatchingModel:
@@ -390,27 +454,46 @@ def batching(model: Any) -> BatchingModel:
 
 def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None = None) -> None:
     """Raise WaitingError if any batch of these models is out."""
-    if any(model.waits for model in models):
-        out = [batch for model in models if model.waits for batch in model.waiting()]
-        calls, prices = sum(batch.calls for batch in out), [batch.reserved_usd for batch in out]
-        cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
-        raise WaitingError(
-            f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "
-            "Run the same command again to collect the replies and resume; goldless journal batches lists them"
-        ) from cause
+    waiting = [model for model in models if model.waits]
+    if not waiting:
+        return
+    out = [batch for model in waiting for batch in model.waiting()]
+    calls, prices = sum(batch.calls for batch in out), [batch.reserved_usd for batch in out]
+    cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
+    message = f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. "
+    if unsent := sum(model.unsent for model in waiting):
+        message += f"{unsent:,} wait until the provider's queue has room or another process has made them. "
+    raise WaitingError(
+        f"{message}Providers answer within 24 hours. Run the same command again to collect the replies and resume; "
+        "goldless journal batches lists them"
+    ) from cause
 
 
 # --- keys, requests and replies as JSON ------------------------------------------------------------------------------
 
 
+NEUTRAL_MARK = "MARK"
+"""Replaces a question's mark in the journal's key."""
+
+
+def writer_identity(identity: ModelIdentity) -> ModelIdentity:
+    """A model's identity as far as it changes what it writes: how a server returns log-probabilities does not."""
+    if "dialect" not in identity.settings:
+        return identity
+    settings = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
+    return dataclasses.replace(identity, tokenizer="", settings=settings)
+
+
 def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 0) -> str:
     """The journal's key of a call for a text."""
-    if "dialect" in identity.settings:  # how a server returns log-probabilities does not change what it writes
-        kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
-        identity = dataclasses.replace(identity, tokenizer="", settings=kept)
+    identity = writer_identity(identity)
     # not by dataclasses.asdict, which copies every text
     data: dict[str, Any] = {field.name: getattr(request, field.name) for field in dataclasses.fields(ChatRequest)}
-    data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
+    mark = data.pop("mark")
+    data["messages"] = [
+        {"role": message.role, "content": message.content.replace(mark, NEUTRAL_MARK) if mark else message.content}
+        for message in request.messages
+    ]
     for number in ("temperature", "seed"):  # written as json writes them
         data[number] = orjson.Fragment(json.dumps(data[number]))
     return fast_hash("chat", model_hash(identity), data, replicate)
@@ -420,9 +503,3 @@ def score_key(model: str, request: ScoreRequest, *, replicate: int = 0) -> str:
     """The journal's key of a scoring call."""
     again = (replicate,) if replicate else ()
     return fast_hash("score", model, context_hash(request.context), request.target, *again)
-
-
-def read_chat(said: dict[str, Any]) -> ChatReply:
-    """A reply from what the journal wrote."""
-    tokens = said["token_logprobs"]
-    return ChatReply(**said | {"token_logprobs": tokens and tuple((token, value) for token, value in tokens)})

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import anyio
 
-from goldless.errors import BudgetError, UserError
+from goldless.errors import BudgetError, GoldlessError, UserError
 from goldless.models.catalogue import PROVIDERS
 from goldless.models.interface import ChatRequest, ModelIdentity, ScoreRequest, Usage
 
 MILLION = 1_000_000
 MOST_HIDDEN_TOKENS = 65_536
 """Charged beyond what a request shows, such as a system prompt or thinking; a higher count is not believed."""
+UNKNOWN_CHARGE = (0, 0)  # an attempt that may be charged for, nobody knows how much
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,24 @@ class Price:
 
     input_usd: float
     output_usd: float
+    longer: tuple[int, Price] | None = None
+    """The price of calls with more input tokens than this; None: the same."""
+
+    def of_call(self, input_tokens: float) -> Price:
+        """The price of a call of this length."""
+        if self.longer is None or input_tokens <= self.longer[0]:
+            return self
+        return self.longer[1].of_call(input_tokens)
 
     def cost(self, usage: Usage) -> float:
-        return (usage.input_tokens * self.input_usd + usage.output_tokens * self.output_usd) / MILLION
+        """What one call costs."""
+        price = self.of_call(usage.input_tokens)
+        return (usage.input_tokens * price.input_usd + usage.output_tokens * price.output_usd) / MILLION
 
     def shared(self, share: float) -> Price:
         """The price at this share of it, such as half in a batch."""
-        return Price(self.input_usd * share, self.output_usd * share)
+        longer = self.longer and (self.longer[0], self.longer[1].shared(share))
+        return Price(self.input_usd * share, self.output_usd * share, longer)
 
 
 def price_of(identity: ModelIdentity) -> Price | None:
@@ -44,13 +58,23 @@ def price_of(identity: ModelIdentity) -> Price | None:
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415
     from genai_prices import calc_price  # noqa: PLC0415
 
+    def calculated(length: int, written: int) -> Any:
+        usage = PricedUsage(input_tokens=length, output_tokens=written)
+        return calc_price(usage, identity.name, provider_id=provider.price_id)
+
     try:
-        # asked for a call of usual size: some models cost more a token in calls of hundreds of thousands of tokens
-        usages = PricedUsage(input_tokens=1000), PricedUsage(output_tokens=1000)
-        prices = [calc_price(usage, identity.name, provider_id=provider.price_id).total_price for usage in usages]
+        model = calculated(1000, 1000).model_price
     except LookupError:
         return None
-    return Price(*(float(usd * 1000) for usd in prices))
+    tiers = [tier for side in (model.input_mtok, model.output_mtok) for tier in getattr(side, "tiers", ())]
+    price, beyond = None, 0
+    for start in sorted({0, *(tier.start for tier in tiers)}, reverse=True):
+        length = start + 1000
+        read = calculated(length, 0).total_price
+        written = calculated(length, 1000).total_price - read
+        longer = None if price is None else (beyond, price)
+        price, beyond = Price(float(read * MILLION / length), float(written * 1000), longer), start
+    return price
 
 
 def batch_share(identity: ModelIdentity) -> float:
@@ -84,13 +108,16 @@ class Budget:
         if not 0 <= limit_usd < math.inf:
             raise BudgetError(f"a budget must be an amount of US dollars, not negative, got {limit_usd}")
         self.limit_usd = limit_usd
-        self.committed_usd = 0.0  # spent, and reserved for calls in progress
+        self.committed_usd = 0.0  # spent, reserved for calls in progress, and for batches
         self.under_way = 0
         self.waiting: list[anyio.Event] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class MoreToReserveError(GoldlessError):
+    """A call that was not taken, and whose model needs more set aside before it is sent in another way."""
+
+
+class Reservation(NamedTuple):
     """The usage and cost set aside for one call before it is sent."""
 
     shown: Usage  # the most that it can be charged for, by its request
@@ -110,9 +137,9 @@ class Charge(NamedTuple):
 class Ledger:
     """Counts what one model's calls cost and keeps them within the budget, whatever a server says.
 
-    The maximum cost of a call is reserved before it. A call whose reply does not say what was charged, or says what
-    cannot be, is booked at that. Where it says, credibly, that it charged more, that is booked, and more is reserved
-    for each call from then on: only calls sent before the first such reply can exceed the budget.
+    The maximum cost of a call is reserved before it, by ``Reservations``. A call whose reply does not say what was
+    charged, or says what cannot be, is booked at that. Where it says, credibly, that it charged more, that is booked,
+    and more is reserved for each call from then on: only calls sent before the first such reply can exceed the budget.
     """
 
     def __init__(self, model: str, price: Price | None, budget: Budget | None = None) -> None:
@@ -135,51 +162,49 @@ class Ledger:
         self.kept_usage = Usage()  # what the kept ones were charged for
         self.estimated = 0  # of all calls, the ones booked at their maximum
         self._hidden = Usage()  # the most that a call was charged for beyond what its request shows
-        self._budget = budget
+        self._budget = budget or Budget(sys.float_info.max)
 
     def most_usd(self, shown: Usage) -> float:
         """The maximum cost of a call; 0 if the price is unknown."""
         return 0.0 if self.price is None else self.price.cost(shown + self._hidden)
 
-    def set_aside(self, shown: Usage) -> Reservation | None:
-        """Reserve the maximum cost of a call; None if the budget does not allow it."""
-        usd, budget = self.most_usd(shown), self._budget
-        if budget is not None and budget.committed_usd + usd > budget.limit_usd:
-            return None
-        self.reserve(usd)
-        return Reservation(shown, shown + self._hidden, usd)
+    def affords(self, usd: float) -> bool:
+        return self._budget.committed_usd + usd <= self._budget.limit_usd
 
-    def reserve(self, usd: float) -> None:
-        """Reserve an amount whatever the budget allows, such as what calls of an earlier run may still cost."""
-        if self._budget is not None:
-            self._budget.committed_usd += usd
-            self._budget.under_way += 1
+    def commit(self, usd: float) -> None:
+        """Commit an amount, whatever the budget allows; a negative one is returned, and whoever waits looks again."""
+        self._budget.committed_usd += usd
+        while self._budget.waiting:
+            self._budget.waiting.pop().set()
+
+    def reserve(self, shown: Usage) -> Reservation | None:
+        """Set the maximum cost of a call aside, for ``Reservations``; None: the budget does not allow it."""
+        usd = self.most_usd(shown)
+        if not self.affords(usd):
+            return None
+        self.commit(usd)
+        self._budget.under_way += 1
+        return Reservation(shown, shown + self._hidden, usd)
 
     async def settled(self) -> bool:
         """Wait until a call in progress has returned its unused reservation; False if there is none."""
-        if self._budget is None or not self._budget.under_way:
+        if not self._budget.under_way:
             return False
         event = anyio.Event()
         self._budget.waiting.append(event)
         await event.wait()
         return True
 
-    def book(self, aside: Reservation, usage: Usage) -> Charge:
-        """Replace a reservation by what the call is charged for, and return that."""
-        charge = self._settle(aside, usage)
-        self.kept += 1
-        self.kept_usage += charge.usage
-        return charge
+    def settle(self, aside: Reservation, charged: Usage | None, *, kept: bool) -> Charge | None:
+        """Replace a reservation by what the call is charged for; None: nothing."""
+        self._budget.under_way -= 1
+        if charged is None:
+            self.commit(-aside.usd)
+            return None
+        return self.book(aside, charged, kept=kept)
 
-    def book_unkept(self, aside: Reservation, charged: tuple[int, int] | None) -> Charge | None:
-        """Replace the reservation of a call without a reply to keep; ``charged`` as in a CallFailure."""
-        if charged is not None:
-            return self._settle(aside, Usage(*charged))
-        self._commit(-aside.usd)
-        return None
-
-    def _settle(self, aside: Reservation, usage: Usage) -> Charge:
-        """Book a call by what its server says and by the most that is possible."""
+    def book(self, aside: Reservation, usage: Usage, *, kept: bool) -> Charge:
+        """Book a call by what its server says, or by the most that is possible; ``kept``: with a reply to keep."""
         given, written = usage.input_tokens - aside.shown.input_tokens, usage.output_tokens - aside.shown.output_tokens
         # no call is without input, and few tokens are hidden
         counted = usage.input_tokens >= 1 and usage.output_tokens >= 0
@@ -189,19 +214,55 @@ class Ledger:
         else:
             self._hidden = Usage(max(self._hidden.input_tokens, given), max(self._hidden.output_tokens, written))
         cost_usd = None if self.price is None else self.price.cost(usage)
-        self._commit((cost_usd or 0.0) - aside.usd)
+        self.commit((cost_usd or 0.0) - aside.usd)
         self.usage += usage
         self.calls += 1
         self.estimated += estimated
         self.spent_usd += cost_usd or 0.0
+        if kept:
+            self.kept += 1
+            self.kept_usage += usage
         return Charge(usage, cost_usd, estimated)
 
-    def _commit(self, usd: float) -> None:
-        if self._budget is not None:
-            self._budget.committed_usd += usd
-            self._budget.under_way -= 1
-            while self._budget.waiting:
-                self._budget.waiting.pop().set()
+
+class Reservations:
+    """What is set aside for calls, by key, from before they are sent until they are booked.
+
+    A context manager, so that nothing stays set aside, however its block ends: a call that was sent and is not booked
+    may be charged for, so it is booked at the most it can cost; what was set aside for any other is returned.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._open: dict[str, Reservation] = {}
+        self._sent: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for key in tuple(self._open):
+            self.book_unkept(key, UNKNOWN_CHARGE if key in self._sent else None)
+
+    def set_aside(self, key: str, shown: Usage) -> bool:
+        """Reserve the maximum cost of a call; False: the budget does not allow it."""
+        aside = self._ledger.reserve(shown)
+        if aside is not None:
+            self._open[key] = aside
+        return aside is not None
+
+    def send(self, keys: Iterable[str]) -> None:
+        """Note that calls are handed to the model, which may charge for them from now on."""
+        self._sent.update(keys)
+
+    def book(self, key: str, usage: Usage) -> Charge | None:
+        """Book a call whose reply is kept."""
+        return self._ledger.settle(self._open.pop(key), usage, kept=True)
+
+    def book_unkept(self, key: str, charged: tuple[int, int] | None) -> Charge | None:
+        """Book a call without a reply to keep; ``charged`` as in a CallFailure."""
+        usage = None if charged is None else Usage(*charged)
+        return self._ledger.settle(self._open.pop(key), usage, kept=False)
 
 
 def most_usage(request: ChatRequest | ScoreRequest, thinking_tokens: int = 0) -> Usage:

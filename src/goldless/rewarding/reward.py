@@ -115,7 +115,7 @@ class Reward:
         self._scorer: OpenModel | None = None
         self._stack = AsyncExitStack()
         self._turn = asyncio.Lock()
-        self._queue = asyncio.Lock()
+        self._gathering: asyncio.Task[None] | None = None
         self._waiting: list[tuple[Row, asyncio.Future[float | str]]] = []
         self._opening = threading.Lock()
 
@@ -220,7 +220,7 @@ class Reward:
         with self._opening:
             if self._background is None:
                 self._background, self._stack = Background(), AsyncExitStack()
-                self._turn, self._queue = asyncio.Lock(), asyncio.Lock()
+                self._turn, self._gathering = asyncio.Lock(), None
                 atexit.register(_close, weakref.ref(self))
             return self._background
 
@@ -277,21 +277,34 @@ class Reward:
 
     async def _joined(self, row: Row) -> float | str:
         """The reward of a row, computed with all that wait at the same time."""
-        mine: asyncio.Future[float | str] = asyncio.get_running_loop().create_future()
-        self._waiting.append((row, mine))
-        async with self._queue:
-            if not mine.done():
+        reward: asyncio.Future[float | str] = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, reward))
+        if self._gathering is None or self._gathering.done():
+            # a task of its own, which goes on for the others if whoever asked first is cancelled
+            self._gathering = asyncio.create_task(self._gather())
+        return await reward
+
+    async def _gather(self) -> None:
+        """Compute the rewards that wait, all together, until none waits."""
+        batch: list[tuple[Row, asyncio.Future[float | str]]] = []
+        try:
+            while self._waiting:
                 await asyncio.sleep(GATHERING_SECONDS)
-                taken, self._waiting = self._waiting, []
+                batch = [(row, reward) for row, reward in self._waiting if not reward.done()]
+                self._waiting = []
                 try:
-                    rewards = await self._rewards([one for one, _ in taken])
+                    rewards = await self._rewards([row for row, _ in batch])
                 except Exception as error:  # noqa: BLE001 - each of them has failed
-                    for _, future in taken:
-                        future.set_exception(error)
+                    for _, reward in batch:
+                        if not reward.done():
+                            reward.set_exception(error)
                 else:
-                    for (_, future), reward in zip(taken, rewards, strict=True):
-                        future.set_result(reward)
-        return await mine
+                    for (_, reward), value in zip(batch, rewards, strict=True):
+                        if not reward.done():
+                            reward.set_result(value)
+        finally:  # cancelled itself, when the loop ends
+            for _, reward in batch + self._waiting:
+                reward.cancel()
 
     async def _open(self) -> OpenModel:
         if self._scorer is None:

@@ -281,7 +281,7 @@ class Counter:
             known=None if texts or not local else round(self.known * share),
             tokens=tokens + written,
             computed_tokens=computed if local and computed else None,
-            cost_usd=None if self.price is None else self.price.cost(usage),
+            cost_usd=None if self.price is None else self.price.of_call(tokens / max(1, calls)).cost(usage),
             seconds=seconds,
             shared_tokens=computed if scores and not local else None,
         )

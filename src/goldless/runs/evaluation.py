@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -46,6 +46,7 @@ from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
 from goldless.studies import Study
+from goldless.studies.tables import pandas_frame
 from goldless.templates import FIELDS, TEMPLATES
 
 if TYPE_CHECKING:
@@ -132,6 +133,10 @@ class Evaluation(Leaderboards):
     def to_polars(self) -> pl.DataFrame:
         """Scores of all responses: metric, task, agent, score (null: missing), pairs asked and used, signature."""
         return self.score_frame("responses")
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas frame."""
+        return pandas_frame(self.to_polars())
 
     def score_frame(self, table: Literal["responses", "pairs"]) -> pl.DataFrame:
         """Scores of responses or pairs by all metrics as one table."""

@@ -138,7 +138,8 @@ def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoF
         return ranking_boards(votes_of(collection, tables["judgements"]).rankings(draws, only_first=True))
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
-    given, boards = replace(collection.given(Evidence(**tables)), say=lambda _: None), []
+    given = collection.given(Evidence(**tables))
+    boards = []
     for metric in plan.metrics:
         asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}
         ready = asked <= set(tables) if asked else comparative(metric.name) == "longer"

@@ -359,6 +359,8 @@ def _check_metrics(study: Study, options: Options, metrics: Sequence[Metric], *,
     if called:
         _check_peers(study)
     for metric in metrics:
+        if metric.needs.extra is not None:
+            metric.needs.extra.check(metric.name)
         if metric.needs.judgements is not None:
             _check_reviews(metric, options)
         if not options.recorded:

@@ -218,15 +218,15 @@ def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], co
 def read_judgements(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFrame:
     """The rows with values on the scale, as recorded or parsed from the output; failed ones have none."""
     papers = judged.read_pairwise if scale.pairwise else judged.read_rating
-    read = scale.read if convention == "default" else papers
+    read = scale.read_recorded if convention == "default" else lambda output, _: papers(output)
     recorded = pl.col("value").cast(pl.Float64, strict=False)
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
-    outputs = rows.filter(pl.col("value").is_null())["output"].drop_nulls().unique()
-    said = pl.col("output").replace_strict(
-        outputs, [read(one) for one in outputs], default=None, return_dtype=pl.Float64
-    )
     failed = pl.col("failure").is_not_null()
-    rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", said)))
+    unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null()).select("output", "mark").unique()
+    verdicts = [read(output, mark) for output, mark in unread.iter_rows()]
+    read_from_outputs = unread.with_columns(verdict=pl.Series(verdicts, dtype=pl.Float64))
+    rows = rows.join(read_from_outputs, on=["output", "mark"], how="left", nulls_equal=True, maintain_order="left")
+    rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", "verdict"))).drop("verdict")
     lost = pl.when(pl.col("value").is_null() & ~failed)
     return rows.with_columns(
         failure=lost.then(pl.lit("unparsable")).otherwise("failure"),
@@ -273,7 +273,9 @@ def pertinence_answers(exams: pl.DataFrame, convention: Convention) -> pl.DataFr
     needed = ("task", "first", "second", "output")
     if len(rows) and any(rows[name].dtype == pl.Null for name in needed):
         raise MetricError("the table exams has pertinence answers without task, first, second and output")
-    typed = [pl.col(name).cast(JUDGEMENTS[name], strict=False) for name in ("task", "output", "value", *FAILURE)]
+    typed = [
+        pl.col(name).cast(JUDGEMENTS[name], strict=False) for name in ("task", "output", "mark", "value", *FAILURE)
+    ]
     rows = exam_judgements(rows.with_columns(typed), "pertinence")
     return read_judgements(rows, find_scale(PAIRWISE), convention)
 

@@ -27,7 +27,7 @@ NAMES = frozenset({"task", "target_task", "second_task", "agent", "first", "seco
 NUMBERS = (pl.Float64, pl.Int64)
 TEXTS = (
     *("task", "second_task", "target_task", *AGENTS, "synopsis", "template", "rater", "reviewer", "rewriter"),
-    *("scorer", "critic", "prompt", "label", "text", "output", "format", "criterion"),
+    *("scorer", "critic", "prompt", "label", "text", "output", "mark", "format", "criterion"),
 )
 """Columns with names or text: always text, even if all values are numbers."""
 
@@ -68,7 +68,7 @@ def reading(data: Recorded) -> Iterator[Problems]:
 def _unreadable(file: str, problems: Problems) -> Iterator[None]:
     try:
         yield
-    except (*POLARS_FAILED, *UNREADABLE) as error:
+    except UNREADABLE as error:
         said = re.split(r"[\r\n]", str(error), maxsplit=1)[0]
         problems.add(f"cannot be read: {said}", file)
 

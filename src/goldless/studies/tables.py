@@ -20,10 +20,8 @@ from typing import IO, Any, NamedTuple, cast
 import narwhals.stable.v2 as nw
 import orjson
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from goldless.errors import UserError
+from goldless.errors import PrerequisiteError, UserError
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Cells, Problems, Row, describe, missing_column, read_cell
 
@@ -46,8 +44,14 @@ MOST_COLUMNS = 10_000
 MANY_ROWS = 1_000_000
 MOST_ROWS_PER_BYTE = 10
 """Beyond both, a Parquet file repeats a few rows and no text of its own: reading it would take hours for nothing."""
-UNREADABLE = (OSError, UnicodeError, pa.ArrowException)
-"""Errors of a file that is damaged or not in the format its extension says."""
+
+
+class TooLargeError(Exception):
+    """A table is far larger than any study."""
+
+
+UNREADABLE = (OSError, UnicodeError, TooLargeError, *POLARS_FAILED)
+"""Errors of a file that is damaged, too large or not in the format its extension says."""
 PLAIN: Mapping[type, type[pl.DataType]] = {str: pl.String, bool: pl.Boolean, int: pl.Int64, float: pl.Float64}
 
 
@@ -95,17 +99,14 @@ class Table:
                 self._unread = [name for names in parts.values() for name in names]
             else:
                 self.fill(file_rows(self.path, problems))
-        except (*UNREADABLE, *POLARS_FAILED) as error:
+        except UNREADABLE as error:
             self.add(f"cannot be read: {str(error).splitlines()[0]}")
 
     def _take(self, given: Any, what: str) -> None:
         native = nw.from_native(given, pass_through=True)
         if isinstance(native, nw.DataFrame | nw.LazyFrame):
             eager = native.collect() if isinstance(native, nw.LazyFrame) else native
-            try:
-                self._count(pl.DataFrame(eager.to_arrow()))
-            except (pa.ArrowException, UnicodeError) as error:
-                raise UserError(f"the frame has a column with mixed types: {error}") from error
+            self._count(pl.DataFrame([_polars_column(column) for column in eager.iter_columns()]))
             return
         rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else [given]
         for row in rows:
@@ -127,7 +128,7 @@ class Table:
             names = dict.fromkeys(chain.from_iterable(cells))
             columns |= names
             if len(columns) > MOST_COLUMNS:
-                raise pa.ArrowInvalid(f"more than {MOST_COLUMNS:,} columns")
+                raise TooLargeError(f"more than {MOST_COLUMNS:,} columns")
             parts.append(
                 pl.DataFrame({str(name): _column(str(name), [row.get(name) for row in cells]) for name in names})
             )
@@ -207,6 +208,31 @@ class Table:
         for row in frame.filter(wrong).iter_rows(named=True):
             self.add(message.format_map(row), row["line"])
         return frame.filter(~wrong)
+
+
+def pandas_frame(frame: pl.DataFrame) -> Any:
+    """Copy a frame to pandas column by column, so that pyarrow is not needed."""
+    try:
+        import pandas as pd  # noqa: PLC0415 - not a dependency
+    except ImportError as error:
+        raise PrerequisiteError(
+            f"to_pandas needs pandas, which cannot be imported ({error}). Run: pip install pandas"
+        ) from error
+    return pd.DataFrame(
+        {column.name: column.to_numpy() if column.dtype.is_numeric() else column.to_list() for column in frame}
+    )
+
+
+def _polars_column(column: Any) -> pl.Series:
+    """Copy a narwhals series; what its frame counts as missing, such as NaN in pandas, is null."""
+    if not column.implementation.is_pandas_like():
+        series: pl.Series = column.to_polars()
+        return series
+    if column.dtype.is_temporal():
+        return pl.Series(column.name, column.to_numpy())
+    missing = column.is_null().to_list()
+    cells = column.to_list()
+    return _column(str(column.name), [None if absent else cell for cell, absent in zip(cells, missing, strict=True)])
 
 
 def _column(name: str, cells: Sequence[Any]) -> pl.Series:
@@ -410,14 +436,25 @@ def _not_utf8(line: bytes, offset: int) -> str | None:
 
 def check_parquet(path: Path) -> list[str]:
     """The columns of a Parquet file; one made to be far larger than it looks is refused."""
-    about = pq.read_metadata(path)
-    rows, size = about.num_rows, path.stat().st_size
+    table = pl.scan_parquet(path, glob=False)
+    schema = table.collect_schema()
+    columns = sum(map(_leaves, schema.values()))
+    if columns > MOST_COLUMNS:
+        raise TooLargeError(f"{columns:,} columns; at most {MOST_COLUMNS:,} are read")
+    rows = table.select(pl.len()).collect().item()
+    size = path.stat().st_size
     if rows > MANY_ROWS and rows > MOST_ROWS_PER_BYTE * size:
-        raise pa.ArrowInvalid(f"{rows:,} rows in a file of {size:,} bytes; that many equal rows are not evidence")
-    if about.num_columns > MOST_COLUMNS:
-        raise pa.ArrowInvalid(f"{about.num_columns:,} columns; at most {MOST_COLUMNS:,} are read")
-    names: list[str] = about.schema.to_arrow_schema().names
-    return names
+        raise TooLargeError(f"{rows:,} rows in a file of {size:,} bytes; that many equal rows are not evidence")
+    return schema.names()
+
+
+def _leaves(kind: Any) -> int:
+    """Count the columns of plain values that a column is stored as."""
+    if isinstance(kind, pl.Struct):
+        return sum(map(_leaves, kind.to_schema().values()))
+    if isinstance(kind, pl.List | pl.Array):
+        return _leaves(kind.inner)
+    return 1
 
 
 def parts_of(path: Path) -> list[Path]:

@@ -54,6 +54,15 @@ def edition(tmp_path):
     return collect_edition(begun, {"from_folder": str(tmp_path / "papers"), "seed": 0})
 
 
+@pytest.fixture
+def collected(goldless, tmp_path):
+    """An edition of two papers."""
+    folder = tmp_path / "2024"
+    ended = goldless("gre", "collect", folder, "--from-folder", papers_folder(tmp_path / "papers"), "--seed", "1")
+    assert ended.code == 0, ended.err
+    return folder
+
+
 def reviewer(texts, name="reviewer") -> ScriptedModel:
     """Says of each paper what is written down for it."""
 

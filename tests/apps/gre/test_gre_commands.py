@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-import shlex
 import subprocess
 import sys
 import tempfile
 
 import pytest
 
-from goldless.apps.gre.edition import open_edition
 from goldless.studies import read_study
 from tests.apps.gre.edition_folders import papers_folder, write_rows
 from tests.support.servers.openreview_server import OpenReviewServer, Submitted
-
-
-@pytest.fixture
-def collected(goldless, tmp_path):
-    """An edition of two papers."""
-    folder = tmp_path / "2024"
-    ended = goldless("gre", "collect", folder, "--from-folder", papers_folder(tmp_path / "papers"), "--seed", "1")
-    assert ended.code == 0, ended.err
-    return folder
 
 
 @pytest.fixture
@@ -189,54 +178,3 @@ def test_an_unwritable_run_is_told_with_the_option_of_this_verb(goldless, config
     assert "run: cannot write (Permission denied). Choose another folder with --run" in " ".join(ended.err.split())
     elsewhere = goldless("gre", "score", folder, "--run", "other")
     assert elsewhere.code == 0, elsewhere.err
-
-
-# --- a public board: registered, reviewed by a program, submitted to ------------------------------------------------
-
-AGENT = """
-import json, sys
-
-paper = json.load(sys.stdin)["messages"][-1]["content"]
-if "p2" in paper:
-    sys.exit("no tools today")
-print("<summary>", paper, "</summary>")
-"""
-
-
-@pytest.fixture
-def board(goldless, collected):
-    """A registered edition of two papers."""
-    ended = goldless("gre", "preregister", collected)
-    assert ended.code == 0, ended.err
-    assert "unchanged" in ended.err
-    return collected
-
-
-def test_a_program_reviews_and_one_that_fails_leaves_its_review_open(goldless, board, tmp_path):
-    (tmp_path / "agent.py").write_text(AGENT)
-    command = f"agent=command:{shlex.join([sys.executable, str(tmp_path / 'agent.py')])}"
-    ended = goldless("gre", "review", board, "--models", command, "--journal", tmp_path / "j.sqlite")
-    said = " ".join(ended.err.split())
-    assert ended.code == 3, said
-    assert "the program exited with status 1; standard error ends with: no tools today" in said
-    assert "preregistered" in said
-    study = open_edition(board).study()
-    assert study.response("p1", "agent").text.startswith("Summary:\n\nThe whole of paper p1")
-    assert study.response("p2", "agent") is None
-    (tmp_path / "agent.py").write_text(AGENT.replace("sys.exit", "print"))
-    again = goldless("gre", "review", board, "--journal", tmp_path / "j.sqlite")
-    assert again.code == 0, again.err
-    assert open_edition(board).study().response("p2", "agent") is not None
-
-
-def test_a_submission_is_counted_and_a_bad_one_is_told_of_in_one_message(goldless, board, tmp_path):
-    papers = [json.loads(line) for line in (board / "papers.jsonl").read_text().splitlines()]
-    write_rows(tmp_path / "r.jsonl", [{"paper": paper["paper"], "text": paper["abstract"]} for paper in papers[:1]])
-    ended = goldless("gre", "submit", board, tmp_path / "r.jsonl", "--name", "first", "--team", "Lab")
-    assert ended.code == 0, ended.err
-    assert "submission 1: 1 reviews" in ended.err
-    assert "papers without a review: 1" in ended.err
-    ended = goldless("gre", "submit", board, tmp_path / "r.jsonl", "--name", "<script>", "--team", "Lab")
-    assert ended.code == 2
-    assert "--name must be 1 to 64 letters" in " ".join(ended.err.split())
-    assert "submitted as first by Lab" in " ".join(ended.err.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import anyio
 import polars as pl
@@ -12,11 +13,13 @@ import goldless
 from goldless.apps.studio.evidence import Prompt, response_evidence
 from goldless.apps.studio.site import Site
 from goldless.models.interface import ChatRequest
+from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
 from tests.apps.studio.viewer_runs import chat, scored_run
+from tests.support.marked_verdicts import verdict_reply
 from tests.support.study_files import response_rows, word_scorer
 
 TEXTS = {
@@ -87,13 +90,13 @@ def test_a_synopsis_and_a_rewrite_stand_in_the_prompt_as_they_were_asked(tmp_pat
 
 
 def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_is_found_in_the_journal(tmp_path):
-    for prompt, reply in (("same-source", "Yes"), ("three-level", "Both say so. [[Little Gain]]")):
-        critic = chat(reply, name=f"critic {prompt}")
+    for prompt, verdict in (("same-source", "Yes"), ("three-level", "[[Little Gain]]")):
+        critic = ScriptedModel(answers=partial(verdict_reply, verdict=verdict), name=f"critic {prompt}")
         evaluated(tmp_path / prompt, metrics="tvd-mi", critic=critic, critic_prompt=prompt, verdicts="labels")
         rows = everything(tmp_path / prompt, tmp_path / "j.sqlite", lambda found: found["verdicts"].rows)
         assert {contents(row.asked) for row in rows} == set(map(contents, critic.calls))
         assert all(row.asked.messages and not row.asked.note for row in rows)
-        assert {row.asked.turns[0].reply for row in rows} == {reply}
+        assert all(row.asked.turns[0].reply.endswith(verdict) for row in rows)
 
 
 def judged(found):

@@ -17,6 +17,7 @@ from goldless.models.journalled import (
     JournalledModel,
     batches_out,
     batching,
+    chat_key,
     chunks,
     forget_batch,
     raise_if_waiting,
@@ -58,7 +59,7 @@ class Run:
     def __init__(self, spec, path, *, price=None, budget=None):
         self.spec, self.path, self.price, self.budget = spec, path, price, budget
         self.ledger = None
-        self.out, self.waits = [], False
+        self.out, self.waits, self.unsent = [], False, 0
 
     def waiting(self):
         return self.out
@@ -73,7 +74,7 @@ class Run:
                 await chat.collect()
                 replies = [await chat.chat(request(text)) for text in texts]
                 await chat.submit()
-                self.out, self.waits = chat.waiting(), chat.waits
+                self.out, self.waits, self.unsent = chat.waiting(), chat.waits, chat.unsent
                 assert called_after_reply(journal) == []
             finally:
                 await model.aclose()
@@ -161,6 +162,57 @@ async def test_a_batch_that_fails_as_a_whole_fails_each_call(server, run_of):
     ] * 2
 
 
+QUEUE_FULL = {
+    "code": "token_limit_exceeded",
+    "message": "Enqueued token limit reached for toy in organization org-x. Limit: 90,000 enqueued tokens. Please try "
+    "again once some in_progress batches have been completed.",
+}
+"""As in issue 2084 of openai-python."""
+
+
+async def test_a_batch_that_did_not_fit_into_the_queue_is_sent_again_in_parts_one_after_the_other(server, run_of):
+    run = run_of("openai", price=PRICE, budget=500)
+    texts = list("abcdefgh")
+    await run(*texts)
+    server.failure = QUEUE_FULL
+    server.end("failed", answered=0)
+    assert await run(*texts) == [WAITING] * 8, "refused for now, not for ever"
+    assert [len(batch["calls"]) for batch in server.batches.values()] == [8, 4]
+    assert (run.unsent, run.ledger.spent_usd, run.waits) == (4, 0, True)
+    with pytest.raises(WaitingError, match="4 wait until the provider's queue has room"):
+        raise_if_waiting([run])
+    assert await run(*texts) == [WAITING] * 8
+    assert len(server.batches) == 2, "nothing is sent while another part is out"
+    server.end("failed", answered=0)
+    await run(*texts)
+    for _ in range(4):
+        server.end()
+        replies = await run(*texts)
+    assert [len(batch["calls"]) for batch in server.batches.values()] == [8, 4, 2, 2, 2, 2]
+    assert replies == [f"Reply to {text}" for text in texts]
+    assert (run.unsent, run.waits) == (0, False)
+
+
+async def test_a_queue_that_takes_no_batch_now_keeps_the_calls_for_the_next_run(server, run_of):
+    run = run_of("anthropic")
+    server.behaviour.faults = [(429, {}, "too many batch requests in the queue")]
+    assert await run("a") == [WAITING]
+    assert (run.unsent, out(run), server.batches) == (1, [], {})
+    assert await run("a") == [WAITING]
+    assert (run.unsent, len(server.batches)) == (0, 1)
+
+
+@pytest.mark.parametrize("code", ["billing_hard_limit_reached", "insufficient_quota"])
+async def test_a_batch_that_a_spent_account_refused_leaves_its_calls_open(server, run_of, code):
+    run = run_of("openai")
+    await run("a", "b")
+    server.failure = {"code": code, "message": "no credit"}
+    server.end("failed", answered=0)
+    failures = await run("a", "b")
+    assert [(failure.kind, "no credit" in failure.message) for failure in failures] == [("rate_limited", True)] * 2
+    assert await run("a", "b") == [WAITING] * 2
+
+
 @pytest.mark.parametrize("provider", SPECS)
 async def test_a_batch_that_is_gone_is_said_to_be_gone_with_the_way_out(server, run_of, provider):
     run = run_of(provider)
@@ -216,6 +268,58 @@ async def test_two_processes_do_not_send_the_same_call(server, run_of):
             assert [batch.calls for batch in chat.waiting()] == [1]
             await chat._model.aclose()
     assert len(server.batches) == 1
+
+
+async def test_a_batch_has_no_call_that_another_process_makes_or_has_made_meanwhile(server, run_of):
+    """The look for replies is at the beginning of a run, the sending at its end, hours later."""
+    path = run_of("openai").path
+    with closing(Journal(path)) as one, closing(Journal(path)) as other:
+        models = [open_model(SPECS["openai"], use="chat") for _ in range(2)]
+        batched, live = BatchedChat(models[0], one, Ledger("toy", PRICE, Budget(100))), models[1]
+        for text in ("made", "out", "free"):
+            assert await batched.chat(request(text)) == WAITING
+        assert (await JournalledModel(live, other, Ledger("toy", None)).chat(request("made"))).text == "Reply to made"
+        async with other.claim([chat_key(live.identity, request("out"))]):
+            await batched.submit()
+        for model in models:
+            await model.aclose()
+        assert [batch.calls for batch in batched.waiting()] == [1]
+        assert (batched.unsent, batched.waits) == (2, True)
+    [sent] = server.batches.values()
+    assert [body["messages"][-1]["content"] for body in sent["calls"].values()] == ["free"]
+    assert server.paths().count("/v1/chat/completions") == 1
+
+
+async def test_one_model_at_two_efforts_is_two_models(server, tmp_path):
+    """2 calls in 2 batches at 27 dollars each; each is charged 15, and each is booked once, on its own model."""
+    path = tmp_path / "journal.sqlite"
+    runs = [Run(f"openai:toy?effort={effort}", path, price=PRICE, budget=10_000) for effort in ("low", "high")]
+    for run in runs:
+        assert await run("a") == [WAITING]
+        assert [(batch.calls, batch.reserved_usd) for batch in run.waiting()] == [(1, 27 + 4096)]
+        run.unsent = 0
+    with pytest.raises(WaitingError, match=r"2 calls are in 2 batches"):
+        raise_if_waiting(runs)
+    server.end()
+    for run in runs:
+        assert await run("a") == ["Reply to a"]
+        assert run.ledger.spent_usd == 15
+    with closing(Journal(path)) as journal:
+        assert journal.rows("select count(*), count(distinct model) from calls") == [(2, 2)]
+
+
+async def test_a_batch_at_another_server_is_no_batch_of_this_one(server, run_of, monkeypatch):
+    """It was looked for here, and said to be gone, with the advice to pay for it again."""
+    run = run_of("openai")
+    await run("a")
+    with BatchServer(Behaviour(), say=lambda text: f"Another reply to {text}") as elsewhere:
+        monkeypatch.setenv("OPENAI_BASE_URL", elsewhere.url)
+        assert await run("a") == [WAITING]
+        elsewhere.end()
+        assert await run("a") == ["Another reply to a"]
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    server.end()
+    assert await run("a") == ["Reply to a"]
 
 
 async def test_the_same_call_on_another_occasion_is_another_call(server, run_of):

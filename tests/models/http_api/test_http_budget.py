@@ -132,6 +132,36 @@ async def test_a_budget_too_small_for_a_probe_sends_nothing(serve, connect):
     assert server.bodies("/v1/chat/completions") == []
 
 
+NO_MAX_TOKENS = (400, {}, "Unsupported parameter: 'max_tokens' is not supported with this model.")
+"""What OpenAI says of its reasoning models, whose limit includes 4,096 tokens of thinking here."""
+
+
+async def test_a_probe_reserves_what_it_is_really_sent_with(serve, connect):
+    """The second wording allows 16 + 4096 tokens at 60 dollars per million, so at least .2467 dollars."""
+    server = serve(faults=[NO_MAX_TOKENS])
+    budget, model = Budget(0.01), connect(server, use="chat")
+    model.charge_to(Ledger("toy", Price(15.0, 60.0), budget))
+    with pytest.raises(BudgetError, match="does not allow the short calls"):
+        await model.prepare()
+    assert len(server.bodies("/v1/chat/completions")) == 1, "only the one that was refused"
+    assert (budget.committed_usd, budget.under_way) == (0.0, 0)
+
+
+@pytest.mark.parametrize(("usd", "sent"), [(0.1, 1), (1.0, 2)])
+async def test_a_call_that_must_be_sent_in_another_way_reserves_anew(serve, connect, journal, usd, sent):
+    """8 tokens at 60 dollars per million, then 8 + 4096: at least .246 dollars."""
+    server = serve(faults=[NO_MAX_TOKENS], chat=lambda _: replying(None))
+    model, budget = connect(server, use="chat"), Budget(usd)
+    ledger = Ledger("toy", Price(0.0, 60.0), budget)
+    model.charge_to(ledger)
+    reply = await JournalledModel(model, journal, ledger).chat(ASK)
+    bodies = server.bodies("/v1/chat/completions")
+    assert [body.get("max_tokens", body.get("max_completion_tokens")) for body in bodies] == [8, 8 + 4096][:sent]
+    assert ledger.spent_usd == pytest.approx((sent - 1) * (8 + 4096) * 60e-6)
+    assert isinstance(reply, ChatReply) == (sent == 2)
+    assert (budget.committed_usd, budget.under_way) == (ledger.spent_usd, 0)
+
+
 @pytest.mark.parametrize("anyio_backend", [VIRTUAL_TIME])
 async def test_a_call_that_timed_out_may_be_charged_for(serve_here, connect, journal):
     server = await serve_here(faults=["stall"])

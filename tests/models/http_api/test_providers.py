@@ -176,6 +176,27 @@ async def test_a_refusal_is_told_apart_from_a_failure(server, provider, said):
 FOUR = ["anthropic", "google", "azure", "openai"]
 
 
+THINKING_APART = {
+    "xAI": ({"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 331}, Usage(12, 319)),
+    "Gemini by a gateway": ({"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 900}, Usage(9, 891)),
+    "OpenAI": ({"prompt_tokens": 12, "completion_tokens": 319, "total_tokens": 331}, Usage(12, 319)),
+    "no total": ({"prompt_tokens": 12, "completion_tokens": 2}, Usage(12, 2)),
+    "a total too small": ({"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 5}, Usage(12, 2)),
+    "a total that is no count": ({"prompt_tokens": 12, "completion_tokens": 2, "total_tokens": -5}, Usage()),
+}
+"""xAI counts reasoning apart from completion_tokens, but in the total_tokens (docs.x.ai; the first is its own)."""
+
+
+@pytest.mark.parametrize("case", THINKING_APART)
+async def test_thinking_that_is_only_in_the_total_is_charged(server, case):
+    said, charged = THINKING_APART[case]
+    server.behaviour.chat = lambda _: chat_reply("x") | {"usage": said}
+    model = open_model(SPECS["openai"], use="chat")
+    reply = await model.chat(ASK)
+    await model.aclose()
+    assert (reply.text, reply.usage) == ("x", charged)
+
+
 def usage_said(*, said: object, text: str = "x", stop: str = "stop") -> dict:
     """A reply in all formats at once, whose counts of tokens are all this."""
     kinds = ("input_tokens", "prompt_tokens", "inputTokens", "output_tokens", "completion_tokens", "outputTokens")

@@ -31,6 +31,8 @@ class BatchServer(ProviderServer):
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, Json] = {}
         """By id: provider, calls as ``{key: body}``, status, answers."""
+        self.failure: Json = {"code": "invalid_json_line", "message": "not JSON"}
+        """Why batches that end as ``failed`` do."""
         self._numbers = itertools.count(1)
 
     def end(
@@ -54,8 +56,14 @@ class BatchServer(ProviderServer):
     async def _decoded(self, request: web.Request) -> Any:
         if not request.content_type.startswith("multipart/"):
             return await super()._decoded(request)
-        fields = (await request.post()).items()
-        return {name: value.file.read() if hasattr(value, "file") else value for name, value in fields}
+        fields: Json = {}
+        for name, value in (await request.post()).items():
+            if isinstance(value, web.FileField):
+                with value.file as file:
+                    fields[name] = file.read()
+            else:
+                fields[name] = value
+        return fields
 
     async def _answer_or_misbehave(self, request: web.Request, body: Any) -> web.StreamResponse:
         path = unquote(request.raw_path.partition("?")[0])
@@ -109,7 +117,7 @@ class BatchServer(ProviderServer):
             "status": status or "in_progress",
             "output_file_id": self._kept(replies) if replies else None,
             "error_file_id": self._kept(errors) if errors else None,
-            "errors": {"data": [{"code": "invalid_json_line", "message": "not JSON"}]} if status == "failed" else None,
+            "errors": {"data": [self.failure]} if status == "failed" else None,
         }
 
     # --- Anthropic ---------------------------------------------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from goldless.apps.gre.additions import added_verbs
 from goldless.apps.gre.config import ASKED, NOT_NEGATIVE, CollectConfig, ReviewConfig, ScoreConfig, as_given
 from goldless.cli.command import OUTPUT, verb, verbs_app
-from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, out, run_async, say
+from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, say
 from goldless.cli.output import Output, tell_spending, tell_warnings
 from goldless.errors import UserError
 from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, option
@@ -188,7 +188,11 @@ def _show(scored: Scored, output: Output, *, own: Any) -> None:
     from goldless.reports.document import write
 
     edition, result, evaluation = scored
-    output.print_tables(result.tables(), lambda: {**write(result), "scores": write(evaluation)})
+    added = {name: one for name, one in result.added.items() if one is not None}
+    output.print_tables(
+        result.tables(),
+        lambda: {**write(result), **{name: write(one) for name, one in added.items()}, "scores": write(evaluation)},
+    )
     tell_warnings(evaluation)
     Output(folder=edition.run_folder(getattr(own, "run", None))).end(evaluation)
 
@@ -326,107 +330,8 @@ def figure(own: Drawing) -> None:
     say(f"figure: {file}")
 
 
-# --- a public board --------------------------------------------------------------------------------------------------
-
-
-@verb()
-def preregister(own: OfEdition) -> None:
-    """Write the hash of draw, prompts, scorer and metrics, to be published before there are reviews.
-
-    Also writes papers.jsonl, which is what reviewers are given. Later runs report whether anything was changed.
-
-    Example:
-      goldless gre preregister iclr2024
-    """
-    from goldless.apps.gre import preregistration
-
-    opened = own.opened()
-    found, files = preregistration.preregister(opened), (preregistration.FILE, preregistration.PAPERS)
-    say(found.sentence)
-    say(f"publish {' and '.join(str(opened.folder / file) for file in files)}; hash: {found.hash}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Submitting(OfEdition):
-    file: Path = argument("FILE.jsonl", "One line per paper, with paper and text.")
-    name: str = option(REQUIRED, "Name of this submission on the board; each has its own.", "NAME")
-    team: str = option(REQUIRED, "Who submits; all submissions of a team are counted.", "TEAM")
-
-
-@verb(first=("name", "team"))
-def submit(own: Submitting) -> None:
-    """Check a submission of reviews, log it, and add it to the edition, to be scored by goldless gre score.
-
-    Example:
-      goldless gre submit iclr2024 reviews.jsonl --name tuned-2 --team "Example Lab"
-    """
-    from goldless.apps.gre.submissions import submit as add
-
-    found, of_team = add(own.opened(), own.file, name=own.name, team=own.team)
-    say(f"submission {found.number}: {found.reviews} reviews, sha256 {found.sha256}")
-    say(f"submissions by {own.team} so far: {of_team}")
-    if found.missing:
-        say(f"papers without a review: {found.missing}. Incomplete submissions cannot be a team's best", style="yellow")
-    say(f"score it with: goldless gre score {own.edition}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SiteOptions:
-    editions: list[Path] = argument(
-        "EDITION…", "Folders of editions, by year; the last is the front page.", form=OptionForm(list[Path])
-    )
-    folder: Path = option(REQUIRED, "Folder for the site.", "--out FOLDER")
-
-
-@verb(first=("folder",))
-def site(own: SiteOptions) -> None:
-    """Make the board of one or more editions as a static site: no script, no network, the same bytes every time.
-
-    All numbers are recomputed from the evidence in the editions; results that do not follow from it are refused.
-
-    Example:
-      goldless gre site iclr2024 iclr2025 --out site
-    """
-    from goldless.apps.gre.edition import open_edition
-    from goldless.apps.gre.scoring import recompute
-    from goldless.apps.gre.site import site_pages, write_site
-
-    opened = [open_edition(edition) for edition in own.editions]
-    pages = site_pages([run_async(partial(recompute, one)) for one in opened])
-    write_site(pages, own.folder)
-    say(f"site: {own.folder / 'index.html'} ({len(pages)} pages)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Publishing(OfEdition):
-    dataset: str = option(REQUIRED, "The benchmark's dataset on the Hugging Face Hub.", "OWNER/NAME")
-    url: str | None = option(None, "Address of the board, as the source of the scores.", "--url URL")
-    folder: Path | None = option(None, "Folder for the files (default: EDITION/hub).", "--out FOLDER")
-
-
-@verb(first=("dataset", "folder"))
-def publish(own: Publishing) -> None:
-    """Write the files for the Hugging Face Hub: eval.yaml of the benchmark, .eval_results of each model.
-
-    goldless itself uploads nothing: read the files, and use the commands that it prints.
-
-    Example:
-      goldless gre publish iclr2025 --dataset acme/gre-bench
-    """
-    from goldless.apps.gre.scoring import recompute
-    from goldless.apps.gre.site import write_hub_files
-    from goldless.exporting.scored_run import check_free
-
-    opened = own.opened()
-    target = own.folder or opened.folder / "hub"
-    check_free(target, folder=True)
-    commands = write_hub_files(run_async(partial(recompute, opened)), target, dataset=own.dataset, url=own.url)
-    say(f"files: {target}. Nothing was uploaded. To upload them:")
-    for line in commands:
-        out().print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 app = verbs_app(
     "GRE-bench: which model writes the most informative reviews, on papers it cannot have seen?",
-    *(demo, run, collect, preregister, review, submit, score, show, compare, correlate, figure, site, publish),
+    *(demo, run, collect, review, score, show, compare, correlate, figure),
+    *added_verbs(),
 )

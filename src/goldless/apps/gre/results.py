@@ -7,15 +7,17 @@ by a guess. A model without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from goldless.apps.gre.additions import AddedResult
 from goldless.apps.gre.edition import (
     CANARY,
     COLLECTED,
@@ -28,12 +30,11 @@ from goldless.apps.gre.edition import (
     table_rows,
 )
 from goldless.apps.gre.papers import HUMAN, is_person, is_reference
-from goldless.apps.gre.preregistration import Registered, check_registration
 from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_reviews
-from goldless.apps.gre.submissions import Submissions, cells, estimate_columns, read_log, submission_results
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
 from goldless.errors import MetricError, UserError, listed
+from goldless.files import write_text
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
@@ -55,6 +56,31 @@ DEMONSTRATION = (
     "DEMONSTRATION, NOT A RESULT: the papers, the human reviews and the models named invented-… were made up to show "
     "how an edition works; their ranking was built in."
 )
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def cells(row: Any, **more: Any) -> dict[str, Any]:
+    """The cells of a result's row, with value, low, high and n of each estimate under its name, and more."""
+    by_name = write(row)
+    for column in fields(row):
+        name, estimate = column.name, getattr(row, column.name)
+        if isinstance(estimate, Estimate):
+            by_name |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+            by_name[f"{name}_n"] = estimate.n
+    return by_name | more
+
+
+def estimate_columns(
+    name: str, heading: str, level: float, *, signed: bool = False, absent: str | None = None
+) -> tuple[Column, Column]:
+    """The columns of an estimate's value and of its interval."""
+    value, interval = Column(name, heading, "number", absent or "missing", 2), f"{level * 100:g}%"
+    ends = Column(f"{name}_low {name}_high", interval, "interval", absent, 2)
+    if signed:
+        return replace(value, kind="signed", absent=absent), replace(ends, kind="signed interval")
+    return value, ends
+
 
 # --- the contamination clock -----------------------------------------------------------------------------------------
 
@@ -479,12 +505,14 @@ class EditionResult:
     written: tuple[WrittenReviews, ...]
     contamination: Clock | None
     """None: no model has written reviews."""
-    preregistered: Registered | None = None
     injected: Holding | None = None
     """True if scores hold under hidden instructions; None: no paper has any."""
-    submissions: Submissions | None = None
     standing: Standing | None = None
     """Firmness of the ranking of the edition's own results; None: they are not there."""
+    notes: tuple[str, ...] = ()
+    """Sentences that other apps add."""
+    added: Mapping[str, AddedResult | None] = field(default_factory=dict, metadata=HERE_ONLY)
+    """Results of other apps by name, each with a file of its own; None: the app has nothing to say."""
     boards: Mapping[str, Any] = field(default_factory=dict, metadata=HERE_ONLY)
     """Leaderboards by metric: of the evaluation, or of the run folder that the rest was read from."""
 
@@ -508,15 +536,14 @@ class EditionResult:
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
-        parts = (self.contamination, self.injected, self.submissions, self.standing)
+        parts = (self.contamination, self.injected, self.standing, *self.added.values())
         return [self.table(), *(table for part in parts if part is not None for table in part.tables())]
 
     def _notes(self) -> Iterator[str]:
         if self.demonstration is not None:
             yield self.demonstration
         yield from uneven_notes(self.boards)
-        if self.preregistered is not None:
-            yield f"The edition was {self.preregistered.sentence}."
+        yield from self.notes
         if self.left_out:
             reasons = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in self.left_out.items())
             yield f"Left out when collecting: {reasons}."
@@ -534,7 +561,13 @@ class EditionResult:
                 yield Finding("no-review", (mine.agent,), f"{mine.agent} has no score because it has no review.")
 
     def save(self, folder: Path, study: Study | None) -> None:
-        """Write ``gre.json`` and ``gre.md`` into a run folder, and update its report."""
+        """Write ``gre.json`` and ``gre.md`` into a run folder, and a file for each app's result; update its report."""
+        for name, result in self.added.items():
+            file = folder / f"{FILE}_{name}.json"
+            if result is None:
+                file.unlink(missing_ok=True)
+            else:
+                write_text(file, json.dumps(write(result), ensure_ascii=False, indent=2) + "\n")
         text = "\n".join(table.to_markdown() for table in self.tables())
         save_result(study, folder, verb=FILE, name=FILE, data=write(self), markdown=text)
 
@@ -543,7 +576,7 @@ def edition_result(
     edition: Edition, study: Study, evaluation: Evaluation, hidden: Evaluation | None = None
 ) -> EditionResult:
     """The results of an edition, from the evaluation of its study, and of its papers with hidden instructions."""
-    config, log, outcomes = edition.config, read_log(edition.folder), evaluation.outcomes
+    config, outcomes = edition.config, evaluation.outcomes
     draws, drawn = config.score.draws, noted_draw(study)
     agents = [agent for agent in study.agents if not is_reference(agent.agent)]
     models = [agent.agent for agent in agents if not is_person(agent.agent)]
@@ -563,9 +596,7 @@ def edition_result(
         contamination=contamination_clock(study.agents, dates, scores, signatures=signatures, **draws)
         if models
         else None,
-        preregistered=check_registration(edition),
         injected=None if hidden is None else holding(edition.whole_study(), evaluation, hidden, draws),
-        submissions=submission_results(log, study, evaluation, draws),
         boards=dict(outcomes),
     )
 

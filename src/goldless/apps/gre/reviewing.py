@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from goldless.apps.gre.additions import added_sentences
 from goldless.apps.gre.config import ModelConfig, ReviewConfig
 from goldless.apps.gre.edition import Edition, table_rows, write_rows
-from goldless.apps.gre.preregistration import check_registration
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT, review_sections, review_text
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
@@ -235,8 +235,8 @@ async def review_edition(
     written = {pair: one.asked for pair, one in mine.items() if one.text}
     other = {pair for pair, hashed in written.items() if hashed != request.asked(pair[1], study.task(pair[0]).prompt)}
     _refuse_replacing(study, other)
-    if (registered := check_registration(planned)) is not None:
-        options.say(registered.sentence)
+    for sentence in added_sentences(planned):
+        options.say(sentence)
     generated = await generate_reviews(study, request)
     add_reviews(edition.study_folder, generated)
     return edition.with_settings(asked), generated

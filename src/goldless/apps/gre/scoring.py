@@ -1,4 +1,4 @@
-"""Reviews of an edition are scored against the references of their papers, and scores recomputed from their evidence.
+"""Reviews of an edition are scored against the references of their papers.
 
 Results that new ones would replace are recognised by their signatures and moved to a free name.
 """
@@ -6,46 +6,37 @@ Results that new ones would replace are recognised by their signatures and moved
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from goldless.apps.gre.additions import added_sentences, edition_additions
 from goldless.apps.gre.config import METRICS
-from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
+from goldless.apps.gre.edition import CONFIG, INJECTED, Edition
 from goldless.apps.gre.papers import REFERENCE, is_person
 from goldless.apps.gre.results import (
-    Clock,
     EditionResult,
-    Standing,
-    comparable_runs,
     edition_result,
     edition_standing,
     hidden_study,
     read_result,
-    standing,
 )
 from goldless.apps.gre.reviewing import noted_reviews
 from goldless.errors import UserError
-from goldless.meta_evaluation.judges import ScoredBy, response_scores
 from goldless.models.catalogue import open_model
 from goldless.models.provider import Use
-from goldless.reports.document import write
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.option_forms import several
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.replay import compared, recorded_options
 from goldless.runs.store import check_writable, save_run, try_writing
 from goldless.signature import Signature
 from goldless.studies import Study
 
 REVIEW_SETTINGS = ("prompt", "max_tokens", "temperature", "truncate", "cut")
 """Settings of the reviews for signatures."""
-SHOWN = 5
-"""Values that do not follow from their evidence, as an error lists them."""
 MODELS: Mapping[str, Use] = {"scorer": "scoring", "rewriter": "chat", "synopsis_writer": "chat"}
 
 
@@ -67,7 +58,7 @@ async def score_edition(
     study, folder, own = planned.study(), edition.run_folder(run), edition.run_folder()
     config: dict[str, Any] = asdict(planned.config.score)
     config |= {"rewriters": config.pop("rewriter"), "templates": config.pop("template")}
-    how: dict[str, Any] = {"pairing": edition_pairing(study), "told": _reviews_told(planned, study)}
+    how: dict[str, Any] = {"pairing": edition_pairing(study), "told": review_settings(planned, study)}
     asked = replace(options or Options(), **config, **how)
     asked = replace(asked, **(stand_ins or {}))
     for name, use in MODELS.items():  # also those that no metric needs now
@@ -78,6 +69,7 @@ async def score_edition(
     check_writable(folder, option="--run")
     if "metrics" not in settings and asked.metrics != METRICS:
         asked.say(f"metrics from {CONFIG}: {', '.join(planned.config.score.metrics)}. Choose others with --metric")
+    sentences = added_sentences(planned)  # raises before anything is paid
     before = (edition.folder / CONFIG).read_bytes()
     tried = edition.with_settings({"score": settings} if folder == own else {})
     try:
@@ -86,7 +78,8 @@ async def score_edition(
         (edition.folder / CONFIG).write_bytes(before)
         raise
     hidden = await _hidden_evaluation(planned, asked, evaluation)
-    result = edition_result(planned, study, evaluation, hidden)
+    added = {name: app.result(planned, study, evaluation) for name, app in edition_additions().items()}
+    result = replace(edition_result(planned, study, evaluation, hidden), notes=sentences, added=added)
     evaluation = replace(evaluation, findings=(*result.findings(), *evaluation.findings))
     if _would_lose(folder, result, evaluation):
         spare = _free_name(folder)
@@ -119,7 +112,7 @@ def _with_standing(
     return replace(result, standing=firm)
 
 
-def _reviews_told(edition: Edition, study: Study) -> dict[str, str]:
+def review_settings(edition: Edition, study: Study) -> dict[str, str]:
     """Settings of the reviews for signatures: how they were written, and whether they are invented."""
     lines = dict.fromkeys(one.settings for one in noted_reviews(study).values() if one.settings)
     ways = [Signature.parse(line).settings for line in lines]
@@ -180,76 +173,3 @@ def _free_name(folder: Path) -> Path:
     name = f"{folder.name}-{before if before.isalnum() else 'before'}"
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
     return next(free for name in names if not (free := folder.with_name(name)).exists())
-
-
-# --- results from evidence alone -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Recomputed:
-    """An edition with its results, recomputed from the evidence in its run folders: no printed number is used."""
-
-    edition: Edition
-    study: Study
-    """Its papers and reviews."""
-    result: EditionResult
-    """Of its own run."""
-    scored: tuple[ScoredBy, ...]
-    """Scores of reviews by metric and run, its own run first; the first metric is the one that ranks."""
-    clock: Clock
-    standing: Standing
-
-    @property
-    def name(self) -> str:
-        return self.result.edition
-
-    @property
-    def metric(self) -> str:
-        return self.scored[0].metric
-
-
-async def recompute(edition: Edition) -> Recomputed:
-    """The results of an edition and of the runs beside its own, from their evidence alone."""
-    study, (folders, notes) = edition.study(), comparable_runs(edition)
-    runs = {run.name: await _evaluated(edition, study, run.path) for run in folders}
-    scored = tuple(
-        ScoredBy(run, outcome.metric, response_scores(outcome.responses), outcome.signature)
-        for run, found in runs.items()
-        for outcome in found.outcomes.values()
-    )
-    # hidden instructions are left out if their reviews were not scored
-    folder, second, hidden = edition.run_folder() / INJECTED, hidden_study(edition.whole_study()), None
-    if second is not None and (folder / "leaderboard.json").is_file():
-        hidden = await _evaluated(edition, second, folder)
-    result = edition_result(edition, study, runs[RUN], hidden)
-    if result.contamination is None:
-        raise UserError(f"{edition.folder}: no model has written reviews. Run: goldless gre review {edition.folder}")
-    firm = standing(scored, edition.config.score.draws, notes=notes)
-    return Recomputed(edition, study, replace(result, standing=firm), scored, result.contamination, firm)
-
-
-async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation:
-    """The results of a run folder; raises if what was printed does not follow from its evidence."""
-    run = RunFolder(folder)
-    printed, again = run.data("leaderboard"), f"goldless gre score {edition.folder}"
-    if printed is None:
-        raise UserError(f"{folder}: no results yet. Run: {again}")
-    if run.study.fingerprint != study.fingerprint:
-        raise UserError(
-            f"{folder}: its results are of other papers or reviews than the edition has now. Run again: {again}"
-        )
-    then = printed.get("metrics", {})
-    how: dict[str, Any] = {"pairing": edition_pairing(run.study), "told": _reviews_told(edition, study)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said when it was scored
-        found = await evaluate_study(run.study, recorded_options(printed, metrics=tuple(then), **how))
-    made = write(found)["metrics"]
-    wrong = [one for name in then for one in compared(name, then[name], made.get(name)).differences]
-    if wrong:
-        shown = [f"{one.place}: printed {one.printed}, but {one.recomputed} by the evidence" for one in wrong[:SHOWN]]
-        shown += [f"… and {len(wrong) - SHOWN} more"] * (len(wrong) > SHOWN)
-        raise UserError(
-            f"{folder}/leaderboard.json: {len(wrong)} values do not follow from the evidence beside it. Score the "
-            "edition again:\n" + "\n".join(shown)
-        )
-    return found

@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,12 +25,11 @@ from goldless.apps.studio.task_index import Page
 from goldless.errors import UserError
 from goldless.evidence import TOKENS
 from goldless.generation import REWRITE_TOKENS
-from goldless.judging.asking import CHOICE_TOKENS, asked_again
+from goldless.judging.asking import VerdictQuestion, first_request, second_request
 from goldless.judging.judges import find_critic_prompt, find_judge
-from goldless.judging.scales import Scale
-from goldless.models.interface import ChatRequest, Message, ModelIdentity
-from goldless.models.journal import REPLIES, read_row
-from goldless.models.journalled import chat_key
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.models.journal import REPLIES, opened_to_read, read_row
+from goldless.models.journalled import NEUTRAL_MARK, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
 from goldless.reports.html.labels import decimals_for
@@ -142,8 +140,9 @@ class Prompts:
             prompt = find_critic_prompt(str(row.get("prompt")))
         except UserError:
             return Prompt((), f"the critic prompt {row.get('prompt')} is not in the run folder")
-        requests = _requests(prompt, first, second, written=row.get("read_from") == "label")
-        return self._looked_up(requests, row.get("critic"), prompt.restated())
+        question = VerdictQuestion(scale=prompt, first=first, second=second)
+        requests = _requests(question, written=row.get("read_from") == "label")
+        return self._looked_up(requests, row.get("critic"), question)
 
     def judgement(self, row: Row, prompt: str | None, texts: Mapping[str, str]) -> Prompt:
         """The prompt behind a row of the judgements table; ``texts`` are the responses by agent."""
@@ -156,58 +155,65 @@ class Prompts:
             scale = find_judge(str(row["format"]))
         except UserError as error:
             return Prompt((), str(error))
-        shown = {"prompt": prompt, "task_description": settings.descriptions.get(reviewer, settings.task_description)}
-        requests = _requests(scale, first, second, written=settings.readings.get(reviewer) == "labels", **shown)
+        description = settings.descriptions.get(reviewer, settings.task_description)
+        question = VerdictQuestion(scale=scale, first=first, second=second, prompt=prompt, description=description)
+        requests = _requests(question, written=settings.readings.get(reviewer) == "labels")
         model = next((one.model for one in self._review.reviewers if one.name == reviewer), None)
-        found = self._looked_up(requests, model, scale.restated())
+        found = self._looked_up(requests, model, question)
         if "debate" in Signature.parse(self._review.signature).settings:
             return replace(found, note="this prompt opened a debate, whose turns are not shown")
         return found
 
-    def _looked_up(self, requests: Sequence[ChatRequest], model: str | None, restated: str = "") -> Prompt:
-        """The request that the journal has of a model of that short name, with its calls; else the first, with a note.
+    def _looked_up(
+        self, requests: Sequence[ChatRequest], model: str | None, question: VerdictQuestion | None = None
+    ) -> Prompt:
+        """Return the request that the journal has of a model of that short name, with its calls.
 
-        ``restated``: the follow-up to a reply without a verdict.
+        Without one: the first request, with a note. ``question``: after a reply without a verdict it was asked again.
         """
         if model is not None and self._journal.is_file():
             try:
-                address = f"{self._journal.resolve().as_uri()}?mode=ro"
-                with closing(sqlite3.connect(address, uri=True, timeout=1.0)) as journal:
+                with opened_to_read(self._journal) as journal:
                     for (identity,) in journal.execute("select identity from models").fetchall():
-                        who = ModelIdentity(**json.loads(identity))
-                        for request in requests if who.short == model else ():
-                            if turns := _turns(journal, who, request, restated):
-                                return Prompt(request.messages, turns=turns)
-            except (sqlite3.Error, ValueError, TypeError):  # a damaged journal has nothing to show
+                        identity_of_model = ModelIdentity(**json.loads(identity))
+                        for request in requests if identity_of_model.short == model else ():
+                            if turns := _turns(journal, identity_of_model, request, question):
+                                return Prompt(turns[0].messages, turns=turns)
+            except (UserError, sqlite3.Error, ValueError, TypeError):  # a damaged journal has nothing to show
                 pass
         return Prompt(requests[0].messages, REBUILT)
 
 
-def _requests(scale: Scale, first: str, second: str | None, *, written: bool, **shown: Any) -> list[ChatRequest]:
-    """The two ways to ask for a verdict, as one of the labels or ``written``; the likelier one first."""
-    found = []
-    for chosen in (not written, written) if scale.labels else (False,):
-        messages = scale.messages(first, second, explained=not chosen, **shown)
-        most, choices = (CHOICE_TOKENS, tuple(scale.labels)) if chosen else (scale.most_tokens, ())
-        found.append(ChatRequest(messages, max_tokens=most, choices=choices))
-    return found
+def _requests(question: VerdictQuestion, *, written: bool) -> list[ChatRequest]:
+    """Return the two ways to ask for a verdict, as one of the labels or ``written``; the likelier one first."""
+    requests = []
+    for chosen in (not written, written) if question.scale.labels else (False,):
+        mark = NEUTRAL_MARK if question.asks_for_mark(explained=not chosen) else ""
+        requests.append(first_request(question, chosen=chosen, mark=mark))
+    return requests
 
 
-def _turns(journal: sqlite3.Connection, who: ModelIdentity, request: ChatRequest, restated: str) -> tuple[Turn, ...]:
-    """The call, if the journal has it, and the follow-up to its reply."""
-    key = chat_key(who, request)
-    stored = journal.execute(f"{REPLIES} where key = ?", (key,)).fetchone()
-    kept = None if stored is None else read_row(stored)  # a damaged reply counts as not there
-    failed = journal.execute(FAILED, (key,)).fetchall()
-    if kept is None and not failed:
+def _turns(
+    journal: sqlite3.Connection, identity: ModelIdentity, request: ChatRequest, question: VerdictQuestion | None
+) -> tuple[Turn, ...]:
+    """Return the call, if the journal has it, and the follow-up to its reply."""
+    key = chat_key(identity, request)
+    row = journal.execute(f"{REPLIES} where key = ?", (key,)).fetchone()
+    stored = None if row is None else read_row(row)  # a damaged reply counts as not there
+    failures = journal.execute(FAILED, (key,)).fetchall()
+    if stored is None and not failures:
         return ()
-    said: Mapping[str, Any] = {} if kept is None else json.loads(kept.reply)
-    logprobs = said.get("choice_logprobs") or {}
-    turn = Turn(request.messages, said.get("text"), said.get("finish"), logprobs, tuple(failed))
-    if turn.reply is None or not restated:
+    reply = None if stored is None else stored.reply
+    if not isinstance(reply, ChatReply):
+        return (Turn(request.messages, None, None, {}, tuple(failures)),)
+    messages = request.messages
+    if reply.mark:
+        messages = tuple(replace(turn, content=turn.content.replace(NEUTRAL_MARK, reply.mark)) for turn in messages)
+    turn = Turn(messages, reply.text, reply.finish, reply.choice_logprobs or {}, tuple(failures))
+    if question is None:
         return (turn,)
-    again = replace(request, messages=asked_again(request.messages, turn.reply, restated))
-    return (turn, *_turns(journal, who, again, ""))
+    follow_up = second_request(question, reply.text, chosen=bool(request.choices), mark=NEUTRAL_MARK)
+    return (turn, *_turns(journal, identity, follow_up, None))
 
 
 # --- one response ----------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ import orjson
 from yarl import URL
 
 from goldless.errors import GoldlessError, kind_and_place
+from goldless.models.usage import UNKNOWN_CHARGE, Reservations
 from goldless.records import FailureKind
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ MOST_REPLY_BYTES = 64 << 20
 """Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
 LEAST_SECRET_CHARACTERS = 12  # a shorter key is a placeholder such as EMPTY, which a model may well write
 SHOWN_CHARACTERS = 400
-UNKNOWN_CHARGE = (0, 0)  # an attempt that may be charged for, nobody knows how much
 REDACTED = "[redacted]"
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
 
@@ -392,21 +392,19 @@ class Client:
         body, purse = orjson.dumps(payload), self.purse
         if usage is None or most is None or purse is None:
             return await self.send("POST", route, body, most=most)
-        while (aside := purse.set_aside(most)) is None:
-            if not await purse.settled():
-                raise AttemptError("budget", "not sent: it could have exceeded the budget", attempts=0)
-        charged: tuple[int, int] | None = UNKNOWN_CHARGE  # if the call is interrupted
-        try:
-            data = await self.send("POST", route, body, most=most)
-            found = usage(data)
-            charged = (found.input_tokens, found.output_tokens)
-        except AttemptError as failure:
-            charged = failure.charged
-            raise
-        else:
+        with Reservations(purse) as aside:
+            while not aside.set_aside(route, most):
+                if not await purse.settled():
+                    raise AttemptError("budget", "not sent: it could have exceeded the budget", attempts=0)
+            aside.send([route])
+            try:
+                data = await self.send("POST", route, body, most=most)
+            except AttemptError as failure:
+                aside.book_unkept(route, failure.charged)
+                raise
+            charged = usage(data)
+            aside.book_unkept(route, (charged.input_tokens, charged.output_tokens))
             return data
-        finally:
-            purse.book_unkept(aside, charged)
 
     async def send(
         self, method: str, route: str, body: bytes | None = None, *, most: Usage | None = None, **how: Any
@@ -436,11 +434,11 @@ class Client:
                 if given_up or not failure.retryable:
                     raise
                 if failure.charged is not None and self.purse is not None and most is not None:
-                    aside = self.purse.set_aside(most)
-                    if aside is None:
-                        failure.message += ". It was not sent again: that could have exceeded the budget"
-                        raise
-                    self.purse.book_unkept(aside, failure.charged)
+                    with Reservations(self.purse) as aside:
+                        if not aside.set_aside(route, most):
+                            failure.message += ". It was not sent again: that could have exceeded the budget"
+                            raise
+                        aside.book_unkept(route, failure.charged)
                 usual = min(LONGEST_WAIT_SECONDS, calling.wait_seconds * 2.0 ** (attempts - 1))
                 # a server that always says "now" must not use up all attempts at once
                 wait = max(failure.retry_after_seconds or 0.0, usual) + random.uniform(0.0, 2.0 * calling.wait_seconds)  # noqa: S311

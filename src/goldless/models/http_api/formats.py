@@ -24,8 +24,9 @@ from itertools import zip_longest
 from typing import Any
 
 from goldless.models.catalogue import Service
-from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, part_of
+from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.interface import ChatRequest, Message, Usage
+from goldless.models.usage import UNKNOWN_CHARGE
 
 _FEWER_ALTERNATIVES = {20: 5, 5: 0}  # 20 is the maximum in OpenAI's format
 ROOM_FOR_THINKING = 4096  # tokens added to the limit of a model that thinks, where the user gives no number
@@ -112,16 +113,19 @@ class WireFormat:
     """The contents of a reply. Raises AttemptError for a refusal, anything for a reply that cannot be used."""
     charged: tuple[str, Sequence[str], Sequence[str]]
     """Where a reply counts its tokens, and the names of the counts of input and output."""
+    total: Sequence[str] = ()
+    """The name of the count of both, which has the thinking that some servers leave out of the output."""
     wording: ServerParameters = ServerParameters()  # the parameters to try first
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request, besides the key
 
     def usage(self, data: Any) -> Usage:
         """The tokens that a reply says it is charged for, usable or not; none if any is not a number of tokens."""
         place, *kinds = self.charged
-        sides = [[part_of(data, place, kind) or 0 for kind in side] for side in kinds]
+        sides = [[part_of(data, place, kind) or 0 for kind in side] for side in (*kinds, self.total)]
         if any(type(count) not in {int, float} or count < 0 or count % 1 for side in sides for count in side):
             return Usage()
-        return Usage(*(int(sum(side)) for side in sides))
+        read, written, total = (int(sum(side)) for side in sides)
+        return Usage(read, max(written, total - read))
 
 
 def listed_models(data: Any) -> dict[str, Mapping[str, Any]]:
@@ -307,7 +311,7 @@ def _read_gemini(data: Any) -> Written:
 FORMATS = {
     "openai": WireFormat(
         route="/v1/chat/completions", listing="/v1/models", body=_openai_body, read=_read_openai,
-        charged=("usage", ("prompt_tokens",), ("completion_tokens",))),
+        charged=("usage", ("prompt_tokens",), ("completion_tokens",)), total=("total_tokens",)),
     "anthropic": WireFormat(
         route="/v1/messages", listing="/v1/models?limit=1000", body=_anthropic_body, read=_read_anthropic,
         charged=("usage", ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),

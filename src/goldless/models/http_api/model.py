@@ -52,6 +52,7 @@ from goldless.models.interface import (
     Message,
     ModelIdentity,
     NotSentError,
+    QueueFullError,
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
@@ -60,8 +61,8 @@ from goldless.models.interface import (
 )
 from goldless.models.provider import Use
 from goldless.models.turn_signs import without_turn_signs
-from goldless.models.usage import Ledger, most_usage
-from goldless.records import CallFailure
+from goldless.models.usage import Ledger, MoreToReserveError, most_usage
+from goldless.records import CallFailure, FailureKind
 
 _QUESTION = Message("user", "Answer with yes or no: is water wet?")
 _CHAT_PROBE = ChatRequest((_QUESTION,), max_tokens=16, seed=0, choices=("yes", "no"), logprobs=True)
@@ -347,9 +348,10 @@ class HttpModel:
     async def _ask(self, request: ChatRequest, *, reserved: bool = True) -> Any:
         """The server's reply, by the parameters it accepts; ``reserved``: whether something is set aside for it."""
         route = self._format.route.format(model=quote(self._name.removeprefix("models/"), safe=""))
-        most, usage = most_usage(request, self.thinking_tokens), None if reserved else self._format.usage
+        usage = None if reserved else self._format.usage
         wording = self._wording
         while True:
+            most = most_usage(request, wording.thinking_tokens)
             body = self._format.body(self._service, self._name, request, wording)
             try:
                 data = await self._client.post(route, body, most, usage=usage)
@@ -357,6 +359,10 @@ class HttpModel:
                 other = wording.after(failure)
                 if other is None:
                     raise
+                if reserved and self._client.purse is not None and other.thinking_tokens > wording.thinking_tokens:
+                    self._wording = other
+                    self._identify()
+                    raise MoreToReserveError from None
                 wording = other
             else:
                 if wording != self._wording:
@@ -369,6 +375,7 @@ class HttpModel:
 
         With ``choices``, ``text`` is the chosen answer: the written one if there is exactly one, otherwise the most
         probable one. If neither is known, it is as the model wrote it. ``formats`` describes how that is read.
+        Raises MoreToReserveError if something was set aside for the call, and not enough for how it must be sent.
         """
         if not self._name:
             await self._once(self._connect)
@@ -435,6 +442,13 @@ def _not_ready(failure: AttemptError) -> PrerequisiteError:
 MOST_RESULT_BYTES = 2_000_000_000  # of the results of one batch, which may have tens of thousands of calls
 _BOUNDARY = "goldless-batch-8f1d2c7b"
 _PERHAPS_SENT = frozenset({"timeout", "connection", "server_error", "bad_reply"})
+_OPEN_REASONS: Mapping[str, FailureKind] = {
+    "token_limit_exceeded": "waiting",
+    "billing_hard_limit_reached": "rate_limited",
+    "insufficient_quota": "rate_limited",
+    "rate_limit_exceeded": "rate_limited",
+}
+"""Codes with which OpenAI fails a whole batch that it would take later; ``waiting``: its queue is full."""
 _ANTHROPIC_STATUSES = {"invalid_request_error": 400, "request_too_large": 413, "rate_limit_error": 429}
 
 
@@ -472,7 +486,9 @@ class BatchingModel(HttpModel):
         files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
         rows = [row for file in files for row in await self._lines(f"/v1/files/{file}/content")]
         if not rows and status == "failed":
-            raise AttemptError("rejected", f"the batch failed: {orjson.dumps(batch.get('errors')).decode()[:300]}")
+            errors = orjson.dumps(batch.get("errors")).decode()
+            kinds: list[FailureKind] = [kind for code, kind in _OPEN_REASONS.items() if code in errors]
+            raise AttemptError(kinds[0] if kinds else "rejected", f"the batch failed: {errors[:300]}")
         return rows
 
     def _result(self, row: Any) -> tuple[int, Any]:
@@ -495,14 +511,16 @@ class BatchingModel(HttpModel):
             record = self._record(failure)
             if sending and failure.kind in _PERHAPS_SENT:
                 raise CallError(record) from None
-            raise NotSentError(f"the batch of {self.identity.short} was not accepted: {record.message}") from None
+            refusal = QueueFullError if failure.kind == "rate_limited" else NotSentError
+            raise refusal(f"the batch of {self.identity.short} was not accepted: {record.message}") from None
 
     async def batch_replies(
         self, batch: str, requests: Mapping[str, ChatRequest]
     ) -> Mapping[str, ChatReply | CallFailure] | None:
         """The replies of a batch that has ended, without calls it did not get to; None if it has not.
 
-        Raises UserError if the provider no longer has it, CallError if the provider does not respond.
+        Raises UserError if the provider no longer has it, QueueFullError if it was too large for the provider's queue,
+        CallError if the provider does not respond.
         """
         try:
             with reading():
@@ -514,7 +532,9 @@ class BatchingModel(HttpModel):
                     "calls have no replies. To send and pay for them again: "
                     f"goldless journal batches --forget {batch}"
                 ) from None
-            if failure.kind == "rejected" and not failure.status:
+            if failure.kind == "waiting":
+                raise QueueFullError(failure.message) from None
+            if failure.kind in {"rejected", "rate_limited"} and not failure.status:
                 return dict.fromkeys(requests, self._record(failure))
             raise CallError(self._record(failure)) from None
         found: dict[str, ChatReply | CallFailure] = {}

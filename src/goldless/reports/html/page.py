@@ -120,13 +120,20 @@ def report_page(run: RunFolder) -> str:
 
 
 def site_page(
-    title: str, sections: Sequence[Section], *, site: str, file: str, contents: Mapping[str, str], footer: str
+    title: str,
+    sections: Sequence[Section],
+    *,
+    site: str,
+    file: str,
+    contents: Mapping[str, str],
+    made_by: str,
+    footer: str,
 ) -> str:
     """A page of a static site: links, no script, nothing from elsewhere, the same bytes for the same sections.
 
-    ``contents``: titles of the pages to list, by file. ``file``: this page's own.
+    ``contents``: titles of the pages to list, by file. ``file``: this page's own. ``made_by``: the command.
     """
-    about = {"title": title, "site": site, "file": file, "contents": contents, "footer": footer}
+    about = {"title": title, "site": site, "file": file, "contents": contents, "made_by": made_by, "footer": footer}
     return _page("site.html", "", None, sections=sections, **about)
 
 

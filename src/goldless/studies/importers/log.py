@@ -13,13 +13,12 @@ from typing import Any
 
 import orjson
 import polars as pl
-import pyarrow.parquet as pq
 
 from goldless.errors import listed
 from goldless.studies.checking import Problems
 from goldless.studies.frames import Repeats, without_repeats
 from goldless.studies.study import Study
-from goldless.studies.tables import BOM, FORMATS, UNREADABLE, file_rows, first_row, is_parquet
+from goldless.studies.tables import BOM, FORMATS, UNREADABLE, check_parquet, file_rows, first_row, is_parquet
 
 IMPORTED = "imported"
 """The table with where each sample is from and why it is missing; each importer may add columns, such as its cost."""
@@ -154,7 +153,7 @@ def first_keys(path: Path) -> set[str]:
     """The columns of a table's first row; of a .json file, the keys in its first bytes, at any depth."""
     try:
         if is_parquet(path):
-            return set(pq.read_schema(path).names)
+            return set(check_parquet(path))
         if path.suffix.lower() != ".json":
             return set(first_row(path))
         with path.open("rb") as stream:

@@ -12,9 +12,8 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,12 +21,13 @@ from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.paper_text import storable
 from goldless.apps.gre.papers import reads_as_person
+from goldless.apps.gre.results import cells, estimate_columns
 from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews
 from goldless.errors import UserError
 from goldless.files import alone, write_whole
 from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
-from goldless.reports.document import read, write
+from goldless.reports.document import read
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.signature import Signature
@@ -80,7 +80,7 @@ def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submi
                 f"{file.name} was submitted as {name} before, with number {again.number}. Nothing was added"
             )
         reviews = read_reviews(file, whole)
-        found = again or Submission(
+        submission = again or Submission(
             number=len(log) + 1,
             date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             team=team,
@@ -90,17 +90,17 @@ def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submi
             missing=len(whole.tasks) - len(reviews),
             previous=_hash((edition.folder / LOG).read_bytes().splitlines()[-1]) if log else BEGINNING,
         )
-        kept = edition.folder / KEPT / f"{found.number}-{sha256[:12]}.jsonl"
-        kept.parent.mkdir(exist_ok=True)
-        write_whole(kept, lambda aside: shutil.copyfile(file, aside))
+        file_copy = edition.folder / KEPT / f"{submission.number}-{sha256[:12]}.jsonl"
+        file_copy.parent.mkdir(exist_ok=True)
+        write_whole(file_copy, lambda aside: shutil.copyfile(file, aside))
         if again is None:
             with (edition.folder / LOG).open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
-        writer, told = f"{SUBMITTED}{found.number} of {team}", {"prompt": "submitted"}
-        settings = str(Signature("review", {"model": f"submission-{found.number}", **told}))
+                lines.write(json.dumps(asdict(submission), ensure_ascii=False) + "\n")
+        writer, review_settings = f"{SUBMITTED}{submission.number} of {team}", {"prompt": "submitted"}
+        settings = str(Signature("review", {"model": f"submission-{submission.number}", **review_settings}))
         written = tuple(GeneratedReview(name, writer, *one, "stop", settings=settings) for one in reviews.items())
-        add_reviews(edition.study_folder, Generated((Agent(name, "model"),), written, told))
-        return found, sum(one.team == team for one in log) + (again is None)
+        add_reviews(edition.study_folder, Generated((Agent(name, "model"),), written, review_settings))
+        return submission, sum(one.team == team for one in log) + (again is None)
 
 
 def _refuse(edition: Edition, whole: Study, log: Sequence[Submission], *, name: str, team: str, sha256: str) -> None:
@@ -129,7 +129,7 @@ def _refuse(edition: Edition, whole: Study, log: Sequence[Submission], *, name: 
 
 def read_reviews(file: Path, study: Study) -> dict[str, str]:
     """Reviews by paper, from lines ``{"paper", "text"}``. Raises with a list of all bad lines."""
-    found: dict[str, str] = {}
+    reviews: dict[str, str] = {}
     with all_at_once(str(file)) as problems:
         check = CheckedTable(file, problems, study.tasks, "the edition's papers")
         for line, row in check.lines("Write one line per paper: paper and text"):
@@ -139,8 +139,8 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
             if text is not None and len(text) > MOST_CHARACTERS:
                 check.add(f"text must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}", line)
             if text is not None:
-                found |= dict.fromkeys(names, storable(text))
-    return found
+                reviews |= dict.fromkeys(names, storable(text))
+    return reviews
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
@@ -166,26 +166,6 @@ def _hash(data: bytes) -> str:
 
 
 # --- teams on the board -----------------------------------------------------------------------------------------------
-
-
-def cells(row: Any, **more: Any) -> dict[str, Any]:
-    """The cells of a result's row, with value, low, high and n of each estimate under its name, and more."""
-    found = write(row)
-    for name in [field.name for field in fields(row) if isinstance(getattr(row, field.name), Estimate)]:
-        one = getattr(row, name)
-        found |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high, f"{name}_n": one.n}
-    return found | more
-
-
-def estimate_columns(
-    name: str, heading: str, level: float, *, signed: bool = False, absent: str | None = None
-) -> tuple[Column, Column]:
-    """The columns of an estimate's value and of its interval."""
-    value, interval = Column(name, heading, "number", absent or "missing", 2), f"{level * 100:g}%"
-    ends = Column(f"{name}_low {name}_high", interval, "interval", absent, 2)
-    if signed:
-        return replace(value, kind="signed", absent=absent), replace(ends, kind="signed interval")
-    return value, ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +238,13 @@ def submission_results(
     for metric, outcome in evaluation.outcomes.items():
         scores = {pair: score for pair, score in response_scores(outcome.responses).items() if score is not None}
         for team in dict.fromkeys(one.team for one in log):
-            mine = [one.name for one in log if one.team == team]
-            complete = [name for name in mine if name in full]
+            names = [one.name for one in log if one.team == team]
+            complete = [name for name in names if name in full]
             common = [task for task in study.tasks if all((task, name) in scores for name in complete)]
             if not complete or not common:
-                rows.append(TeamBest(metric, team, len(mine), None))
+                rows.append(TeamBest(metric, team, len(names), None))
                 continue
             table = np.array([[scores[task, name] for name in complete] for task in common])
-            found = best_of(table, len(mine), **draws)
-            rows.append(TeamBest(metric, team, len(mine), complete[found.best], found.interval, found.corrected))
+            choice = best_of(table, len(names), **draws)
+            rows.append(TeamBest(metric, team, len(names), complete[choice.best], choice.interval, choice.corrected))
     return Submissions(tuple(log), draws.get("level", 0.95), tuple(rows))

@@ -9,10 +9,11 @@ import pytest
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin
-from goldless.apps.gre.preregistration import FILE, PAPERS, check_registration, preregister
 from goldless.apps.gre.scoring import score_edition
-from goldless.apps.gre.submissions import LOG, MOST_CHARACTERS, read_log, submit
+from goldless.apps.gre_board.preregistration import FILE, PAPERS, check_registration, preregister
+from goldless.apps.gre_board.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
+from goldless.models.scripted import ScriptedModel
 from goldless.statistics.best_of import best_of
 from tests.apps.gre.edition_folders import QUICK, papers_folder, reviewed
 from tests.support.study_files import write_rows
@@ -69,7 +70,7 @@ async def test_a_run_says_that_it_is_as_registered_or_what_was_changed(edition, 
     edition = edition.with_settings({"score": QUICK})
     registered = preregister(edition)
     edition = await reviewed(edition, asking, wordy={})
-    run = edition.folder / "run" / "gre.json"
+    run = edition.folder / "run" / "gre_board.json"
     await score_edition(edition, {}, stand_ins={"scorer": toy_scorer()}, options=asking)
     noted = json.loads(run.read_text())["preregistered"]
     assert (noted["hash"], noted["matches"], noted["changed"]) == (registered.hash, True, [])
@@ -77,6 +78,21 @@ async def test_a_run_says_that_it_is_as_registered_or_what_was_changed(edition, 
     noted = json.loads(run.read_text())["preregistered"]
     assert (noted["hash"], noted["matches"], noted["changed"]) == (registered.hash, False, ["statistics"])
     assert any("changed since: statistics" in note for note in scores.table().notes)
+    (edition.folder / FILE).unlink()
+    _, scores, _ = await score_edition(edition, {}, stand_ins={"scorer": toy_scorer()}, options=asking)
+    assert not run.exists()
+    assert not any("preregistered" in note for note in scores.table().notes)
+
+
+@pytest.mark.parametrize(("file", "told"), [(FILE, "not a pre-registration"), (LOG, "not a submission")])
+async def test_what_was_damaged_is_refused_before_anything_is_scored(edition, asking, file, told):
+    edition = await reviewed(edition, asking, wordy={})
+    (edition.folder / file).write_text("{}\n")
+    requests = []
+    silent = ScriptedModel(logprobs=lambda *request: requests.append(request), name="silent")
+    with pytest.raises(UserError, match=told):
+        await score_edition(edition, QUICK, stand_ins={"scorer": silent}, options=asking)
+    assert requests == []
 
 
 def test_a_registration_that_was_edited_says_so_and_one_that_is_none_is_an_error(edition):
@@ -176,7 +192,7 @@ def test_an_interrupted_submission_is_completed_by_the_same_command(edition, fil
 
     mine = file(reviews("zarn"))
     with monkeypatch.context() as patched:
-        patched.setattr("goldless.apps.gre.submissions.add_reviews", die)
+        patched.setattr("goldless.apps.gre_board.submissions.add_reviews", die)
         with pytest.raises(KeyboardInterrupt):
             submit(edition, mine, name="first", team="Lab")
     found, of_team = submit(edition, mine, name="first", team="Lab")
@@ -223,7 +239,7 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
     edition, scores, evaluation = await score_edition(
         edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking
     )
-    lab, own = scores.submissions.best
+    lab, own = scores.added["board"].submissions.best
     # the one review of an easy paper has the best mean of all, and is not the best submission
     board = {row.agent: row.score for row in evaluation.leaderboard("gem-raw").rows}
     assert board["picky"] > board["half"] > board["third"]
@@ -237,6 +253,6 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
     expected = best_of(table, 3, seed=0, resamples=200, level=0.9)
     assert (lab.corrected, lab.score) == (expected.corrected, expected.interval)
     assert lab.corrected < lab.score.value
-    noted = json.loads((edition.folder / "run" / "gre.json").read_text())["submissions"]
+    noted = json.loads((edition.folder / "run" / "gre_board.json").read_text())["submissions"]
     assert [one["name"] for one in noted["log"]] == ["half", "third", "picky", "few"]
     assert "review-prompt:submitted" in evaluation.leaderboard().signature

@@ -1,16 +1,12 @@
-"""The board for others, made from the evidence of editions alone: a static site, and files for the Hugging Face Hub.
+"""The board for others, made from the evidence of editions alone: a static site.
 
-No page of the site has a script, a time or anything from elsewhere, and numbers are rounded before they are written, so
-the same evidence gives the same bytes on every machine. The files are those of
-https://huggingface.co/docs/hub/eval-results; the Hub knows the framework after it is listed in huggingface.js
-(packages/tasks/src/eval.ts), and a benchmark after it is on its allow-list.
+No page has a script, a time or anything from elsewhere, and numbers are rounded before they are written, so the same
+evidence gives the same bytes on every machine.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -19,16 +15,25 @@ from typing import Any
 
 from goldless.apps.gre.boards import OTHER_SCALES
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.apps.gre.results import model_means, table_blocks
-from goldless.apps.gre.scoring import Recomputed
-from goldless.apps.gre.submissions import cells, estimate_columns
+from goldless.apps.gre.results import cells, estimate_columns, model_means, table_blocks
+from goldless.apps.gre_board.recomputing import Recomputed
 from goldless.errors import UserError
-from goldless.exporting.scored_run import path_name, scored_run, write_folder
-from goldless.exporting.tables import write_results
 from goldless.files import write_text
 from goldless.reports.findings import direction
-from goldless.reports.html import blocks
-from goldless.reports.html.blocks import Block, Section, code, fold, link, note, sentence, warning, words
+from goldless.reports.html.blocks import (
+    Block,
+    Section,
+    bullets,
+    code,
+    figure,
+    fold,
+    heading,
+    link,
+    note,
+    sentence,
+    warning,
+    words,
+)
 from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.page import site_page
@@ -36,11 +41,12 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.bootstrap import Estimate
 
 NAME = "GRE-bench"
-GENERATOR = '<meta name="generator" content="goldless gre site">'
+VERB = "goldless gre publish"
+GENERATOR = f'<meta name="generator" content="{VERB}">'
 """The tag that marks a page of a site."""
 FOOTER = (
-    "Made by goldless gre site from the evidence of the editions alone: scores, intervals and ranks were recomputed "
-    "without a model. The same evidence gives the same bytes."
+    f"Made by {VERB} from the evidence of the editions alone: scores, intervals and ranks were recomputed without a "
+    "model. The same evidence gives the same bytes."
 )
 KNOWN = {"title": "title", "public_date": "public since"}
 """The columns of facts about a paper, each with its heading."""
@@ -56,7 +62,7 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     boards = {one.name: _file(one.name) for one in editions} | {latest.name: "index.html"}
     signatures: list[Block] = []
     for one in editions[::-1]:
-        signatures += [blocks.heading(one.name), *(code(scored.signature) for scored in one.scored)]
+        signatures += [heading(one.name), *(code(scored.signature) for scored in one.scored)]
     pages: dict[str, tuple[str, Iterable[Section]]] = {
         **{boards[one.name]: (one.name, _edition(one)) for one in editions},
         "editions.html": ("Editions and models", _editions(editions)),
@@ -66,7 +72,7 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     contents = {boards[one.name]: f"Board: {one.name}" for one in editions[::-1]}
     contents |= {file: title for file, (title, _) in pages.items() if file not in contents}
     return {
-        file: site_page(title, tuple(sections), site=NAME, file=file, contents=contents, footer=FOOTER)
+        file: site_page(title, tuple(sections), site=NAME, file=file, contents=contents, made_by=VERB, footer=FOOTER)
         for file, (title, sections) in pages.items()
     }
 
@@ -78,9 +84,7 @@ def write_site(pages: Mapping[str, str], folder: Path) -> None:
     """
     there = {path.name: path.read_text(encoding="utf-8", errors="replace")[:4000] for path in folder.glob("*.html")}
     if foreign := sorted(name for name in pages if GENERATOR not in there.get(name, GENERATOR)):
-        raise UserError(
-            f"{folder}: {', '.join(foreign)} was not made by goldless gre site. Choose another folder, or remove it"
-        )
+        raise UserError(f"{folder}: {', '.join(foreign)} was not made by {VERB}. Choose another folder, or remove it")
     folder.mkdir(parents=True, exist_ok=True)
     for name, page in pages.items():
         write_text(folder / name, page)
@@ -99,28 +103,28 @@ def _rounded(value: Any) -> Any:
 
 
 def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Block, ...]:
-    found: list[Block] = []
+    parts: list[Block] = []
     for table in tables:
         rows = tuple({key: _rounded(value) for key, value in row.items()} for row in table.rows)
         columns = [replace(column, kind="name") if column.name == "agent" else column for column in table.columns]
-        found += table_blocks(replace(table, columns=tuple(columns), rows=rows), folded=folded)
-    return tuple(found)
+        parts += table_blocks(replace(table, columns=tuple(columns), rows=rows), folded=folded)
+    return tuple(parts)
 
 
 # --- the board -------------------------------------------------------------------------------------------------------
 
 
 def _edition(one: Recomputed) -> Iterator[Section]:
-    result = one.result
+    result, public = one.result, one.board
     yield Section("board", "", tuple(_board(one)))
     yield Section("firm", "How firm the ranking is", _tables(one.standing.tables()))
-    if result.submissions is not None:
-        log = fold("All submissions", _tables([result.submissions.log_table()]))
-        yield Section("submissions", "Submissions", (*_tables(result.submissions.tables()), log))
+    if public.submissions is not None:
+        log = fold("All submissions", _tables([public.submissions.log_table()]))
+        yield Section("submissions", "Submissions", (*_tables(public.submissions.tables()), log))
     if result.injected is not None:
         yield Section("hidden", "Hidden instructions", _tables(result.injected.tables()))
     registered: tuple[Block, ...] = (words("This edition was not preregistered."),)
-    if (said := result.preregistered) is not None:
+    if (said := public.preregistered) is not None:
         registered = ((words if said.matches else warning)(sentence(said.sentence)), code(said.hash))
     yield Section("registered", "Pre-registration", registered)
     yield Section("clock", "Contamination", _tables(one.clock.tables(), folded=True))
@@ -164,7 +168,7 @@ def _board(one: Recomputed) -> Iterator[Block]:
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
     title = f"{one.metric}: score of each model with its {level} interval"
     plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
-    yield blocks.figure("board", "Scores", caption, plots, ())
+    yield figure("board", "Scores", caption, plots, ())
     yield from (note(text) for text in result.table().notes if text != result.demonstration)
 
 
@@ -237,55 +241,5 @@ def _told(page: str, latest: Recomputed) -> Iterator[Section]:
 
 def _block(text: str) -> Block:
     if text.startswith("- "):
-        return blocks.bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
+        return bullets(tuple(item.replace("\n", " ") for item in text.removeprefix("- ").split("\n- ")))
     return code(textwrap.dedent(text)) if text.startswith("    ") else words(text.replace("\n", " "))
-
-
-# --- the Hub ---------------------------------------------------------------------------------------------------------
-
-
-def write_hub_files(found: Recomputed, folder: Path, *, dataset: str, url: str | None) -> list[str]:
-    """Write the benchmark's dataset and each model's results; returns the commands that upload them.
-
-    The files have no texts of papers or reviews. Results of models are pull requests to their repositories.
-    """
-    run, result = scored_run(found.edition.run_folder()), found.result
-    (board,) = run.chosen(found.metric).values()
-    board = replace(board, rows=tuple(row for row in board.rows if not is_person(row.agent)))
-    # the task of an edition: its name and the metric that ranks
-    task = re.sub(r"[^a-z0-9]+", "_", f"{found.name}_{found.metric}".lower()).strip("_")
-    models = folder / "models"
-    write_results(board, models, dataset=dataset, task_id=task, date=run.made_at[:10], url=url)
-    said = (
-        f"{result.demonstration or ''} Which model writes the most informative peer reviews? {result.papers} papers "
-        f"from {result.source}, scored by {found.metric}."
-    ).strip()
-    benchmark = {
-        "name": f"GRE-bench {found.name}",
-        "description": said,
-        "evaluation_framework": "goldless",
-        "tasks": [{"id": task, "config": "default", "split": "test"}],
-    }
-    data = [{"split": "test", "path": "papers.jsonl"}]
-    card = {"pretty_name": benchmark["name"], "configs": [{"config_name": "default", "data_files": data}]}
-    extras = {paper: found.study.task(paper).extra for paper in found.study.tasks}
-    papers = [{"paper": paper, **{key: of.get(key) for key in KNOWN}} for paper, of in extras.items()]
-    below = "The table lists the papers, without their texts. Scores and evidence:"
-    signed = "".join(f"    {scored.signature}\n" for scored in found.scored)
-    made = {
-        # JSON is YAML
-        "eval.yaml": [json.dumps(benchmark, ensure_ascii=False, indent=2) + "\n"],
-        "README.md": [
-            f"---\n{json.dumps(card, indent=2)}\n---\n\n# {benchmark['name']}\n\n{said}\n\n{below}\n\n{signed}"
-        ],
-        "papers.jsonl": [json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in papers],
-    }
-    write_folder(folder / "dataset", made)
-    commands = [f"hf upload {shlex.quote(dataset)} {shlex.quote(str(folder / 'dataset'))} . --repo-type dataset"]
-    for agent in [row.agent for row in board.rows if row.score is not None]:
-        model = found.edition.config.models.get(agent)
-        named = re.fullmatch(r"hf:([\w.-]+/[\w.-]+)", model.model) if model else None
-        repository = named[1] if named else f"OWNER/REPOSITORY-OF-{agent}"
-        own = shlex.quote(str(models / path_name(agent)))
-        commands.append(f"hf upload {shlex.quote(repository)} {own} . --create-pr")
-    return commands

@@ -83,11 +83,11 @@ def registered_parts(edition: Edition) -> dict[str, Any]:
 
 
 def _paper(study: Study, task: str) -> dict[str, str]:
-    found = study.task(task)
+    paper = study.task(task)
     people = {response.agent: response.text for response in study.responses(task) if is_person(response.agent)}
     return {
         "paper": task,
-        "text": content_hash(found.prompt, dict(found.synopses)),
+        "text": content_hash(paper.prompt, dict(paper.synopses)),
         "human_reviews": content_hash(people),
     }
 
@@ -97,10 +97,10 @@ def preregister(edition: Edition) -> Registered:
 
     Registering again changes nothing if the edition is as registered, and is refused otherwise.
     """
-    whole, there = edition.whole_study(), check_registration(edition)
-    if there is not None and not there.matches:
+    whole, earlier = edition.whole_study(), check_registration(edition)
+    if earlier is not None and not earlier.matches:
         raise UserError(
-            f"{edition.folder / FILE}: {there.sentence}. Restore what changed. To register anew, delete this file; "
+            f"{edition.folder / FILE}: {earlier.sentence}. Restore what changed. To register anew, delete this file; "
             "whoever knows the published hash will see that it is another registration"
         )
     # in an order that does not tell which are second versions
@@ -111,18 +111,19 @@ def preregister(edition: Edition) -> Registered:
         known = {"title": paper.extra.get("title"), "abstract": paper.synopses.get("abstract")}
         rows.append({"paper": task, **known, "text": paper.prompt})
     write_whole(edition.folder / PAPERS, lambda aside: write_rows(aside, rows))
-    if there is not None:
-        return there
+    if earlier is not None:
+        return earlier
     parts = registered_parts(edition)
     hashes = _hashes(parts)
-    found = Registered(
+    registered = Registered(
         hash=content_hash(hashes),
         date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         reviews_before=sum(not is_person(response.agent) for _, responses in whole for response in responses),
     )
-    noted = {"edition": edition.name, "goldless": __version__, "hashes": hashes, "parts": parts}
-    write_text(edition.folder / FILE, json.dumps({**asdict(found), **noted}, ensure_ascii=False, indent=2) + "\n")
-    return found
+    context = {"edition": edition.name, "goldless": __version__, "hashes": hashes, "parts": parts}
+    text = json.dumps({**asdict(registered), **context}, ensure_ascii=False, indent=2)
+    write_text(edition.folder / FILE, text + "\n")
+    return registered
 
 
 def _hashes(parts: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from goldless.errors import UserError
@@ -29,11 +30,13 @@ OWNER = """
     import os, sys
     import anyio
     from goldless.models.journal import Journal
-    journal = Journal(sys.argv[1])
-    anyio.run(journal.begin, ["a", "b"])
-    print("leased", flush=True)
-    sys.stdin.read()
-    os._exit(0)
+    async def own():
+        async with Journal(sys.argv[1]).claim(["a", "b"]):
+            print("claimed", flush=True)
+            sys.stdin.read()
+            os._exit(0)
+
+    anyio.run(own)
 """
 
 
@@ -49,46 +52,65 @@ def other(journal):
         yield opened
 
 
-def test_a_leased_call_is_nobody_else_s_until_it_has_ended(journal, other):
-    assert anyio.run(journal.begin, ["a", "b"]) == {"a", "b"}
-    assert anyio.run(other.begin, ["a", "c"]) == {"c"}
-    journal.release(["a"])
-    assert anyio.run(other.begin, ["a", "b"]) == {"a"}
+async def test_a_claimed_call_is_nobody_else_s_until_its_block_ends(journal, other):
+    async with journal.claim(["a", "b"]) as mine:
+        assert mine == {"a", "b"}
+        async with other.claim(["a", "c"]) as theirs, journal.claim(["a"]) as again:
+            assert (theirs, again) == ({"c"}, set())
+        async with other.claim(["a", "b", "c"]) as theirs:
+            assert theirs == {"c"}, "a block ends only what it claimed itself"
+    async with other.claim(["a", "b"]) as theirs:
+        assert theirs == {"a", "b"}
+    assert journal.rows("select * from claims") == []
 
 
-def test_the_leases_of_a_killed_process_are_free_at_once(journal):
-    async def freed() -> None:
-        with anyio.fail_after(60):
-            await journal.freed(["a", "b"])
-
+@pytest.fixture
+def owner(journal):
+    """Another process that has claimed two calls and waits."""
     command = [sys.executable, "-c", textwrap.dedent(OWNER), str(journal.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "leased\n"
-        assert anyio.run(journal.begin, ["a"]) == set()
+        assert process.stdout.readline() == "claimed\n"
+        yield process
         process.kill()
-        process.wait()
-        anyio.run(freed)
-    assert anyio.run(journal.begin, ["a", "b"]) == {"a", "b"}
+
+
+async def test_the_claims_of_a_killed_process_are_free_at_once(journal, owner):
+    async with journal.claim(["a"]) as mine:
+        assert mine == set()
+    owner.kill()
+    owner.wait()
+    with anyio.fail_after(60):
+        await journal.freed(["a", "b"])
+    async with journal.claim(["a", "b"]) as mine:
+        assert mine == {"a", "b"}
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 10 * journals.LEASE_SECONDS + 1.0])
-def test_a_lease_that_expired_or_ends_later_than_any_can_is_free(journal, other, seconds):
+async def test_a_claim_that_expired_or_ends_later_than_any_can_is_free(journal, other, seconds):
     """The second is one that a clock wrote before it was set back."""
-    anyio.run(other.begin, ["a"])
-    with other.transaction() as run:
-        run.execute("update leases set expires_at = ?", [time.time() + seconds])
-    anyio.run(journal.freed, ["a"])
-    assert anyio.run(journal.begin, ["a"]) == {"a"}
-    other.release(["a"])
-    assert len(journal.rows("select * from leases")) == 1, "whoever lost a lease cannot release it"
+    async with other.claim(["a"]):
+        with other.transaction() as run:
+            run.execute("update claims set expires_at = ?", [time.time() + seconds])
+        await journal.freed(["a"])
+        async with journal.claim(["a"]) as mine:
+            assert mine == {"a"}
+            other.release(["a"])
+            assert len(journal.rows("select * from claims")) == 1, "whoever lost a claim cannot release it"
 
 
-def test_a_lease_is_renewed_while_its_call_is_out(journal, monkeypatch):
+async def test_a_claim_is_renewed_while_its_call_is_out(journal, monkeypatch):
     monkeypatch.setattr(journals, "RENEWAL_SECONDS", 0.01)
-    anyio.run(journal.begin, ["a"])
-    (until,) = journal.rows("select expires_at from leases")
-    while journal.rows("select expires_at from leases") == [until]:
-        time.sleep(0.01)
+    async with journal.claim(["a"]):
+        (until,) = journal.rows("select expires_at from claims")
+        await until_true(lambda: journal.rows("select expires_at from claims") != [until])
+
+
+async def until_true(condition) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        await anyio.to_thread.run_sync(time.sleep, 0.01)
+    pytest.fail("it did not happen")
 
 
 # --- models behind the journal -----------------------------------------------------------------------------------
@@ -134,7 +156,8 @@ async def test_two_processes_ask_for_a_text_once(journal, other):
 async def test_a_cancelled_call_is_released(journal, other):
     with anyio.move_on_after(0.01):
         await JournalledModel(Slow(), journal, Ledger("m", None)).chat(QUESTION)
-    assert await other.begin([KEY])
+    async with other.claim([KEY]) as mine:
+        assert mine == {KEY}
 
 
 # --- calls that end together -------------------------------------------------------------------------------------

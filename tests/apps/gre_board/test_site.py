@@ -19,11 +19,11 @@ from goldless.apps.gre.boards import read_board
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
 from goldless.apps.gre.edition import INJECTED, Edition, marked_papers, open_edition
-from goldless.apps.gre.preregistration import preregister
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre.size_figure import size_figure
-from goldless.apps.gre.submissions import submit
+from goldless.apps.gre_board.preregistration import preregister
+from goldless.apps.gre_board.submissions import submit
 from goldless.concurrency import in_own_thread
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
@@ -114,7 +114,7 @@ def editions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def site(editions, tmp_path_factory) -> Path:
     """The site of both."""
     folder = tmp_path_factory.mktemp("site") / "site"
-    ended = commands.goldless("gre", "site", *editions, "--out", folder)
+    ended = commands.goldless("gre", "publish", *editions, "--out", folder)
     assert ended.code == 0, ended.err
     return folder
 
@@ -128,7 +128,7 @@ def test_the_same_evidence_gives_the_same_bytes_whatever_the_place_zone_language
     moved = [Path(shutil.copytree(edition, tmp_path / "elsewhere" / edition.name)) for edition in editions]
     around = {"TZ": "Asia/Kathmandu", "LC_ALL": "C", "LANG": "C", "PYTHONHASHSEED": "77", "COLUMNS": "40"}
     again = tmp_path / "again" / "deep"
-    command = [sys.executable, "-m", "goldless", "gre", "site", *map(str, moved), "--out", str(again)]
+    command = [sys.executable, "-m", "goldless", "gre", "publish", *map(str, moved), "--out", str(again)]
     ended = subprocess.run(command, env={**os.environ, **around}, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert pages(again) == pages(site)
@@ -152,7 +152,7 @@ def test_results_that_do_not_follow_from_their_evidence_are_refused(goldless, ed
     board = json.loads((forged / "run" / "leaderboard.json").read_text())
     board["metrics"]["gem"]["rows"][-1]["score"] += 5
     (forged / "run" / "leaderboard.json").write_text(json.dumps(board))
-    ended = goldless("gre", "site", forged, "--out", tmp_path / "site")
+    ended = goldless("gre", "publish", forged, "--out", tmp_path / "site")
     assert ended.code == 2
     assert "do not follow from the evidence" in " ".join(ended.err.split())
     assert not (tmp_path / "site").exists()
@@ -177,7 +177,7 @@ def test_results_of_other_reviews_are_refused(goldless, editions, tmp_path):
     changed = Path(shutil.copytree(editions[0], tmp_path / "changed"))
     responses = changed / "study" / "responses.jsonl"
     responses.write_text(responses.read_text().replace("the", "a", 1))
-    ended = goldless("gre", "site", changed, "--out", tmp_path / "site")
+    ended = goldless("gre", "publish", changed, "--out", tmp_path / "site")
     assert ended.code == 2
     assert "other papers or reviews than the edition has now" in " ".join(ended.err.split())
 
@@ -186,25 +186,25 @@ def test_files_that_are_not_of_a_site_stay_and_old_pages_go(goldless, editions, 
     out = tmp_path / "site"
     out.mkdir()
     (out / "CNAME").write_text("gre.example")
-    assert goldless("gre", "site", *editions, "--out", out).code == 0
-    assert goldless("gre", "site", editions[0], "--out", out).code == 0
+    assert goldless("gre", "publish", *editions, "--out", out).code == 0
+    assert goldless("gre", "publish", editions[0], "--out", out).code == 0
     assert (out / "CNAME").read_text() == "gre.example"
     assert not (out / "edition-demo-2025.html").exists()
     (out / "method.html").write_text("mine")
-    ended = goldless("gre", "site", editions[0], "--out", out)
+    ended = goldless("gre", "publish", editions[0], "--out", out)
     assert ended.code == 2
-    assert "method.html was not made by goldless gre site" in " ".join(ended.err.split())
+    assert "method.html was not made by goldless gre publish" in " ".join(ended.err.split())
     assert (out / "method.html").read_text() == "mine"
 
 
 def test_two_editions_of_one_name_are_told(goldless, editions, tmp_path):
-    ended = goldless("gre", "site", editions[0], editions[0], "--out", tmp_path / "site")
+    ended = goldless("gre", "publish", editions[0], editions[0], "--out", tmp_path / "site")
     assert ended.code == 2
     assert "two editions have the same name: demo-2025" in " ".join(ended.err.split())
 
 
 def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instructions(site, editions):
-    noted = json.loads((editions[0] / "run" / "gre.json").read_text())
+    noted = json.loads((editions[0] / "run" / "gre_board.json").read_text())
     text = re.sub(r"<[^>]+>", "|", (site / "edition-demo-2025.html").read_text())
     assert noted["preregistered"]["hash"] in text
     assert ": unchanged" in text
@@ -216,7 +216,8 @@ def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instru
     assert all(one["sha256"] in text for one in noted["submissions"]["log"])
     assert "Hidden instructions: does gem hold?" in text
     # the first submission says something else of the papers with hidden instructions
-    (fell,) = [row["difference"]["value"] for row in noted["injected"]["models"] if row["agent"] == "try-1"]
+    injected = json.loads((editions[0] / "run" / "gre.json").read_text())["injected"]
+    (fell,) = [row["difference"]["value"] for row in injected["models"] if row["agent"] == "try-1"]
     assert fell < 0
     assert f"|{fell:+.2f}|".replace("-", "\u2212") in text
 
@@ -230,10 +231,11 @@ RESULT = {"dataset", "value", "date", "source", "notes"}
 
 def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
     yaml = pytest.importorskip("yaml")
-    out = tmp_path / "hub"
+    out = tmp_path / "site" / "hub"
     url = "https://example.org/gre"
-    ended = goldless("gre", "publish", editions[0], "--dry-run", "--dataset", "acme/gre", "--url", url, "--out", out)
+    ended = goldless("gre", "publish", editions[0], "--dataset", "acme/gre", "--url", url, "--out", out.parent)
     assert ended.code == 0, ended.err
+    assert (out.parent / "index.html").is_file()
     benchmark = yaml.safe_load((out / "dataset" / "eval.yaml").read_text())
     assert set(benchmark) == EVAL
     assert benchmark["tasks"] == [{"id": "demo_2025_gem", "config": "default", "split": "test"}]
@@ -257,6 +259,13 @@ def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
     assert "Nothing was uploaded" in ended.err
     assert f"hf upload acme/gre {shlex.quote(str(out / 'dataset'))} . --repo-type dataset" in ended.out
     assert ended.out.count("--create-pr") == 6
+
+
+def test_an_address_without_a_dataset_is_told(goldless, editions, tmp_path):
+    ended = goldless("gre", "publish", editions[0], "--url", "https://example.org", "--out", tmp_path / "site")
+    assert ended.code == 2
+    assert "Give --dataset OWNER/NAME too" in ended.err
+    assert not (tmp_path / "site").exists()
 
 
 # --- in a browser ----------------------------------------------------------------------------------------------------

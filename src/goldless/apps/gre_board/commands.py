@@ -1,0 +1,126 @@
+"""The verbs that the public board adds to ``goldless gre``: submit, and publish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from goldless.cli.command import verb
+from goldless.cli.console import out, run_async, say
+from goldless.errors import UserError
+from goldless.runs.option_forms import REQUIRED, OptionForm, argument, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    edition: Path = argument("EDITION", "Folder of an edition, made by goldless gre collect.")
+    file: Path | None = argument("FILE.jsonl", "One line per paper, with paper and text.", default=None)
+    name: str | None = option(None, "Name of this submission on the board; each has its own.", "NAME")
+    team: str | None = option(None, "Who submits; all submissions of a team are counted.", "TEAM")
+    preregister: bool = option(
+        False,
+        "Instead, write the hash of draw, prompts, scorer and metrics, to be published now.",
+        "--preregister",
+    )
+
+
+@verb(first=("name", "team", "preregister"))
+def submit(own: Submission) -> None:
+    """Check a submission of reviews, log it, and add it to the edition, to be scored by goldless gre score.
+
+    With --preregister, no reviews are submitted: the hash of what the edition's numbers will depend on is written, to
+    be published before there are reviews, and papers.jsonl, which is what reviewers are given. Later runs report
+    whether anything was changed.
+
+    Examples:
+      goldless gre submit iclr2024 --preregister
+      goldless gre submit iclr2024 reviews.jsonl --name tuned-2 --team "Example Lab"
+    """
+    submission = {"FILE.jsonl": own.file, "--name": own.name, "--team": own.team}
+    if own.preregister:
+        if needless := [word for word, value in submission.items() if value is not None]:
+            raise UserError(f"--preregister submits no reviews, got {', '.join(needless)}. Leave one or the other out")
+        _preregister(own)
+        return
+    if own.file is None or own.name is None or own.team is None:
+        lacking = ", ".join(word for word, value in submission.items() if value is None)
+        raise UserError(
+            f"{lacking} missing: a submission needs FILE.jsonl, --name and --team. To register the edition instead, "
+            "give --preregister"
+        )
+    _submit(own, own.file, name=own.name, team=own.team)
+
+
+def _preregister(own: Submission) -> None:
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre_board import preregistration
+
+    edition = open_edition(own.edition)
+    registered = preregistration.preregister(edition)
+    files = (preregistration.FILE, preregistration.PAPERS)
+    say(registered.sentence)
+    say(f"publish {' and '.join(str(edition.folder / file) for file in files)}; hash: {registered.hash}")
+
+
+def _submit(own: Submission, file: Path, *, name: str, team: str) -> None:
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre_board.submissions import submit as add_submission
+
+    submission, of_team = add_submission(open_edition(own.edition), file, name=name, team=team)
+    say(f"submission {submission.number}: {submission.reviews} reviews, sha256 {submission.sha256}")
+    say(f"submissions by {team} so far: {of_team}")
+    if submission.missing:
+        say(
+            f"papers without a review: {submission.missing}. Incomplete submissions cannot be a team's best",
+            style="yellow",
+        )
+    say(f"score it with: goldless gre score {own.edition}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    editions: list[Path] = argument(
+        "EDITION…", "Folders of editions, by year; the last is the front page.", form=OptionForm(list[Path])
+    )
+    folder: Path = option(REQUIRED, "Folder for the site.", "--out FOLDER")
+    dataset: str | None = option(
+        None, "Also write files for this dataset on the Hugging Face Hub, into FOLDER/hub.", "OWNER/NAME"
+    )
+    url: str | None = option(None, "Address of the board, as the source of the scores on the Hub.", "--url URL")
+
+
+@verb(first=("folder", "dataset", "url"))
+def publish(own: Publication) -> None:
+    """Write the board of one or more editions as a static site: no script, no network, the same bytes every time.
+
+    All numbers are recomputed from the evidence in the editions; results that do not follow from it are refused. With
+    --dataset, the last edition's files for the Hugging Face Hub are written too: eval.yaml of the benchmark,
+    .eval_results of each model. goldless itself uploads nothing: read the files, and use the commands that it prints.
+
+    Examples:
+      goldless gre publish iclr2024 iclr2025 --out site
+      goldless gre publish iclr2025 --out site --dataset acme/gre-bench
+    """
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre_board.hub import write_hub_files
+    from goldless.apps.gre_board.recomputing import recompute
+    from goldless.apps.gre_board.site import site_pages, write_site
+    from goldless.exporting.scored_run import check_free
+
+    if own.url is not None and own.dataset is None:
+        raise UserError("--url is for the Hub's files. Give --dataset OWNER/NAME too")
+    hub = own.folder / "hub"
+    if own.dataset is not None:
+        check_free(hub, folder=True)
+    opened = [open_edition(edition) for edition in own.editions]
+    recomputed = [run_async(partial(recompute, edition)) for edition in opened]
+    pages = site_pages(recomputed)
+    write_site(pages, own.folder)
+    say(f"site: {own.folder / 'index.html'} ({len(pages)} pages)")
+    if own.dataset is None:
+        return
+    commands = write_hub_files(recomputed[-1], hub, dataset=own.dataset, url=own.url)
+    say(f"files: {hub}. Nothing was uploaded. To upload them:")
+    for line in commands:
+        out().print(line, markup=False, highlight=False, soft_wrap=True)

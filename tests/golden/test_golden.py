@@ -264,10 +264,9 @@ def gre(case):
 
 def journal(case):
     case.goldless("score answers.jsonl --metric gem-raw --scorer toy:scorer --out run --journal journal.sqlite")
-    for words in ("check", "show", "show --run run", "compact", "forget --older-than 1 --dry-run"):
-        case.goldless(f"journal {words} --journal journal.sqlite")
-    case.goldless("journal batches --journal journal.sqlite")
-    case.goldless("journal files", columns=200, folded=True)
+    for words in ("show --check", "show --run run", "clear --older-than 1 --dry-run"):
+        case.goldless(f"journal {words} --journal journal.sqlite", columns=200, folded=True)
+    case.goldless("journal show", columns=200, folded=True)
 
 
 def config(case):
@@ -280,6 +279,7 @@ def config(case):
 
 def about(case):
     case.goldless("--version")
+    case.goldless("list")
     case.goldless("list metrics")
     case.goldless("list models")
     case.goldless("list importers")

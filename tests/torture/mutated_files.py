@@ -126,11 +126,11 @@ def of_journal(journal: Path, out: Path) -> list[Words]:
     """The commands that read or change a journal."""
     this = ("--journal", journal)
     return [
-        *(("journal", verb, *this) for verb in ("check", "show", "compact")),
-        ("journal", "forget", "--older-than", "1", "--dry-run", *this),
-        ("journal", "forget", "--model", "http:one", "--yes", *this),
+        ("journal", "show", *this),
+        ("journal", "show", "--check", *this),
+        ("journal", "clear", "--older-than", "1", "--dry-run", *this),
+        ("journal", "clear", "--model", "http:one", "--yes", *this),
         ("journal", "merge", journal, "--journal", f"{out}.sqlite"),
-        ("journal", "batches", *this),
     ]
 
 
@@ -144,7 +144,7 @@ def of_settings(folder: Path, out: Path, script: str) -> list[Words]:
         ("jury", folder / "licence.json"),
         ("doctor", script),
         *(("list", kind) for kind in ("metrics", "plugins", "models")),
-        *[("journal", "files"), ("journal", "batches"), ("config", "completion", "bash")],
+        *[("list",), ("journal", "show"), ("config", "completion", "bash")],
         ("demo", "--study", out),
     ]
 

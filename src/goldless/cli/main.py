@@ -107,7 +107,8 @@ def find_verb(name: str) -> Any:
     name = QUESTIONS.get(name, name)
     if name in (*VERBS, *QUESTIONS.values()):
         module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else MODULES[name])
-        return getattr(module, name, None) or getattr(module, f"{name}_verbs", None) or module.app
+        names = (name, f"{name}_", f"{name}_verbs", "app")
+        return next(getattr(module, attribute) for attribute in names if hasattr(module, attribute))
     if (found := ADDED.get(name)) is None:
         raise KeyError(name)
     return found

@@ -321,7 +321,7 @@ class Options:
         form=forms.PLACE,
     )
     journal: Path | None = option(
-        None, "Journal of model replies (default: one for all runs; see goldless journal files).", "FILE"
+        None, "Journal of model replies (default: one for all runs; see goldless journal show).", "FILE"
     )
     timeout_seconds: float | None = option(
         None, "Timeout per call to a server.", "--timeout SECONDS", form=forms.POSITIVE, shown="600"

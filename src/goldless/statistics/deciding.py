@@ -27,7 +27,7 @@ TUNED_AT = 30
 IN_RANGE = 0.8
 """The share of undecided differences whose needed tasks are in the range that is told."""
 RANGE_LEVEL = 0.62
-"""The level of the mean's interval whose ends give such a range (``benchmarks/decisions.py --only outlook``)."""
+"""The level of the mean's interval whose ends give such a range (``benchmarks/method/decisions.py --only outlook``)."""
 FAR = 100
 """More than this many times the tasks that are there cannot be estimated from them."""
 MOST = 10**7

@@ -25,7 +25,7 @@ def stream(random, occasions, *, items=6, noise=1.0, shift=lambda _number, _item
 @pytest.mark.nightly
 @pytest.mark.parametrize(("noise", "levels"), [(1.0, False), (0.7, True), (0.0, False)])
 def test_a_quiet_stream_alarms_at_most_at_the_rate_however_long_it_runs(noise, levels):
-    """At alpha 0.2, 40 streams of 30 occasions: at most 0.2 and Monte-Carlo error; benchmarks/watching.py has more."""
+    """At alpha 0.2, 40 streams of 30 occasions: at most 0.2 and chance; see benchmarks/method/watching.py."""
     random = np.random.default_rng(1)
     streams = [stream(random, 30, items=4, noise=noise, levels=levels) for _ in range(40)]
     alarms = sum(change_evidence(one, alpha=0.2, seed=seed)[-1].alarm for seed, one in enumerate(streams))

@@ -94,6 +94,18 @@ def test_two_groups_by_hand():
     assert found.d_response == pytest.approx(slow_smd([1, 2, 2], [3, 5, 4, 4, 2, 4]))
     # of 18 pairs the 2 of the third task ties twice with a 2; all others are above
     assert found.auc == pytest.approx(17 / 18)
+    # within tasks: 1, 1, and (0.5 + 1) / 2
+    assert found.auc_by_task.value == pytest.approx((1 + 1 + 0.75) / 3)
     assert found.difference.method == "t"
     reference = scipy.stats.ttest_1samp([3, 2, 1], 0).confidence_interval(0.95)
     assert (found.difference.low, found.difference.high) == pytest.approx((reference.low, reference.high))
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=12))
+def test_the_auc_within_tasks_is_the_mean_of_scipys_over_tasks(rows):
+    found = compare_groups(np.array(rows, float), [0, 3, 4], [1, 2], resamples=20).auc_by_task
+    of_tasks = [
+        scipy.stats.mannwhitneyu([row[i] for i in (0, 3, 4)], [row[i] for i in (1, 2)]).statistic / 6 for row in rows
+    ]
+    assert (found.value, found.n) == (pytest.approx(np.mean(of_tasks)), len(rows))
+    assert found.low is None or 0 <= found.low <= found.value <= found.high <= 1

@@ -35,6 +35,8 @@ class GroupComparison:
     """Standardised mean difference of single responses."""
     auc: float | None
     """Probability that a response of the first group scores above one of the second, ties half."""
+    auc_by_task: Estimate
+    """The same probability for two responses to one task, as the mean over tasks."""
     n_first: int
     """Responses of the first group used."""
     n_second: int
@@ -48,6 +50,7 @@ class GroupComparison:
 
     KEYS = (
         *("difference:difference.value", "low:difference.low", "high:difference.high", "d_task", "d_response", "auc"),
+        *("auc_by_task:auc_by_task.value", "auc_by_task_low:auc_by_task.low", "auc_by_task_high:auc_by_task.high"),
         *("n_tasks:difference.n", "n_first", "n_second", "level:difference.level", "method:difference.method", "notes"),
     )
 
@@ -127,6 +130,8 @@ def compare_groups(
     (interval,) = task_intervals(differences[:, None], tails=True, **draws)
     by_task = paired_d(differences, level=interval.level)
     complete = ~np.isnan(values[:, [*groups[0], *groups[1]]]).any(axis=1)
+    auc_of_tasks = np.array([auc(row[groups[0]], row[groups[1]]) for row in values[complete]], dtype=np.float64)
+    (auc_by_task,) = task_intervals(auc_of_tasks[:, None], limits=(0.0, 1.0), **draws)
     responses_of_first, responses_of_second = (values[complete][:, group].ravel() for group in groups)
     d_response, reason = _smd(responses_of_second, responses_of_first)
     notes = [interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}"]
@@ -140,6 +145,7 @@ def compare_groups(
         d_task=by_task.value,
         d_response=d_response,
         auc=auc(responses_of_first, responses_of_second),
+        auc_by_task=auc_by_task.within(0.0, 1.0),
         n_first=len(responses_of_first),
         n_second=len(responses_of_second),
         notes=tuple(note for note in notes if note),

@@ -4,7 +4,7 @@ Where scores have a long tail on one side, few tasks often have none of it: thei
 spread is too small, and t overstates. By Johnson's expansion (Journal of the American Statistical Association 73, 1978)
 the value that t exceeds with a given probability is larger there by g / √n (1/6 + t² / 3), with the skewness g. That of
 a small sample is far too small, so it counts 2 + 50 / n times: with that, and not with less, errors are as rare as
-promised where one agent has lognormal scores (``benchmarks/decisions.py``). Skewness on the other side counts nothing.
+promised where one agent has lognormal scores (``benchmarks/method/decisions.py``). The other side counts nothing.
 
 A tail of which nothing is seen cannot be allowed for: of losses on one task in ten, ten tasks miss a third.
 """

@@ -8,7 +8,7 @@ and peers give the mean over n tasks and k peers the variance
 
 since the residuals are in both of the first two. The interval is Student's t with Satterthwaite's degrees of freedom;
 its end on the side of a tail of the peers is further out. Of three peers too little is known: where their effects are
-exponential, 86% of the intervals hold the mean (``benchmarks/decisions.py --only peers``), so there is none.
+exponential, 86% of the intervals hold the mean (``benchmarks/method/decisions.py --only peers``), so there is none.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def test_a_board_without_sizes_cannot_be_drawn():
         size_figure(drawn_board([Agent("a")], {"a": cell("a", 1.0)}))
 
 
-SCRIPT = ROOT / "benchmarks" / "size_effect.py"
+SCRIPT = ROOT / "benchmarks" / "papers" / "size_effect.py"
 
 
 @pytest.fixture(scope="module")

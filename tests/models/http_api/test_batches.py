@@ -115,7 +115,7 @@ async def test_a_call_in_a_batch_that_is_out_is_not_paid_again_by_a_command_with
         in_batch = await chat.chat(request("a"))
         await model.aclose()
     assert in_batch.kind == "waiting"
-    assert "goldless journal batches" in in_batch.message
+    assert "goldless journal show" in in_batch.message
     assert len(server.asked) == asked
     server.end()
     assert await run("a") == ["Reply to a"]
@@ -219,7 +219,7 @@ async def test_a_batch_that_is_gone_is_said_to_be_gone_with_the_way_out(server, 
     await run("a", "b")
     [name] = server.batches
     server.batches.clear()
-    with pytest.raises(UserError, match=f"goldless journal batches --forget {name}"):
+    with pytest.raises(UserError, match=f"goldless journal clear --batch {name}"):
         await run("a", "b")
     with closing(Journal(run.path)) as journal:
         assert forget_batch(journal, batches_out(journal)[0].label) == 2
@@ -242,7 +242,7 @@ async def test_a_batch_that_may_have_been_sent_is_not_sent_again_unasked(server,
         await run("a")
     [batch] = out(run)
     assert batch.id is None
-    with pytest.raises(UserError, match=f"whether it arrived is not known.*--forget {batch.label}"):
+    with pytest.raises(UserError, match=f"whether it arrived is not known.*--batch {batch.label}"):
         await run("a")
     assert server.batches == {}
 
@@ -306,6 +306,20 @@ async def test_one_model_at_two_efforts_is_two_models(server, tmp_path):
         assert run.ledger.spent_usd == 15
     with closing(Journal(path)) as journal:
         assert journal.rows("select count(*), count(distinct model) from calls") == [(2, 2)]
+
+
+async def test_a_batch_at_another_server_is_no_batch_of_this_one(server, run_of, monkeypatch):
+    """It was looked for here, and said to be gone, with the advice to pay for it again."""
+    run = run_of("openai")
+    await run("a")
+    with BatchServer(Behaviour(), say=lambda text: f"Another reply to {text}") as elsewhere:
+        monkeypatch.setenv("OPENAI_BASE_URL", elsewhere.url)
+        assert await run("a") == [WAITING]
+        elsewhere.end()
+        assert await run("a") == ["Another reply to a"]
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    server.end()
+    assert await run("a") == ["Reply to a"]
 
 
 async def test_the_same_call_on_another_occasion_is_another_call(server, run_of):

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from goldless._version import __version__
+from goldless.apps.watch.change_evidence import Values, change_evidence, check_alpha
 from goldless.errors import MetricError, UserError
 from goldless.files import alone, write_text
 from goldless.meta_evaluation.judges import read_table
@@ -29,7 +30,6 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
-from goldless.statistics.change_evidence import Values, change_evidence, check_alpha
 from goldless.studies import Study
 from goldless.studies.checking import Cells, all_at_once
 

@@ -14,7 +14,7 @@ shape or takes a name in use is recorded with the reason, and everything else wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -82,6 +82,29 @@ def _loaded(entry: EntryPoint) -> Plugin:
     return Plugin(entry.group, entry.name, _package(entry), version, value, failure)
 
 
+def must_be(what: str, kind: type) -> Callable[[Any], str | None]:
+    """Make a catalogue's check that an object is of a class."""
+
+    def check(value: Any) -> str | None:
+        got = type(value).__name__
+        return None if isinstance(value, kind) else f"{what} must be a {kind.__module__}.{kind.__name__}, got {got}"
+
+    return check
+
+
+def must_have(what: str, *, methods: Sequence[str], texts: Sequence[str]) -> Callable[[Any], str | None]:
+    """Make a catalogue's check that an object has methods and texts of these names."""
+
+    def check(value: Any) -> str | None:
+        if isinstance(value, type):
+            return f"{what} must be an object, got a class. Try an instance of it"
+        lacking = [name for name in methods if not callable(getattr(value, name, None))]
+        lacking += [name for name in texts if not isinstance(getattr(value, name, None), str)]
+        return f"{what} must have {', '.join((*methods, *texts))}; this one lacks {lacking[0]}" if lacking else None
+
+    return check
+
+
 class Catalogue(Generic[T]):
     """Objects of one kind by name: built-ins, those of apps, and those that plugins add under the same rules.
 
@@ -110,21 +133,19 @@ class Catalogue(Generic[T]):
         of_apps = {name: resolve_name(path) for name, path in self._paths_in_apps().items()}
         return self._ours | of_apps | {plugin.name: plugin.value for plugin in self.plugins() if plugin.failure is None}
 
-    def refuse_broken(self, name: str) -> None:
-        """Raise with the reason if a package adds this name but it cannot be used."""
-        if name not in self._ours and name not in self.all():
-            for plugin in self.plugins():
-                if plugin.name == name:
-                    raise UserError(f"{name!r} from the package {plugin.package} cannot be used: {plugin.failure}")
-
     def get(self, name: str) -> T | None:
-        """The object of that name; plugins are loaded only if neither goldless nor an app of it has the name."""
+        """The object of that name; None: nothing has it. Raises with the reason if what a package adds is broken.
+
+        Plugins are loaded only if neither goldless nor an app of it has the name.
+        """
         if name in self._ours:
             return self._ours[name]
         paths = self._paths_in_apps()
-        if name not in paths:
-            return self.all().get(name)
-        added: T = resolve_name(paths[name])
+        added: T | None = resolve_name(paths[name]) if name in paths else self.all().get(name)
+        if added is None:
+            for plugin in self.plugins():
+                if plugin.name == name:
+                    raise UserError(f"{name!r} from the package {plugin.package} cannot be used: {plugin.failure}")
         return added
 
     def _paths_in_apps(self) -> dict[str, str]:

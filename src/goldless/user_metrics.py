@@ -43,7 +43,7 @@ import anyio
 from goldless.child_process import file_hash, program_files, program_words, run_program
 from goldless.concurrency import side_by_side
 from goldless.errors import MetricError, PrerequisiteError, nearest
-from goldless.plugins import Catalogue
+from goldless.plugins import Catalogue, must_be
 from goldless.records import ItemMetric, ItemScore, TextItem
 
 COMMAND_SECONDS, FUNCTION_SECONDS = 600.0, 3600.0
@@ -74,13 +74,12 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> Item
     prefix, colon, rest = name.partition(":")
     if not colon:
         return None
-    FORMS.refuse_broken(prefix)
     form = FORMS.get(prefix)
     if form is None:
         return None
     if not rest.strip():
         raise MetricError(f"{name!r} is incomplete. Write {form.pattern}")
-    return _limited(form.make(rest.strip(), name), timeout_seconds or form.timeout_seconds)
+    return _limited(form.make(rest.strip(), name), timeout_seconds)
 
 
 def is_user_metric(name: str) -> bool:
@@ -101,12 +100,14 @@ def function_metric(function: Callable[..., Any], *, timeout_seconds: float | No
         source = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
     except (OSError, TypeError):
         source = "unknown"
-    found = _python_metric(function, {"object": place, "source": source}, f"python:{place}")
-    return _limited(found, timeout_seconds or FUNCTION_SECONDS)
+    metric = _python_metric(function, {"object": place, "source": source}, f"python:{place}")
+    return _limited(metric, timeout_seconds)
 
 
-def _limited(found: ItemMetric, seconds: float | None) -> ItemMetric:
-    return replace(found, timeout_seconds=seconds) if isinstance(found, CallMetric | CommandMetric) else found
+def _limited(metric: ItemMetric, seconds: float | None) -> ItemMetric:
+    if seconds is None or not isinstance(metric, CallMetric | CommandMetric):
+        return metric
+    return replace(metric, timeout_seconds=seconds)
 
 
 # --- scores and messages --------------------------------------------------------------------------------------------
@@ -446,7 +447,7 @@ def _python_metric(found: Any, settings: Mapping[str, str], name: str) -> ItemMe
         fields = item_fields(given)
         return found(**{field: fields[field] for field in taken})
 
-    return CallMetric(name=name, settings=settings, call=call, takes_all=takes_all)
+    return CallMetric(name=name, settings=settings, call=call, takes_all=takes_all, timeout_seconds=FUNCTION_SECONDS)
 
 
 # --- commands -------------------------------------------------------------------------------------------------------
@@ -459,7 +460,7 @@ class CommandMetric:
     words: Sequence[str]
     name: str
     settings: Mapping[str, str]
-    timeout_seconds: float | None = None
+    timeout_seconds: float = COMMAND_SECONDS
     unit: str = "score"
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
@@ -470,8 +471,7 @@ class CommandMetric:
         lines = (json.dumps({"id": i, **item_fields(item)}).encode("ascii") + b"\n" for i, item in enumerate(items))
         most = min(OUTPUT_PER_ITEM * max(len(items), 16), MOST_OUTPUT)
         try:
-            seconds = self.timeout_seconds or COMMAND_SECONDS
-            ended = await run_program(self.words, lines, timeout_seconds=seconds, most_output=most)
+            ended = await run_program(self.words, lines, timeout_seconds=self.timeout_seconds, most_output=most)
         except OSError as error:
             raise MetricError(f"{self.name}: cannot start the command ({error})") from error
         found, problems = read_score_lines(ended.output, len(items))
@@ -559,19 +559,11 @@ class MetricForm:
     description: str
     make: Callable[[str, str], ItemMetric]
     """Makes the metric from what follows the prefix and from the whole name."""
-    timeout_seconds: float | None = None
-    """The default time limit of a whole batch; None: the metric's own, or none."""
 
 
 def _function_at(place: str, name: str) -> ItemMetric:
     function, settings = load_object(place, name)
     return _python_metric(function, settings, name)
-
-
-def _wrong_form(value: Any) -> str | None:
-    if isinstance(value, MetricForm):
-        return None
-    return f"a form of metric names must be a goldless.user_metrics.MetricForm, got {type(value).__name__}"
 
 
 FORMS: Catalogue[MetricForm] = Catalogue(
@@ -581,7 +573,6 @@ FORMS: Catalogue[MetricForm] = Catalogue(
             "python:MODULE:FUNCTION",
             "a Python function of a response, or python:FILE.py:FUNCTION",
             _function_at,
-            FUNCTION_SECONDS,
         ),
         "command": MetricForm(
             "command:WORDS",
@@ -589,6 +580,6 @@ FORMS: Catalogue[MetricForm] = Catalogue(
             _command_metric,
         ),
     },
-    _wrong_form,
+    must_be("a form of metric names", MetricForm),
 )
 """Forms by prefix."""

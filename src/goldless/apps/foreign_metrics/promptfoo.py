@@ -9,7 +9,7 @@ from typing import Any
 
 from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
-from goldless.user_metrics import CallMetric, MetricForm, item_fields, load_object, number_score, shown, value_score
+from goldless.user_metrics import CallMetric, MetricForm, item_fields, load_object, shown, value_score
 
 
 def _promptfoo_assertion(place: str, name: str) -> CallMetric:
@@ -50,9 +50,9 @@ def read_assertion(value: Any) -> ItemScore:
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, Mapping):
-        if isinstance(value.get("score"), bool) or "score" not in value:
+        if isinstance(value.get("score"), bool | str) or "score" not in value:
             return ItemScore(None, f"returned {shown(dict(value))}, in which 'score' is not a number")
-        return number_score(value["score"])
+        return value_score(value["score"], {})
     if value is None:
         return ItemScore(None, "returned nothing, not a truth value, a number or {pass, score, reason}")
     return value_score(value.strip() if isinstance(value, str) else value, {"true": 1.0, "false": 0.0})

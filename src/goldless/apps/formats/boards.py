@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from goldless.studies.chats import said_by, turns
-from goldless.studies.checking import Problems
+from goldless.studies.checking import Problems, Row
 from goldless.studies.importers.log import Log, LogImporter, first_keys
-
-Row = Mapping[str, Any]
 
 
 class FastChat(LogImporter):

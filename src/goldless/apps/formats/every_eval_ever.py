@@ -16,7 +16,6 @@ from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.exporting.catalogue import BuiltInExporter
 from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
-from goldless.reports.leaderboard import Leaderboard
 from goldless.signature import Signature
 from goldless.statistics.standings import LeaderboardRow
 
@@ -72,7 +71,7 @@ def _agent_files(
         "source_metadata": source,
         "eval_library": {"name": "goldless", "version": run.made_by.goldless or __version__},
         "model_info": _model(agent),
-        "evaluation_results": [_result(run, name, run.ranked[name], row) for name, row in rows.items()],
+        "evaluation_results": [_result(run, name, row) for name, row in rows.items()],
     }
     if lines:
         data["detailed_evaluation_results"] = {
@@ -93,7 +92,8 @@ def _model(name: str, **details: str) -> dict[str, Any]:
     return {"name": name, "id": name, **known, "additional_details": {**unknown, **details}}
 
 
-def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
+def _result(run: ScoredRun, name: str, row: LeaderboardRow) -> dict[str, Any]:
+    board = run.ranked[name]
     settings = Signature.parse(board.signature).settings
     uncertainty: dict[str, Any] = {"num_samples": row.estimate.n}
     if row.estimate.low is not None and row.estimate.high is not None:

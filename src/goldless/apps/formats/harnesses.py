@@ -9,10 +9,8 @@ from typing import Any
 
 import orjson
 
-from goldless.studies.checking import Problems
+from goldless.studies.checking import Problems, Row
 from goldless.studies.importers.log import Log, LogImporter, first_keys
-
-Row = Mapping[str, Any]
 
 
 class Lighteval(LogImporter):

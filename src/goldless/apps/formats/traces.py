@@ -13,10 +13,9 @@ from typing import Any
 import orjson
 
 from goldless.studies.chats import content_text, said_by, turns
-from goldless.studies.checking import Problems, as_text
+from goldless.studies.checking import Problems, Row, as_text
 from goldless.studies.importers.log import Log, LogImporter, first_keys
 
-Row = Mapping[str, Any]
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
 SIGNS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "openinference.span.kind")
 """Attributes of the first spans of a file, wherever its format puts them."""

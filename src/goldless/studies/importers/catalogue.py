@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from goldless.errors import UserError, check_known
-from goldless.plugins import Catalogue
+from goldless.plugins import Catalogue, must_have
 from goldless.studies.checking import Problems
 from goldless.studies.frames import REPEATS, Repeats
 from goldless.studies.importers.harnesses import AlpacaEval, EveryEvalEver, LmEval, Promptfoo
@@ -50,14 +50,6 @@ OURS = "study"
 TABLE = "table"
 
 
-def _shape(value: Any) -> str | None:
-    if isinstance(value, type):
-        return "an importer must be an object, got a class. Try an instance of it"
-    lacking = [name for name in ("recognises", "read") if not callable(getattr(value, name, None))]
-    lacking += ["description"] * (not isinstance(getattr(value, "description", None), str))
-    return f"an importer must have recognises, read and description; this one lacks {lacking[0]}" if lacking else None
-
-
 BUILT_IN: Mapping[str, Importer] = {
     OURS: StudyTables(),
     TABLE: PlainTable(),
@@ -67,7 +59,8 @@ BUILT_IN: Mapping[str, Importer] = {
     "alpaca_eval": AlpacaEval(),
     "every_eval_ever": EveryEvalEver(),
 }
-IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", BUILT_IN, _shape)
+_SHAPE = must_have("an importer", methods=("recognises", "read"), texts=("description",))
+IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", BUILT_IN, _SHAPE)
 
 
 def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
@@ -79,7 +72,6 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     if name is not None:
         named = IMPORTERS.get(name)
         if named is None:
-            IMPORTERS.refuse_broken(name)
             check_known([name], IMPORTERS.all(), "unknown import format", "Formats")
         assert named is not None
         return name, named

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from goldless.errors import listed
-from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, log_files
+from goldless.studies.checking import Problems, Row, as_json, as_text
+from goldless.studies.importers.log import Log, LogImporter, expecting, first_keys, log_files
 from goldless.studies.tables import file_rows, first_row
 
 # --- lm-evaluation-harness -------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class LmEval(LogImporter):
                 del sample["prompt"]
 
 
-def _texts(row: Row) -> list[Any]:
+def _texts(row: Mapping[str, Any]) -> list[Any]:
     given = row.get("resps")
     first = given[0] if isinstance(given, list) and given else None
     return first if isinstance(first, list) else []

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from pkgutil import resolve_name
 
 import pytest
 
+from goldless.cli.about import CATALOGUES as EVERY_CATALOGUE
 from goldless.errors import UserError
 from goldless.exporting.catalogue import EXPORTERS
 from goldless.plugins import Catalogue, added_by_apps
@@ -40,6 +42,16 @@ def test_using_a_broken_plugin_says_why_it_cannot_be_used(installed):
     with pytest.raises(UserError, match="'absent' from the package unknown cannot be used: ModuleNotFoundError"):
         catalogue.get("absent")
     assert [catalogue.get(name) for name in ("good", "ours", "nobody's")] == ["0123456789", "x", None]
+
+
+@pytest.mark.parametrize("place", EVERY_CATALOGUE)
+def test_every_catalogue_says_why_an_addition_cannot_be_used_and_works_without_it(place, installed):
+    catalogue = resolve_name(place)
+    installed(EntryPoint("absent", "no_such_module:x", catalogue.group))
+    with pytest.raises(UserError, match="'absent' from the package unknown cannot be used: ModuleNotFoundError"):
+        catalogue.get("absent")
+    assert "absent" not in catalogue.all()
+    assert catalogue.get("nobody's") is None
 
 
 def test_of_two_plugins_with_one_name_the_second_is_refused(installed):

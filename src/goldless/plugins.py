@@ -128,10 +128,14 @@ class Catalogue(Generic[T]):
                 taken[plugin.name] = plugin.package
             yield replace(plugin, value=plugin.value if failure is None else None, failure=failure)
 
+    def of_packages(self) -> dict[str, Plugin]:
+        """Additions of packages that can be used, by name."""
+        return {plugin.name: plugin for plugin in self.plugins() if plugin.failure is None}
+
     def all(self) -> dict[str, T]:
         """Everything usable: built-ins, then what apps add, then what plugins add."""
         of_apps = {name: resolve_name(path) for name, path in self._paths_in_apps().items()}
-        return self._ours | of_apps | {plugin.name: plugin.value for plugin in self.plugins() if plugin.failure is None}
+        return self._ours | of_apps | {name: plugin.value for name, plugin in self.of_packages().items()}
 
     def get(self, name: str) -> T | None:
         """The object of that name; None: nothing has it. Raises with the reason if what a package adds is broken.

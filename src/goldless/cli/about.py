@@ -65,7 +65,7 @@ def _metric_rows() -> list[dict[str, Any]]:
     from goldless.metrics.catalogue import CATALOGUE, METRICS
     from goldless.user_metrics import metric_forms
 
-    of_packages = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
+    of_packages = {name: f"from {plugin.package}" for name, plugin in CATALOGUE.of_packages().items()}
     return [{"metric": name, "measures": text} for name, text in {**METRICS, **of_packages, **metric_forms()}.items()]
 
 

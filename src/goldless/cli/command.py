@@ -389,7 +389,7 @@ def _metrics() -> Iterator[tuple[str, str]]:
 
     for name, said in (*METRICS.items(), *metric_forms().items()):
         yield re.sub(r"([\[:])[A-Z].*", r"\1", name), said
-    for name in (*BASELINES, *(plugin.name for plugin in CATALOGUE.plugins() if plugin.failure is None)):
+    for name in (*BASELINES, *CATALOGUE.of_packages()):
         if name not in METRICS:
             yield name, ""
 

@@ -24,7 +24,7 @@ from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.progress import PROGRESS_FILE
 from goldless.runs.review_evidence import recorded_review
 from goldless.signature import Signature
-from goldless.statistics.additive import scores_over_tasks
+from goldless.statistics.additive import PairDifferences, scores_over_tasks
 
 OF_THE_DATA = frozenset(
     {
@@ -293,7 +293,7 @@ def _changed(first: Run, second: Run) -> tuple[str, str]:
 class Paired:
     """The scores of two agents on their common tasks, over the same peers where scores are over peers.
 
-    Of one run, their means are the scores of its leaderboard.
+    Of one run, their means are the scores of its leaderboard, and their differences those that it tests.
     """
 
     metric: str
@@ -302,6 +302,8 @@ class Paired:
     first: FloatArray
     second: FloatArray
     """[tasks], no NaN"""
+    differences: FloatArray
+    """[tasks]: second minus first."""
     peers: OverPeers | None
     """Peers in common, or each agent's own; None: not a matter of peers."""
     peer_names: tuple[str, ...]
@@ -314,10 +316,6 @@ class Paired:
     warnings: tuple[str, ...]
     limits: tuple[float, float] | None = None
     """The smallest and the largest difference that there can be, where known."""
-
-    @property
-    def differences(self) -> FloatArray:
-        return self.second - self.first
 
 
 def paired_scores(sides: Sides, metric: str) -> Paired:
@@ -344,6 +342,8 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
             )
     if not all(run.complete for run in sides.runs):
         warnings.append("a run is incomplete: run its command again to collect what is missing")
+    if "difference" not in levels.columns:
+        levels = levels.with_columns(difference=pl.col("second") - pl.col("first"))
     there, limits = levels.drop_nulls(["first", "second"]), scored[0].limits
     return Paired(
         metric=metric,
@@ -351,6 +351,7 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
         tasks=tuple(there["task"]),
         first=there["first"].to_numpy(),
         second=there["second"].to_numpy(),
+        differences=there["difference"].to_numpy(),
         peers=peers,
         peer_names=common,
         left_out=len(levels) - len(there),
@@ -423,12 +424,17 @@ def _common_tasks(first: Run, second: Run, warnings: list[str]) -> list[str]:
 
 
 def _of_the_board(sides: Sides, scored: ScoredMetric, own: pl.DataFrame) -> pl.DataFrame:
-    """The two agents of one run, moved so that their means are the scores of its leaderboard."""
+    """The two agents of one run, moved so that their means are the scores of its leaderboard, and their differences."""
     there = own.drop_nulls(["first", "second"])
     if there.is_empty():
         return own
-    board = scored.scores.pivot("agent", index="task", values="score", aggregate_function="last").drop("task")
-    scores = dict(zip(board.columns, scores_over_tasks(board.to_numpy()).tolist(), strict=True))
+    board = scored.scores.pivot("agent", index="task", values="score", aggregate_function="last")
+    agents = [name for name in board.columns if name != "task"]
+    values = board.select(agents).to_numpy()
+    places = [np.array([agents.index(side.agent)]) for side in sides]
+    differences = PairDifferences(values)(places[1], places[0])[:, 0]
+    own = own.join(board.select("task", difference=differences), on="task", how="left", maintain_order="left")
+    scores = dict(zip(agents, scores_over_tasks(values).tolist(), strict=True))
     return own.with_columns(
         pl.col(column) + (scores[side.agent] - there[column].to_numpy().mean())
         for side, column in zip(sides, ("first", "second"), strict=True)

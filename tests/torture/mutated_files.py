@@ -40,7 +40,6 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
     recorded = ("--recorded", *QUICK)
     panel = (*recorded, "--reviewers", "honest,lazy")
     prices = ("--reviewer-price", "honest=1", "--reviewer-price", "lazy=0")
-    groups = ("--honest", "honest", "--deceptive", "deceptive")
     pair = ("--task", SUBJECTS[0], "--agent", AGENT, "--peer", PEER)
     return [
         ("study", "check", study),
@@ -54,7 +53,7 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("plan", "--cost", study, "--metric", "length", *prices),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
-        ("crashtest", "--drill", study, *groups, "--metric", "tvd-mi,gem-raw", "--recorded"),
+        ("score", study, "--compare-groups", "honest", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
         ("calibrate", study, "--metric", "length"),
         ("crashtest", study, "--metric", "length", "--perturbation", "null", *QUICK),
         *(("explain", study, *pair, "--scorer", script, "--text", text) for text in ("responses", "rewrites")),

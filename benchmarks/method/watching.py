@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from goldless.statistics.change_evidence import change_evidence
+from goldless.apps.watch.change_evidence import change_evidence
 
 Shift = Callable[[int], float]
 OCCASIONS = 200

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from goldless.cli.command import Verb
 from goldless.comparison.comparing import PairedComparison
 from goldless.comparison.gating import Gate
 from goldless.meta_evaluation.agreement import Agreement
@@ -11,7 +12,6 @@ from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
 from goldless.meta_evaluation.crash_test import CrashTest
-from goldless.meta_evaluation.watching import WatchReport
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel
 from goldless.models.interface import Scorer
@@ -595,63 +595,8 @@ def select(
     The other arguments are the options of ``goldless select``.
     """
 
-def watch(
-    anchors: Any,
-    folder: Path | str,
-    *,
-    scale: str = ...,
-    stream: Path | str | None = ...,
-    alpha: float = ...,
-    guard: int = ...,
-    times: int | None = ...,
-    restart: bool = ...,
-    show: bool = ...,
-    metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
-    scorer: str | Scorer = ...,
-    rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
-    rewrite_max_tokens: int = ...,
-    synopsis_writer: str | ChatModel | None = ...,
-    template: str | Sequence[str] = ...,
-    peers: str | Sequence[str] | None = ...,
-    peer_sample: int | None = ...,
-    control_tasks: int = ...,
-    own_samples: bool = ...,
-    juror: str | Scorer | Sequence[str | Scorer] = ...,
-    juror_families: Mapping[str, str] = ...,
-    examples: int = ...,
-    on_too_long: Literal['error', 'skip'] = ...,
-    critic: str | ChatModel = ...,
-    critic_prompt: str = ...,
-    shuffles: int | None = ...,
-    budget_calls: int | None = ...,
-    reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
-    task_description: str = ...,
-    seed: int = ...,
-    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    budget_usd: float | None = ...,
-    price_usd_per_million: tuple[float, float] | None = ...,
-    batch: bool = ...,
-    on: str | None = ...,
-    journal: str | Path | None = ...,
-    timeout_seconds: float | None = ...,
-    max_retries: int | None = ...,
-    max_in_flight: int | None = ...,
-    progress: Callable[[Progress], None] | None = ...,
-) -> WatchReport:
-    """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
-
-    - ``anchors``: Fixed study that is asked on every occasion.
-    - ``folder``: Folder that keeps the answers of every occasion; created on the first.
-    - ``scale``: Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.
-    - ``stream``: Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].
-    - ``alpha``: Rate of false alarms, however long it runs.
-    - ``guard``: Blame the judge for an alarm of --stream if the anchors raise one within N occasions.
-    - ``times``: Times to ask each anchor now (default: 4 on the first occasion, then 1).
-    - ``restart``: Compare from this occasion on, once an alarm has been looked into.
-    - ``show``: Show what is known and ask nothing.
-
-    The other arguments are the options of ``goldless watch``.
-    """
+def function(verb: Verb, name: str) -> Callable[..., Any]:
+    """A verb as a Python function of that name."""
 
 def reward(metric: str | None=None, *, reference: str='reference', bank: Iterable[Any] | None=None, answer: Callable[[str], str] | None=None, missing: Missing='none', **options: Any) -> Reward:
     """A reward function for GRPO: what a completion says about references that the policy does not see.

@@ -17,6 +17,7 @@ import pytest
 import typer
 
 import goldless
+from goldless.apps.watch import watch as watch_anchors
 from goldless.cli.main import VERBS, app
 from goldless.cli.trust import METRIC_FAILED
 from goldless.plugins import plugins
@@ -158,10 +159,6 @@ def crashtest(case):
     case.everywhere(line)
     case.prepare(f"{line} --out run", exit_code=METRIC_FAILED)
     case.files("run")
-
-
-def drill(case):
-    case.everywhere("crashtest --drill study --honest honest --deceptive deceptive --metric tvd-mi,gem-raw --recorded")
 
 
 def agree(case):
@@ -336,7 +333,7 @@ def python(case):
     case.fields("agree(study)", goldless.agree("study", **past))
     case.fields("bias(study)", goldless.bias("study", **past))
     case.fields("calibrate(half)", goldless.calibrate("half", metrics="gem-raw", recorded=True))
-    case.data("watch(answers)", goldless.watch("answers.csv", "watched", metrics="gem-raw", **toy))
+    case.data("watch(answers)", watch_anchors("answers.csv", "watched", metrics="gem-raw", **toy))
     goldless.save_run(scored, "run")
     goldless.save_run(goldless.evaluate(frame, metrics="gem-raw", scorer="toy:terse"), "terse")
     case.fields("consistency(runs)", goldless.consistency("run", "terse"))
@@ -383,7 +380,7 @@ def studio(case):
 
 CASES = [
     *(score, media, score_metrics, score_recorded, score_until, score_refusals, review, review_scales, compare, gate),
-    *(select, explain, audit, crashtest, drill, agree, calibrate, bias, consistency, cost, plan, watch, perturb, study),
+    *(select, explain, audit, crashtest, agree, calibrate, bias, consistency, cost, plan, watch, perturb, study),
     *(export, replay, view, gre, journal, about, config, help_texts, help_options, python, studio),
 ]
 

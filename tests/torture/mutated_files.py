@@ -39,7 +39,6 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
     """The commands that read a study, a file of responses, or a run folder."""
     recorded = ("--recorded", *QUICK)
     panel = (*recorded, "--reviewers", "honest,lazy")
-    groups = ("--honest", "honest", "--deceptive", "deceptive")
     pair = ("--task", SUBJECTS[0], "--agent", AGENT, "--peer", PEER)
     return [
         ("study", "check", study),
@@ -52,7 +51,7 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("bias", study, *panel),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
-        ("crashtest", "--drill", study, *groups, "--metric", "tvd-mi,gem-raw", "--recorded"),
+        ("score", study, "--compare-groups", "honest", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
         ("calibrate", study, "--metric", "length"),
         ("crashtest", study, "--metric", "length", "--perturbation", "null", *QUICK),
         *(("explain", study, *pair, "--scorer", script, "--text", text) for text in ("responses", "rewrites")),

@@ -57,7 +57,6 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "In production": {
         "plan": "Estimate calls, tokens, cost and time before scoring.",
         "gate": "Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.",
-        "watch": "Ask fixed anchors again and say whether the judge or the system changed.",
         "replay": "Recompute a published run from its evidence, and compare.",
         "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
     },
@@ -73,16 +72,15 @@ OURS: Mapping[str, Mapping[str, str]] = {
 QUESTIONS: Mapping[str, str] = {
     "demo --study": "quickstart",
     "compare --rankings": "consistency",
-    "crashtest --drill": "drill",
     "crashtest --write": "perturb",
     "plan --cost": "cost",
 }
 """Options of verbs that ask another question, and the verb that answers it, with options of its own."""
 HOMES = {
     "score": "score review select explain",
-    "trust": "agree bias calibrate crashtest drill perturb",
+    "trust": "agree bias calibrate crashtest perturb",
     "start": "demo quickstart doctor",
-    "production": "compare consistency gate plan cost watch replay export",
+    "production": "compare consistency gate plan cost replay export",
     "study": "study audit",
     "about": "list config",
     "journal": "journal",

@@ -76,7 +76,8 @@ METRICS = {
     "works with gem-raw, gem and gem-s",
     "peer-prediction": "how much a response helps a juror to predict other agents' second responses, after worked "
     "examples; peer-prediction[COLUMN] takes examples from tasks with the same value in COLUMN, "
-    "peer-prediction[examples=N] another number than 3",
+    "peer-prediction[examples=N] another number than 3, peer-prediction[juror=MODEL,juror=MODEL] jurors other than the "
+    "scorer",
     "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions; "
     "tvd-mi[shuffles=N] draws more of these, tvd-mi[prompt=three-level] asks as the paper does",
     "tvd-mi[given]": "one direction: what a response reveals about its peers'",

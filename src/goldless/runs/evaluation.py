@@ -302,6 +302,8 @@ def metric_outcome(
     if options.compare_groups is not None:
         members = group_members(study, options.compare_groups)
         groups = compare_groups(values, *members, **options.some("seed", "resamples", "level"))
+        if until is not None:
+            groups = groups.of_chosen_tasks()
         notes += groups.notes
     by_wording = _by_wording(found, study) if len(found.by_wording) > 1 else {}
     counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())

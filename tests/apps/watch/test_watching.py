@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 import goldless
+from goldless.apps.watch import watch as watch_in_python
+from goldless.apps.watch.watching import watch, watched
 from goldless.errors import UserError
-from goldless.meta_evaluation.watching import watch, watched
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
 from goldless.runs.options import Options
@@ -118,7 +119,7 @@ ADDS = """
 import sys
 from pathlib import Path
 from goldless.errors import UserError
-from goldless.meta_evaluation.watching import Occasion, add_occasion, read_watch
+from goldless.apps.watch.watching import Occasion, add_occasion, read_watch
 folder = Path(sys.argv[1])
 print("ready", flush=True)
 input()
@@ -214,6 +215,27 @@ def test_a_scorer_behind_the_same_name_that_changes_is_found(anchors, tmp_path):
     assert found.model == "scripted:server"
 
 
+def test_a_judge_that_answers_as_before_but_fails_about_one_agent_has_not_changed(anchors, tmp_path):
+    """Values that are missing are missing: the mean over the others would be another number."""
+    fails = [False]
+
+    def logprobs(context, target):
+        if fails[0] and "bob answers" in target and int(target.split()[-1]) % 2:
+            return CallFailure("refused", "no")
+        level = -1.0 if "ann answers" in target else -3.0
+        return [level + (0.5 if target in context else 0.0)] * len(target.split())
+
+    options = Options(
+        metrics=("bartscore-recall",),
+        scorer=goldless.ScriptedModel(logprobs=logprobs, name="server"),
+        journal=tmp_path / "journal.sqlite",
+    )
+    for occasion in range(3):
+        fails[0] = occasion > 0
+        report = anyio.run(lambda: watch(anchors, options, folder=tmp_path / "watch"))
+    assert report.who is None
+
+
 def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
     folder = tmp_path / "watch"
     folder.mkdir()
@@ -239,3 +261,13 @@ def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
         (folder / "watch.json").write_text(json.dumps({**known, "seed": seed}))
         ended = goldless("watch", folder, "--show")
         assert (ended.code, said in ended.err) == (2, True)
+
+
+def test_the_python_function_of_the_app_is_made_of_its_verb(anchors, judge, tmp_path):
+    options = {"reviewers": [judge.model], "journal": tmp_path / "journal.sqlite"}
+    found = watch_in_python(anchors, tmp_path / "watch", **options)
+    assert (found.occasions, found.who) == (1, None)
+    assert len(judge.model.calls) == 4 * 2 * TASKS
+    with pytest.raises(TypeError, match="missing folder"):
+        watch_in_python(anchors)
+    assert "``goldless watch``" in watch_in_python.__doc__

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from goldless.apps.watch.change_evidence import POWERS, STAKES, change_evidence
 from goldless.errors import UserError
-from goldless.statistics.change_evidence import POWERS, STAKES, change_evidence
 
 
 def stream(random, occasions, *, items=6, noise=1.0, shift=lambda _number, _item: 0.0, levels=False):

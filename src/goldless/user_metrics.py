@@ -82,12 +82,6 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> Item
     return _limited(form.make(rest.strip(), name), timeout_seconds)
 
 
-def is_user_metric(name: str) -> bool:
-    """Return True if the name has the form of a custom metric."""
-    prefix, colon, _ = name.partition(":")
-    return bool(colon) and FORMS.get(prefix) is not None
-
-
 def metric_forms() -> dict[str, str]:
     """Return the forms of names of custom metrics with their descriptions."""
     return {form.pattern: form.description for form in FORMS.all().values()}

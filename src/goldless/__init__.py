@@ -15,7 +15,7 @@ from goldless._version import __version__  # noqa: F401 - public
 
 _HOMES = {
     "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate load plan "
-    "review reward select watch",
+    "review reward select",
     "goldless.comparison.comparing": "PairedComparison",
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
@@ -26,7 +26,6 @@ _HOMES = {
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost": "CostReport",
     "goldless.meta_evaluation.crash_test": "CrashTest save_crash_test",
-    "goldless.meta_evaluation.watching": "WatchReport",
     "goldless.metrics.information_map": "InformationMap",
     "goldless.models.catalogue": "open_model",
     "goldless.models.scripted": "ScriptedModel",

@@ -16,7 +16,6 @@ from goldless.api import plan as plan
 from goldless.api import review as review
 from goldless.api import reward as reward
 from goldless.api import select as select
-from goldless.api import watch as watch
 from goldless.comparison.comparing import PairedComparison as PairedComparison
 from goldless.comparison.gating import Gate as Gate
 from goldless.errors import BudgetError as BudgetError
@@ -40,7 +39,6 @@ from goldless.meta_evaluation.consistency import Consistency as Consistency
 from goldless.meta_evaluation.cost import CostReport as CostReport
 from goldless.meta_evaluation.crash_test import CrashTest as CrashTest
 from goldless.meta_evaluation.crash_test import save_crash_test as save_crash_test
-from goldless.meta_evaluation.watching import WatchReport as WatchReport
 from goldless.metrics.information_map import InformationMap as InformationMap
 from goldless.models.catalogue import open_model as open_model
 from goldless.models.scripted import ScriptedModel as ScriptedModel
@@ -91,7 +89,6 @@ __all__ = [
     'TextTooLongError',
     'UserError',
     'WaitingError',
-    'WatchReport',
     '__version__',
     'agree',
     'bias',
@@ -117,6 +114,5 @@ __all__ = [
     'save_run',
     'select',
     'study_from_frame',
-    'watch',
     'write_study',
 ]

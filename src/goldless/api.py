@@ -27,9 +27,7 @@ VERBS = {
     "cost": "plan --cost",
     **{
         name: name
-        for name in (
-            *("agree", "bias", "calibrate", "compare", "explain", "gate", "plan", "review", "select", "watch"),
-        )
+        for name in (*("agree", "bias", "calibrate", "compare", "explain", "gate", "plan", "review", "select"),)
     },
 }
 """Functions and their verbs."""
@@ -73,7 +71,7 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
         return _in_loop(work)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = _described(verb, VERBS[name], mine)
+    call.__doc__ = _described(verb, VERBS.get(name, name), mine)
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 

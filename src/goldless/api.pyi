@@ -3,6 +3,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from goldless.cli.command import Verb
 from goldless.comparison.comparing import PairedComparison
 from goldless.comparison.gating import Gate
 from goldless.meta_evaluation.agreement import Agreement
@@ -11,7 +12,6 @@ from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
 from goldless.meta_evaluation.crash_test import CrashTest
-from goldless.meta_evaluation.watching import WatchReport
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel
 from goldless.models.interface import Scorer
@@ -224,100 +224,33 @@ def compare(
     """
 
 def consistency(
-    *paths: Any,
-    scorers: str | Scorer | Sequence[str | Scorer] = ...,
-    metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
-    rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
-    rewrite_max_tokens: int = ...,
-    synopsis_writer: str | ChatModel | None = ...,
-    template: str | Sequence[str] = ...,
-    peers: str | Sequence[str] | None = ...,
-    peer_sample: int | None = ...,
-    control_tasks: int = ...,
-    own_samples: bool = ...,
-    juror: str | Scorer | Sequence[str | Scorer] = ...,
-    juror_families: Mapping[str, str] = ...,
-    examples: int = ...,
-    on_too_long: Literal['error', 'skip'] = ...,
-    metric_timeout_seconds: float | None = ...,
-    critic: str | ChatModel = ...,
-    critic_prompt: str = ...,
-    shuffles: int | None = ...,
-    budget_calls: int | None = ...,
+    *runs: Path | str,
+    metrics: str | Sequence[str] = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    budget_usd: float | None = ...,
-    price_usd_per_million: tuple[float, float] | None = ...,
-    batch: bool = ...,
-    on: str | None = ...,
-    journal: str | Path | None = ...,
-    timeout_seconds: float | None = ...,
-    max_retries: int | None = ...,
-    max_in_flight: int | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Consistency:
-    """Compare agents' scores under two or more scorers: Pearson, Spearman and Kendall's tau-b, with intervals.
+    """Compare agents' scores in two or more runs: Pearson, Spearman and Kendall's tau-b, with intervals.
 
-    - ``paths``: Two or more run folders of one study, or a study.
-    - ``scorers``: With a study: scorer to use. Repeat it; at least two are needed.
+    - ``runs``: Two or more run folders of one study.
+    - ``metrics``: Comma-separated metrics of the runs (default: all that two have).
 
     The other arguments are the options of ``goldless compare --rankings``.
     """
 
 def cost(
-    study: Any,
-    *,
+    *runs: Path | str,
     tasks: int = ...,
-    reviewer_price: str | Sequence[str] = ...,
-    tokens_per_judgement: float | None = ...,
-    runs: Path | str | Sequence[Path | str] = ...,
-    metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
-    scorer: str | Scorer = ...,
-    rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
-    rewrite_max_tokens: int = ...,
-    synopsis_writer: str | ChatModel | None = ...,
-    template: str | Sequence[str] = ...,
-    peers: str | Sequence[str] | None = ...,
-    peer_sample: int | None = ...,
-    control_tasks: int = ...,
-    own_samples: bool = ...,
-    juror: str | Scorer | Sequence[str | Scorer] = ...,
-    juror_families: Mapping[str, str] = ...,
-    examples: int = ...,
-    metric_timeout_seconds: float | None = ...,
-    critic: str | ChatModel = ...,
-    critic_prompt: str = ...,
-    shuffles: int | None = ...,
-    budget_calls: int | None = ...,
-    reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
-    scale: str = ...,
-    orders: Literal['both', 'one-random'] = ...,
-    own_family: bool = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    price_usd_per_million: tuple[float, float] | None = ...,
-    batch: bool = ...,
-    on: str | None = ...,
-    journal: str | Path | None = ...,
-    timeout_seconds: float | None = ...,
-    max_retries: int | None = ...,
-    max_in_flight: int | None = ...,
-    importer: str | None = ...,
-    columns: Mapping[str, str | Sequence[str]] | None = ...,
-    wide: bool = ...,
-    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> CostReport:
-    """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
+    """Show what runs cost: calls, tokens and USD of each model, in all, per task, and on more tasks. Calls no model.
 
-    - ``tasks``: Also estimate the cost on N tasks like these.
-    - ``reviewer_price``: Price of a reviewer in USD per million tokens, or NAME=IN,OUT.
-    - ``tokens_per_judgement``: Tokens per judgement (default: a quarter of the question's characters).
-    - ``runs``: Run folder whose actual spending is used instead of an estimate. Repeat it for several.
+    - ``runs``: Run folders of scores and reviews.
+    - ``tasks``: Also give the cost on N tasks like these.
 
     The other arguments are the options of ``goldless plan --cost``.
     """
@@ -662,63 +595,8 @@ def select(
     The other arguments are the options of ``goldless select``.
     """
 
-def watch(
-    anchors: Any,
-    folder: Path | str,
-    *,
-    scale: str = ...,
-    stream: Path | str | None = ...,
-    alpha: float = ...,
-    guard: int = ...,
-    times: int | None = ...,
-    restart: bool = ...,
-    show: bool = ...,
-    metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
-    scorer: str | Scorer = ...,
-    rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
-    rewrite_max_tokens: int = ...,
-    synopsis_writer: str | ChatModel | None = ...,
-    template: str | Sequence[str] = ...,
-    peers: str | Sequence[str] | None = ...,
-    peer_sample: int | None = ...,
-    control_tasks: int = ...,
-    own_samples: bool = ...,
-    juror: str | Scorer | Sequence[str | Scorer] = ...,
-    juror_families: Mapping[str, str] = ...,
-    examples: int = ...,
-    on_too_long: Literal['error', 'skip'] = ...,
-    critic: str | ChatModel = ...,
-    critic_prompt: str = ...,
-    shuffles: int | None = ...,
-    budget_calls: int | None = ...,
-    reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
-    task_description: str = ...,
-    seed: int = ...,
-    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    budget_usd: float | None = ...,
-    price_usd_per_million: tuple[float, float] | None = ...,
-    batch: bool = ...,
-    on: str | None = ...,
-    journal: str | Path | None = ...,
-    timeout_seconds: float | None = ...,
-    max_retries: int | None = ...,
-    max_in_flight: int | None = ...,
-    progress: Callable[[Progress], None] | None = ...,
-) -> WatchReport:
-    """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
-
-    - ``anchors``: Fixed study that is asked on every occasion.
-    - ``folder``: Folder that keeps the answers of every occasion; created on the first.
-    - ``scale``: Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.
-    - ``stream``: Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].
-    - ``alpha``: Rate of false alarms, however long it runs.
-    - ``guard``: Blame the judge for an alarm of --stream if the anchors raise one within N occasions.
-    - ``times``: Times to ask each anchor now (default: 4 on the first occasion, then 1).
-    - ``restart``: Compare from this occasion on, once an alarm has been looked into.
-    - ``show``: Show what is known and ask nothing.
-
-    The other arguments are the options of ``goldless watch``.
-    """
+def function(verb: Verb, name: str) -> Callable[..., Any]:
+    """A verb as a Python function of that name."""
 
 def reward(metric: str | None=None, *, reference: str='reference', bank: Iterable[Any] | None=None, answer: Callable[[str], str] | None=None, missing: Missing='none', **options: Any) -> Reward:
     """A reward function for GRPO: what a completion says about references that the policy does not see.

@@ -1,4 +1,4 @@
-"""``--batch`` and ``goldless journal batches`` by the command line, with an imitation of a provider."""
+"""``--batch`` and pending batches by the command line, with an imitation of a provider."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_review_by_batches_stops_comes_back_and_ranks_as_one_without(goldless,
     assert "6 calls are in 1 batch" in first.err
     assert goldless(*batched).code == 3
     assert len(server.batches) == 1
-    listed = json.loads(goldless("journal", "batches", "--format", "json").out)["batches"]
+    listed = json.loads(goldless("journal", "show", "--format", "json").out)["batches"]
     assert [(batch["id"], batch["calls"], batch["model"]) for batch in listed] == [
         (next(iter(server.batches)), 6, "openai:toy")
     ]
@@ -43,7 +43,7 @@ def test_a_review_by_batches_stops_comes_back_and_ranks_as_one_without(goldless,
     assert ended.code == 0, ended.err
     plain = goldless(*review, "--journal", tmp_path / "other.sqlite")
     assert json.loads(ended.out)["rankings"] == json.loads(plain.out)["rankings"]
-    assert "no batch is pending" in goldless("journal", "batches").err
+    assert json.loads(goldless("journal", "show", "--json").out)["batches"] == []
 
 
 def test_an_exam_by_batches_goes_on_in_a_later_round(goldless, study_file, server):
@@ -61,10 +61,10 @@ def test_an_exam_by_batches_goes_on_in_a_later_round(goldless, study_file, serve
 def test_a_batch_can_be_forgotten(goldless, study_file, server):
     goldless("review", study_file(TEXTS), "--reviewers", "openai:toy", "--exam", "none", "--batch")
     [name] = server.batches
-    wrong = goldless("journal", "batches", "--forget", f"{name}0")
+    wrong = goldless("journal", "clear", "--batch", f"{name}0")
     assert (wrong.code, f"Did you mean '{name}'" in wrong.err) == (2, True)
-    assert "sends its 6 calls again" in goldless("journal", "batches", "--forget", name).err
-    assert "no batch is pending" in goldless("journal", "batches").err
+    assert "sends its 6 calls again" in goldless("journal", "clear", "--batch", name).err
+    assert json.loads(goldless("journal", "show", "--json").out)["batches"] == []
 
 
 def test_a_plan_with_batches_costs_half(goldless, study_file):

@@ -46,7 +46,7 @@ def offered(goldless, monkeypatch, tmp_path):
         (("review", "x", "--scale", "pairwise-"), ["pairwise-tie"]),
         (("agree", "x", "--measurement", "no"), ["nominal"]),
         (("journal", "clear", "m"), ["models"]),
-        (("journal", ""), ["batches", "files", "clear", "check", "show", "compact", "forget", "merge"]),
+        (("journal", ""), ["show", "clear", "merge"]),
         (("config", "completion", ""), ["bash", "zsh", "fish"]),
         (("score", "x", "--out", ""), []),
     ],

@@ -1,4 +1,4 @@
-"""``goldless journal`` checks, shows, prunes, compacts and merges journals."""
+"""``goldless journal`` shows, checks, clears and merges journals."""
 
 from __future__ import annotations
 
@@ -67,33 +67,41 @@ def test_show_tells_what_a_run_cost(journal, tmp_path):
 
 
 def test_check_counts_damaged_replies_and_changes_nothing(journal, path):
-    assert journal("check").code == 0
+    assert journal("show", "--check").code == 0
     change(path, "update calls set reply = replace(reply, 'kept', 'lost') where key in ('a000', 'b1')")
-    ended = journal("check", "--json")
-    found = json.loads(ended.out)
+    ended = journal("show", "--check", "--json")
+    found = json.loads(ended.out)["check"]
     assert (ended.code, found["replies"], found["damaged"], found["problems"]) == (1, 300, 2, [])
     assert len(keys(path)) == 302
 
 
-def test_forget_deletes_by_model_and_by_age_after_asking(journal, path):
-    assert "300 replies that cost 3.00 USD would be deleted" in journal("forget", "--older-than", 30, "--dry-run").err
-    assert journal("forget", "--older-than", 30).code == 2, "nobody can be asked here"
+def test_clear_deletes_by_model_and_by_age_after_asking(journal, path):
+    assert "300 replies that cost 3.00 USD would be deleted" in journal("clear", "--older-than", 30, "--dry-run").err
+    assert journal("clear", "--older-than", 30).code == 2, "nobody can be asked here"
     assert len(keys(path)) == 302
-    assert journal("forget", "--older-than", 30, "--model", "http:new", "--yes").code == 0
+    assert journal("clear", "--older-than", 30, "--model", "http:new", "--yes").code == 0
     assert len(keys(path)) == 302, "both must be true"
-    assert journal("forget", "--older-than", 30, "--yes").code == 0
+    assert journal("clear", "--older-than", 30, "--yes").code == 0
     assert keys(path) == {"b0", "b1"}
-    assert journal("forget", "--model", "http:new", "--yes").code == 0
+    assert journal("clear", "--model", "http:new", "--yes").code == 0
     assert keys(path) == set()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("select count(*) from bodies").fetchone() == (0,)
 
 
-def test_compact_gives_space_back(journal, path):
-    journal("forget", "--model", "http:old", "--yes")
+def test_clearing_replies_gives_their_space_back(journal, path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
     before = path.stat().st_size
-    assert journal("compact").code == 0
+    assert journal("clear", "--model", "http:old", "--yes").code == 0
     assert path.stat().st_size < before / 2
+
+
+def test_the_named_journal_is_cleared_and_a_dry_run_deletes_nothing(journal, path):
+    assert journal("clear", "journal", "--dry-run").code == 0
+    assert path.is_file()
+    assert journal("clear", "journal", "--yes").code == 0
+    assert not path.exists()
 
 
 def test_merge_adds_what_is_not_there(goldless, journal, path, tmp_path):
@@ -104,7 +112,8 @@ def test_merge_adds_what_is_not_there(goldless, journal, path, tmp_path):
     assert "301 replies added, 1 were there already" in ended.err
     assert "0 replies added, 302 were there already" in ended.err
     assert keys(other) == keys(path) | {"c"}
-    assert json.loads(goldless("journal", "check", "--json", "--journal", other).out)["replies"] == 303
+    checked = goldless("journal", "show", "--check", "--json", "--journal", other)
+    assert json.loads(checked.out)["check"]["replies"] == 303
     assert journal("merge", path).code == 2, "it is the journal itself"
 
 
@@ -115,7 +124,7 @@ def test_a_damaged_file_is_named_and_left_and_nothing_of_it_is_merged(goldless, 
     at = content.index(b"a150") // 4096 * 4096
     content[at : at + 4096] = b"\xff" * 4096
     path.write_bytes(content)
-    checked = goldless("journal", "check", "--journal", path)
+    checked = goldless("journal", "show", "--check", "--journal", path)
     assert (checked.code, f"the file {path} is damaged" in checked.err) == (1, True)
     saved = tmp_path / "saved.sqlite"
     merged = goldless("journal", "merge", path, "--journal", saved)
@@ -124,7 +133,7 @@ def test_a_damaged_file_is_named_and_left_and_nothing_of_it_is_merged(goldless, 
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("verb", [("check",), ("show",), ("compact",), ("forget", "--older-than", 1, "--yes")])
+@pytest.mark.parametrize("verb", [("show", "--check"), ("show",), ("clear", "--older-than", 1, "--yes")])
 def test_a_file_whose_damage_sqlite_repeats_in_its_message_is_told(journal, path, verb):
     """The message is no text then, which is another kind of error."""
     path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE TA\xff\xfeE"))

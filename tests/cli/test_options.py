@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 import goldless as package
-from goldless.errors import UserError
+from goldless.errors import GoldlessError, UserError
 from goldless.judging.debate import DEBATES
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import METRICS
 from goldless.runs.option_forms import check_each, declared
 from goldless.runs.options import TRAITS, Options
 from goldless.templates import TEMPLATES
-from goldless.user_metrics import USER_METRICS
+from goldless.user_metrics import metric_forms
 from tests.support.paths import DOCS, ROOT
 
 OPTIONS = declared(Options)
@@ -45,7 +45,7 @@ def test_the_help_names_metrics_that_there_are_and_the_verb_that_lists_all(goldl
     assert [name for name in named if name not in METRICS] == []
     monkeypatch.setenv("COLUMNS", "200")
     listed = goldless("list", "metrics").out
-    assert [name for name in (*METRICS, *USER_METRICS) if name not in listed] == []
+    assert [name for name in (*METRICS, *metric_forms()) if name not in listed] == []
 
 
 ELSEWHERE = """
@@ -169,3 +169,22 @@ def test_what_one_metric_reads_is_in_its_name():
     assert found.metrics == ("tvd-mi[given]", "length", "peer-prediction")
     assert (found.shuffles, found.examples) == (2, 0)
     assert Options(metrics=("tvd-mi[prompt=three-level]",)).critic_prompt == "three-level"
+    jurors = Options(metrics=("peer-prediction[topic,juror=hf:A,juror=http://h:1/v1#m?a=b,family=hf:A=llama]",))
+    assert jurors.metrics == ("peer-prediction[topic]",)
+    assert jurors.jurors == ("hf:A", "http://h:1/v1#m?a=b")
+    assert jurors.juror_families == {"hf:A": "llama"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        (("peer-prediction[examples=few]",), "examples in the name of a metric must be a whole number, got 'few'"),
+        (("peer-prediction[examples=1,examples=2]",), "examples must be given once in the name of a metric"),
+        (("peer-prediction[juror=a]", "peer-prediction[topic,juror=b]"), "juror must be the same for all metrics"),
+        (("peer-prediction[family=llama]",), "family in the name of a metric must be NAME=FAMILY, got 'llama'"),
+        (("peer-prediction[jurror=a]",), "peer-prediction has no option 'jurror'"),
+    ],
+)
+def test_a_setting_in_a_name_that_cannot_be_used_is_refused(metrics, message):
+    with pytest.raises(GoldlessError, match=re.escape(message)):
+        Options(metrics=metrics)

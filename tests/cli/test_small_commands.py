@@ -1,4 +1,4 @@
-"""Verbs with few words: study, list, demo, journal files, audit; and the line on what calls cost."""
+"""Verbs with few words: study, list, demo, journal, audit; and the line on what calls cost."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ import pytest
 import typer
 
 import goldless
+from goldless.apps.watch import watch as watch_anchors
 from goldless.cli.main import VERBS, app
 from goldless.cli.trust import METRIC_FAILED
 from goldless.plugins import plugins
@@ -160,10 +161,6 @@ def crashtest(case):
     case.files("run")
 
 
-def drill(case):
-    case.everywhere("crashtest --drill study --honest honest --deceptive deceptive --metric tvd-mi,gem-raw --recorded")
-
-
 def agree(case):
     case.everywhere(f"agree study {PAST}")
     case.goldless("agree study --metric gem-raw,length --recorded")
@@ -185,12 +182,15 @@ def bias(case):
 
 
 def consistency(case):
-    case.numbers("compare --rankings answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw")
+    for name in ("scorer", "terse"):
+        case.prepare(f"score answers.csv --metric gem-raw --scorer toy:{name} --out {name}")
+    case.numbers("compare --rankings scorer terse")
 
 
 def cost(case):
-    case.everywhere("plan --cost study --reviewers near=embedded,far=openai:gpt-4o-mini --reviewer-price near=0.5")
-    case.numbers(f"plan --cost study --metric gem-raw,tvd-mi {ELSEWHERE}")
+    case.prepare(f"score study --metric gem-raw,tvd-mi {MODELS} --out run")
+    case.prepare(f"review study {PANEL} --out run")
+    case.everywhere("plan --cost run")
 
 
 def plan(case):
@@ -267,10 +267,9 @@ def gre(case):
 
 def journal(case):
     case.goldless("score answers.jsonl --metric gem-raw --scorer toy:scorer --out run --journal journal.sqlite")
-    for words in ("check", "show", "show --run run", "compact", "forget --older-than 1 --dry-run"):
-        case.goldless(f"journal {words} --journal journal.sqlite")
-    case.goldless("journal batches --journal journal.sqlite")
-    case.goldless("journal files", columns=200, folded=True)
+    for words in ("show --check", "show --run run", "clear --older-than 1 --dry-run"):
+        case.goldless(f"journal {words} --journal journal.sqlite", columns=200, folded=True)
+    case.goldless("journal show", columns=200, folded=True)
 
 
 def config(case):
@@ -283,6 +282,7 @@ def config(case):
 
 def about(case):
     case.goldless("--version")
+    case.goldless("list")
     case.goldless("list metrics")
     case.goldless("list models")
     case.goldless("list importers")
@@ -329,16 +329,15 @@ def python(case):
     case.fields("select(frame)", goldless.select(frame, **toy))
     case.fields("explain(frame)", goldless.explain(frame, task="rivers", agent="ann", peer="cy", **toy))
     case.fields("crash_test(frame)", goldless.crash_test(frame, metrics="rouge-l", perturbations=["deletion", "null"]))
-    case.fields(
-        "consistency(frame)", goldless.consistency(frame, scorers=["toy:scorer", "toy:terse"], metrics="gem-raw")
-    )
     case.fields("review(study)", goldless.review("study", **panel))
     case.fields("agree(study)", goldless.agree("study", **past))
     case.fields("bias(study)", goldless.bias("study", **past))
-    case.data("cost(study)", goldless.cost("study", metrics="gem-raw", scorer="http://127.0.0.1:9/v1#toy"))
     case.fields("calibrate(half)", goldless.calibrate("half", metrics="gem-raw", recorded=True))
-    case.data("watch(answers)", goldless.watch("answers.csv", "watched", metrics="gem-raw", **toy))
+    case.data("watch(answers)", watch_anchors("answers.csv", "watched", metrics="gem-raw", **toy))
     goldless.save_run(scored, "run")
+    goldless.save_run(goldless.evaluate(frame, metrics="gem-raw", scorer="toy:terse"), "terse")
+    case.fields("consistency(runs)", goldless.consistency("run", "terse"))
+    case.data("cost(run)", goldless.cost("run", tasks=500))
     case.fields("compare(run)", goldless.compare("run", agents=["ann", "bob"]))
     case.fields("gate(run)", goldless.gate("run", baseline="bob", candidate="ann", metric="gem-raw", margin=0.5))
     with goldless.reward("gem-raw", **toy) as reward:
@@ -381,7 +380,7 @@ def studio(case):
 
 CASES = [
     *(score, media, score_metrics, score_recorded, score_until, score_refusals, review, review_scales, compare, gate),
-    *(select, explain, audit, crashtest, drill, agree, calibrate, bias, consistency, cost, plan, watch, perturb, study),
+    *(select, explain, audit, crashtest, agree, calibrate, bias, consistency, cost, plan, watch, perturb, study),
     *(export, replay, view, gre, journal, about, config, help_texts, help_options, python, studio),
 ]
 

@@ -15,7 +15,6 @@ QUICK = "--resamples 200"
 RUN = f"score study --metric gem-raw,gem-raw+control,tvd-mi,length {MODELS} {QUICK} --out run"
 WITH_TIMES = re.compile(r"made_by.*|progress.*|report\.html|occasions\.jsonl|watch\.json")
 """Files that say when they were made, how long it took or what it cost."""
-GROUPS = "--honest honest --deceptive deceptive"
 COMMANDS = [
     [f"{RUN} --json"],
     [f"score study --metric gem-raw,tvd-mi,length --recorded {QUICK} --json"],
@@ -27,13 +26,19 @@ COMMANDS = [
     ["select study --metric tvd-mi --recorded --json", "audit study --json"],
     ["explain answers.csv --task rivers --agent ann --peer bob --scorer toy:scorer --json"],
     [f"crashtest answers.csv --metric gem-raw,length {MODELS} {QUICK} --out run --json"],
-    [f"crashtest --drill study {GROUPS} --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
+    [f"score study --compare-groups honest deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
     [f"agree study {PAST} {QUICK} --out run --json", f"bias study {PAST} {QUICK} --out run --json"],
     ["calibrate half --metric gem-raw,length --recorded --out run --json"],
-    [f"compare --rankings answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw {QUICK} --json"],
+    [
+        *(
+            f"score answers.csv --metric gem-raw --scorer toy:{name} {QUICK} --out {name}"
+            for name in ("scorer", "terse")
+        ),
+        f"compare --rankings scorer terse {QUICK} --json",
+        f"plan --cost scorer {QUICK} --json",
+    ],
     [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
     ["crashtest answers.csv --perturbation deletion,shuffled-task,padding --write run --json"],
-    ["plan --cost study --reviewers near=embedded --reviewer-price near=1 --json"],
 ]
 
 

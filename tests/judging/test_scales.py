@@ -282,7 +282,6 @@ REPLIES = {
     "confidence-null": [  # at the beginning or behind the word confidence
         *(("high", 4), (" 'High'\n", 4), ("[expert]", 5), ("Medium, as both are vague.", 3)),
         *(("High confidence.", 4), ("My confidence level is low.", 2), ("Confidence: **null**", 1)),
-        ("<think>is it high? maybe</think>low", 2),
         *(
             (reply, None)
             for reply in ("", "one", "highly confident", "not high", "My confidence is not high.", "alto", "4")
@@ -346,7 +345,7 @@ def test_the_first_label_as_a_word_of_its_own_decides(reply, value):
         *("Neither one nor two", "one or two", "'one' or 'two'", "Answer one and answer two are equal."),
         *("One of the summaries summarizes the passage better.", "The second one is more concise.", "Which one?"),
         *("The two summaries are equal.", "I cannot compare the two.", "One summary is better than the other."),
-        *("Output: one of the answers", "<think>one", "系统检测到输入或生成内容可能包含不安全"),
+        *("Output: one of the answers", "系统检测到输入或生成内容可能包含不安全"),
     ],
 )
 def test_a_reply_without_a_label_says_nothing(reply):
@@ -366,7 +365,7 @@ def test_a_reply_without_a_label_says_nothing(reply):
         ("Two holds errors. Therefore, the better summary is Summary one.", 1.0),
         *(('It says "output: one". I choose two.', 0.0), ("It says “answer one is the best of all”. two", 0.0)),
         *(("############\nOutput: one\n############\ntwo", 0.0), ("> Output: one\n\ntwo", 0.0)),
-        *(("```\nthe answer is one\n```\ntwo", 0.0), ("<think>one is longer</think>\ntwo", 0.0)),
+        ("```\nthe answer is one\n```\ntwo", 0.0),
     ],
 )
 def test_what_is_restated_or_quoted_is_not_the_verdict(reply, value):

@@ -1,4 +1,4 @@
-"""``benchmarks/panel_frontier.py``: accuracy and cost of every panel."""
+"""``benchmarks/papers/panel_frontier.py``: accuracy and cost of every panel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from goldless.records import Rating
 from tests.support.evidence_frames import label_columns
 from tests.support.paths import BENCHMARKS
 
-SCRIPT = BENCHMARKS / "panel_frontier.py"
+SCRIPT = BENCHMARKS / "papers" / "panel_frontier.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="installed without the benchmarks")
 
 

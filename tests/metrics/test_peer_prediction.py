@@ -13,6 +13,7 @@ import pytest
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.replay import replay
 from goldless.runs.store import save_run
 from goldless.templates import GENERAL
 from tests.support.evidence_frames import scores as agent_scores
@@ -119,7 +120,7 @@ def test_with_one_sample_the_same_response_informs_and_is_predicted_and_that_is_
 
 
 def test_without_examples_it_is_gem_s_of_the_prompt(tmp_path):
-    result, _ = evaluate(study(FIRST), tmp_path, examples=0)
+    result, _ = evaluate(study(FIRST), tmp_path, metric="peer-prediction[examples=0]")
     with pytest.warns(UserWarning, match="no rewriter"):
         gem, _ = evaluate(study(FIRST), tmp_path, metric="gem-s[prompt]")
     assert scores(result) == pytest.approx(scores(gem), abs=1e-9)
@@ -180,17 +181,24 @@ def test_recorded_evidence_gives_the_same_scores_without_a_model(tmp_path):
     assert scores(again) == pytest.approx(scores(result))
     one = goldless.evaluate(
         tmp_path / "run",
-        metrics="peer-prediction",
-        juror="scripted:firm",
+        metrics="peer-prediction[juror=scripted:firm]",
         recorded=True,
         over_peers="own",
         resamples=100,
     )
     assert scores(one) == pytest.approx(expected(FIRST, SECOND, firm), abs=1e-9)
     with pytest.raises(MetricError, match=r"no log-probabilities of a juror 'nobody'"):
-        goldless.evaluate(tmp_path / "run", metrics="peer-prediction", juror="nobody", recorded=True)
+        goldless.evaluate(tmp_path / "run", metrics="peer-prediction[juror=nobody]", recorded=True)
     with pytest.raises(MetricError, match="gem-raw"):
         goldless.evaluate(tmp_path / "run", metrics="gem-raw", recorded=True)
+
+
+@pytest.mark.anyio
+async def test_a_run_with_a_juror_of_a_family_is_replayed_with_that_family(tmp_path):
+    families = {"scripted:firm": "cy"}
+    result, _ = evaluate(study(FIRST, SECOND), tmp_path, scorers=(unigram, firm), juror_families=families)
+    save_run(result, tmp_path / "run")
+    assert (await replay(tmp_path / "run")).outcome == "equal"
 
 
 def test_the_plan_forecasts_the_calls_of_each_juror(tmp_path):

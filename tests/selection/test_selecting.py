@@ -19,6 +19,7 @@ from goldless.errors import MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.templates import GENERAL
+from tests.support.thoughtful_models import KINDS
 
 RIGHT = {"t1": "zarn", "t2": "bluk", "t3": "mipo"}
 
@@ -51,6 +52,19 @@ def test_the_informative_sample_of_each_task_is_chosen(tmp_path):
     assert all(right in found.texts()[task] for task, right in RIGHT.items())
     assert found.decided == 0  # four samples are too few to decide anything
     assert found.signature.startswith("select[gem-raw+control]|scorer:scripted:words")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_have_no_thoughts(tmp_path, kind):
+    def answer(request):
+        task = request.messages[-1].content.removeprefix("Name ").removesuffix(".")
+        return KINDS[kind].reply(f"Perhaps {RIGHT['t1']}.", f"it is {RIGHT[task]}")
+
+    tasks = [{"task": t, "prompt": f"Name {t}.", "agent": "file", "text": f"it is {RIGHT[t]}"} for t in RIGHT]
+    writer = ScriptedModel(answers=answer, name="writer")
+    found = goldless.select(tasks, metrics="gem-raw", scorer=scorer(), sampler=writer, most=3, journal=tmp_path / "j")
+    assert found.sampled > 0
+    assert found.texts() == {task: f"it is {right}" for task, right in RIGHT.items()}
 
 
 def test_the_score_is_the_mean_over_all_other_samples(tmp_path):

@@ -86,15 +86,26 @@ def test_auc_is_scipys_mann_whitney_u_over_the_number_of_pairs(first, second):
 
 
 def test_two_groups_by_hand():
-    """Task by task: first (3 + 5) / 2 - 1 = 3, first 4 - 2 = 2 (one missing), first (2 + 4) / 2 - 2 = 1."""
-    nan = np.nan
-    values = np.array([[3.0, 5.0, 1.0, 99.0], [nan, 4.0, 2.0, 99.0], [2.0, 4.0, 2.0, 99.0], [1.0, 1.0, nan, 99.0]])
+    """Task by task: first (3 + 5) / 2 - 1 = 3, (4 + 4) / 2 - 2 = 2, (2 + 4) / 2 - 2 = 1."""
+    values = np.array([[3.0, 5.0, 1.0, 99.0], [4.0, 4.0, 2.0, 99.0], [2.0, 4.0, 2.0, 99.0]])
     found = compare_groups(values, [0, 1], [2])
     assert (found.difference.value, found.d_task, found.difference.n) == (2.0, 2.0, 3)
-    assert (found.n_first, found.n_second) == (5, 3)
-    assert found.d_response == pytest.approx(slow_smd([1, 2, 2], [3, 5, 4, 2, 4]))
-    # of 15 pairs the 2 of the third task ties twice with a 2; all others are above
-    assert found.auc == pytest.approx(14 / 15)
+    assert (found.n_first, found.n_second, found.notes) == (6, 3, ())
+    assert found.d_response == pytest.approx(slow_smd([1, 2, 2], [3, 5, 4, 4, 2, 4]))
+    # of 18 pairs the 2 of the third task ties twice with a 2; all others are above
+    assert found.auc == pytest.approx(17 / 18)
+    # within tasks: 1, 1, and (0.5 + 1) / 2
+    assert found.auc_by_task.value == pytest.approx((1 + 1 + 0.75) / 3)
     assert found.difference.method == "t"
     reference = scipy.stats.ttest_1samp([3, 2, 1], 0).confidence_interval(0.95)
     assert (found.difference.low, found.difference.high) == pytest.approx((reference.low, reference.high))
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2, max_size=12))
+def test_the_auc_within_tasks_is_the_mean_of_scipys_over_tasks(rows):
+    found = compare_groups(np.array(rows, float), [0, 3, 4], [1, 2], resamples=20).auc_by_task
+    of_tasks = [
+        scipy.stats.mannwhitneyu([row[i] for i in (0, 3, 4)], [row[i] for i in (1, 2)]).statistic / 6 for row in rows
+    ]
+    assert (found.value, found.n) == (pytest.approx(np.mean(of_tasks)), len(rows))
+    assert found.low is None or 0 <= found.low <= found.value <= found.high <= 1

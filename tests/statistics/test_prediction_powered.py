@@ -97,7 +97,7 @@ def test_constant_and_collinear_proxies_are_refused_by_name():
 
 
 def test_the_interval_covers_the_truth_with_few_labels():
-    """95 % within Monte-Carlo error; benchmarks/calibration.py has the table."""
+    """95 % within Monte-Carlo error; benchmarks/method/calibration.py has the table."""
     random = np.random.default_rng(1)
     held = 0
     for _ in range(400):

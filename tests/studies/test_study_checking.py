@@ -22,9 +22,6 @@ CONVERT = "if the file is in Windows-1252, convert it: iconv -f WINDOWS-1252 -t 
 
 BAD_CELLS = {
     "responses": [
-        ({**GOOD, "text": ""}, "text is empty"),
-        ({**GOOD, "text": " \t\r\n"}, "text is blank"),
-        ({**GOOD, "text": None}, "text is null"),
         ({**GOOD, "text": 5}, "text must be a string, got int 5"),
         ({**GOOD, "text": ["x"]}, "text must be a string, got list"),
         ({**GOOD, "task": ""}, "task must be a name, got an empty cell"),
@@ -32,7 +29,6 @@ BAD_CELLS = {
         ({**GOOD, "agent": "  "}, "agent must be a name, got an empty cell"),
         ({**GOOD, "agent": 1.5}, "agent must be a string or a whole number, got float 1.5"),
         ({**GOOD, "agent": True}, "agent must be a string or a whole number, got bool True"),
-        ({"task": "t", "agent": "b"}, "text is null"),
     ],
     "labels": [
         ({"task": "t1", "rater": "r"}, "neither a rating nor a preference"),
@@ -75,13 +71,13 @@ BROKEN = {
         {
             "tasks": [{"task": "t1"}, {"task": "t2"}, {"task": "t1"}],
             "agents": [{"agent": "a"}, {"agent": "a"}],
-            "responses": [GOOD, {**GOOD, "text": " \n"}, {**GOOD, "task": "t9"}, GOOD],
+            "responses": [GOOD, {**GOOD, "text": 5}, {**GOOD, "task": "t9"}, GOOD],
             "labels": [{"task": "t1", "rater": "r"}],
         },
         [
             ("tasks.jsonl", 3, "task 't1' is already on line 1"),
             ("agents.jsonl", 2, "agent 'a' is already on line 1"),
-            ("responses.jsonl", 2, "text is blank"),
+            ("responses.jsonl", 2, "text must be a string, got int 5"),
             ("responses.jsonl", 3, "task 't9' is not in tasks.jsonl"),
             ("responses.jsonl", 4, "a second response of agent 'a' to task 't1'; the first is on line 1"),
             ("labels.jsonl", 1, "neither a rating nor a preference"),
@@ -112,11 +108,11 @@ BROKEN = {
         [("tasks.jsonl", 1, "not JSON: ")],
     ),
     "lines that are no objects": (
-        {"responses": f'{json.dumps(GOOD)}\n{{"task": \n\n[1]\n{{"task": "t2", "agent": "a", "text": NaN}}\n'},
+        {"responses": f'{json.dumps(GOOD)}\n{{"task": \n\n[1]\n{{"task": "t2", "agent": "a", "text": 5}}\n'},
         [
             ("responses.jsonl", 2, "not JSON: "),
             ("responses.jsonl", 4, "a line must be a JSON object, got list [1]"),
-            ("responses.jsonl", 5, "text must be a string, got float nan"),
+            ("responses.jsonl", 5, "text must be a string, got int 5"),
         ],
     ),
     "bytes that are not UTF-8": (
@@ -201,11 +197,11 @@ def test_a_path_that_holds_no_study_says_what_is_allowed(folder, problems, tmp_p
 
 
 def test_ten_problems_of_a_kind_are_shown_and_the_others_counted(folder):
-    rows = [GOOD] + [{"task": "t1", "agent": f"a{i}", "text": ""} for i in range(10_050)] + [{**GOOD, "text": 5}]
+    rows = [GOOD] + [{"task": "t1", "agent": f"a{i}", "text": 5} for i in range(10_050)] + [{**GOOD, "agent": 1.5}]
     with pytest.raises(StudyError, match="10,051 problems") as caught:
         read_study(folder(responses=rows))
     assert [problem.line for problem in caught.value.problems] == [*range(2, 12), None, 10_052]
-    assert caught.value.problems[10].message.startswith("… and 10,040 more like this: text is empty")
+    assert caught.value.problems[10].message.startswith("… and 10,040 more like this: text must be a string")
 
 
 def test_parquet_that_is_none_or_holds_other_bytes_is_a_problem_also_in_recorded_tables(folder, problems, tmp_path):

@@ -48,11 +48,11 @@ def test_a_file_that_a_plugin_recognises_is_a_study(doors, toy):
 
 def test_problems_of_an_importer_and_of_its_rows_come_at_once_with_their_lines(doors, toy, problems):
     doors(["importer"])
-    toy.write_text(TOY + "broken\nt1|a|again\nt3|a|\n")
+    toy.write_text(TOY + "broken\nt1|a|again\nt3||x\n")
     assert sorted((line, re.split("[;.] ", message)[0]) for _, line, message in problems(toy)) == [
         (8, "1 cells"),
         (9, "a second response of agent 'a' to task 't1'"),
-        (10, "text is empty"),
+        (10, "agent must be a name, got an empty cell"),
     ]
 
 

@@ -48,7 +48,7 @@ def test_responses_in_parts_are_checked_with_rows_counted_through(folder, proble
     frame = pl.DataFrame(RESPONSES)
     in_parts(path, frame, 1, 3, table="responses")
     assert read_study(path).table("responses").equals(frame)
-    pl.DataFrame([{"task": "2", "agent": "4", "text": ""}]).write_parquet(path / "responses" / "part-00002.parquet")
+    pl.DataFrame([{"task": "2", "agent": "", "text": "x"}]).write_parquet(path / "responses" / "part-00002.parquet")
     assert [(file, line) for file, line, _ in problems(path)] == [("responses", 4)]
 
 

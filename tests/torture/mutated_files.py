@@ -39,8 +39,6 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
     """The commands that read a study, a file of responses, or a run folder."""
     recorded = ("--recorded", *QUICK)
     panel = (*recorded, "--reviewers", "honest,lazy")
-    prices = ("--reviewer-price", "honest=1", "--reviewer-price", "lazy=0")
-    groups = ("--honest", "honest", "--deceptive", "deceptive")
     pair = ("--task", SUBJECTS[0], "--agent", AGENT, "--peer", PEER)
     return [
         ("study", "check", study),
@@ -51,10 +49,9 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("agree", study, *panel),
         ("agree", study, "--metric", "length", *QUICK),
         ("bias", study, *panel),
-        ("plan", "--cost", study, "--metric", "length", *prices),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
-        ("crashtest", "--drill", study, *groups, "--metric", "tvd-mi,gem-raw", "--recorded"),
+        ("score", study, "--compare-groups", "honest", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
         ("calibrate", study, "--metric", "length"),
         ("crashtest", study, "--metric", "length", "--perturbation", "null", *QUICK),
         *(("explain", study, *pair, "--scorer", script, "--text", text) for text in ("responses", "rewrites")),
@@ -75,6 +72,7 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
         ("compare", run, "--agents", f"{AGENT},{PEER}"),
         ("gate", run, "--baseline", AGENT, "--candidate", PEER, "--metric", "length", "--margin", "1", *QUICK),
         ("compare", "--rankings", run, sound),
+        ("plan", "--cost", run),
         ("replay", run, "--badge", f"{out}.svg"),
         ("journal", "show", "--run", run),
         ("gre", "show", run),
@@ -127,11 +125,11 @@ def of_journal(journal: Path, out: Path) -> list[Words]:
     """The commands that read or change a journal."""
     this = ("--journal", journal)
     return [
-        *(("journal", verb, *this) for verb in ("check", "show", "compact")),
-        ("journal", "forget", "--older-than", "1", "--dry-run", *this),
-        ("journal", "forget", "--model", "http:one", "--yes", *this),
+        ("journal", "show", *this),
+        ("journal", "show", "--check", *this),
+        ("journal", "clear", "--older-than", "1", "--dry-run", *this),
+        ("journal", "clear", "--model", "http:one", "--yes", *this),
         ("journal", "merge", journal, "--journal", f"{out}.sqlite"),
-        ("journal", "batches", *this),
     ]
 
 
@@ -145,7 +143,7 @@ def of_settings(folder: Path, out: Path, script: str) -> list[Words]:
         ("jury", folder / "licence.json"),
         ("doctor", script),
         *(("list", kind) for kind in ("metrics", "plugins", "models")),
-        *[("journal", "files"), ("journal", "batches"), ("config", "completion", "bash")],
+        *[("list",), ("journal", "show"), ("config", "completion", "bash")],
         ("demo", "--study", out),
     ]
 

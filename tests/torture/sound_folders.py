@@ -15,7 +15,7 @@ import polars as pl
 
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
-from goldless.meta_evaluation.watching import watch
+from goldless.apps.watch.watching import watch
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel

@@ -51,10 +51,10 @@ def functions() -> str:
         written.append(_function(name, verb))
     source = ast.parse(inspect.getsource(api))
     homes |= {"Reward": "goldless.rewarding.reward", "Missing": "goldless.rewarding.reward"}
-    homes |= {"Iterable": "collections.abc", "Unpack": "typing", "TypedDict": "typing"}
-    written += [
-        _by_hand(node) for node in source.body if isinstance(node, ast.FunctionDef) and node.name in goldless.__all__
-    ]
+    homes |= {"Verb": "goldless.cli.command", "Iterable": "collections.abc", "Unpack": "typing", "TypedDict": "typing"}
+    by_hand = {*goldless.__all__, "function"}
+    """The public functions, and the one by which an app makes a function of its verb."""
+    written += [_by_hand(node) for node in source.body if isinstance(node, ast.FunctionDef) and node.name in by_hand]
     names = {node.id for node in ast.walk(ast.parse("\n".join(written))) if isinstance(node, ast.Name)}
     imports = sorted(f"from {homes[name]} import {name}" for name in names if name in homes)
     return MADE + "\n".join(imports) + "\n\n" + "\n".join(written)

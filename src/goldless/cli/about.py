@@ -17,80 +17,107 @@ from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import Option, argument
 
 CATALOGUES = (
-    *("goldless.metrics.catalogue:CATALOGUE", "goldless.models.catalogue:PROVIDERS"),
+    *("goldless.metrics.catalogue:CATALOGUE", "goldless.user_metrics:FORMS", "goldless.models.catalogue:PROVIDERS"),
     *("goldless.meta_evaluation.perturbations.catalogue:CATALOGUE", "goldless.studies.importers:IMPORTERS"),
     *("goldless.exporting.catalogue:EXPORTERS", "goldless.reports.html.page:CATALOGUE", "goldless.cli.main:ADDED"),
 )
 """Where plugins come in, by entry point or as apps of ours."""
+PLUGIN_COLUMNS = ("group", "name", "package", "version", "failure")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    kind: Literal["metrics", "models", "importers", "plugins"] | None = argument(
+        "[KIND]", "metrics, models, importers or plugins (default: an overview).", None
+    )
 
 
 @verb()
-def metrics(*, output: Output) -> None:
-    """List the metrics with what each measures, ours, those of installed packages, and the forms of custom ones.
+def list_(own: Listing, output: Output) -> None:
+    """List metrics, ways to name a model, formats that studies are read from, or what installed packages add.
 
-    Example:
+    A package adds a metric by an entry point in the group goldless.metrics. A broken plugin never stops goldless.
+
+    Examples:
+      goldless list
       goldless list metrics
     """
-    from goldless.metrics.catalogue import CATALOGUE, METRICS
-    from goldless.user_metrics import USER_METRICS
+    listings = {
+        "metrics": _list_metrics,
+        "models": _list_models,
+        "importers": _list_importers,
+        "plugins": _list_plugins,
+    }
+    if own.kind is not None:
+        listings[own.kind](output)
+        return
+    rows = [
+        {"kind": "metrics", "number": len(_metric_rows()), "what": "what a score can measure"},
+        {"kind": "models", "number": len(_model_rows()), "what": "ways to name a model"},
+        {"kind": "importers", "number": len(_importer_rows()), "what": "formats that a study is read from"},
+        {"kind": "plugins", "number": len(_plugin_rows()), "what": "additions of installed packages"},
+    ]
+    output.print_rows("What there is", rows, {"kinds": rows}, kind="goldless list", number="number", what="what")
 
-    theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
-    rows = [{"metric": name, "measures": text} for name, text in {**METRICS, **theirs, **USER_METRICS}.items()]
+
+def _metric_rows() -> list[dict[str, Any]]:
+    """The metrics with what each measures: ours, those of installed packages, and the forms of custom ones."""
+    from goldless.metrics.catalogue import CATALOGUE, METRICS
+    from goldless.user_metrics import metric_forms
+
+    of_packages = {name: f"from {plugin.package}" for name, plugin in CATALOGUE.of_packages().items()}
+    return [{"metric": name, "measures": text} for name, text in {**METRICS, **of_packages, **metric_forms()}.items()]
+
+
+def _list_metrics(output: Output) -> None:
+    rows = _metric_rows()
     output.print_rows("Metrics", rows, {"metrics": rows}, metric="metric", measures="what it measures")
 
 
-@verb()
-def models(*, output: Output) -> None:
-    """List the ways to name a model.
-
-    Example:
-      goldless list models
-    """
+def _model_rows() -> list[dict[str, Any]]:
     from goldless.models.catalogue import forms
+
+    return [asdict(form) for form in forms()]
+
+
+def _list_models(output: Output) -> None:
     from goldless.models.embedded import find_embedded
 
-    rows, path = [asdict(form) for form in forms()], find_embedded()
+    rows, path = _model_rows(), find_embedded()
     data = {"models": rows, "embedded": None if path is None else str(path)}
     output.print_rows("Models", rows, data, form="written as", purpose="what it is")
     say(f"embedded: {'not fetched yet (goldless doctor embedded does it)' if path is None else path}")
 
 
-@verb()
-def importers(*, output: Output) -> None:
-    """List the formats that a study is read from; most are recognised by themselves, --from names one.
-
-    Example:
-      goldless list importers
-    """
+def _importer_rows() -> list[dict[str, Any]]:
     from goldless.studies.importers import IMPORTERS
 
-    rows = [{"format": name, "reads": one.description} for name, one in IMPORTERS.all().items()]
+    return [{"format": name, "reads": importer.description} for name, importer in IMPORTERS.all().items()]
+
+
+def _list_importers(output: Output) -> None:
+    rows = _importer_rows()
     output.print_rows("Importers", rows, {"importers": rows}, format="--from", reads="what it reads")
 
 
-@verb()
-def plugins(*, output: Output) -> None:
-    """List what installed packages add, such as metrics, models or sections of the report; which failed, and why.
+def _plugin_rows() -> list[dict[str, Any]]:
+    plugins = [plugin for place in CATALOGUES for plugin in resolve_name(place).plugins()]
+    return [
+        {name: getattr(plugin, name) for name in PLUGIN_COLUMNS} | {"usable": plugin.failure is None}
+        for plugin in plugins
+    ]
 
-    A package adds a metric by an entry point in the group goldless.metrics. A broken plugin never stops goldless.
 
-    Example:
-      goldless list plugins
-    """
+def _list_plugins(output: Output) -> None:
     from goldless.plugins import GROUPS
 
-    names = ("group", "name", "package", "version", "failure")
-    found = [one for place in CATALOGUES for one in resolve_name(place).plugins()]
-    rows = [{name: getattr(one, name) for name in names} | {"usable": one.failure is None} for one in found]
-    headings = {name: name for name in names} | {"failure": "cannot be used because"}
+    rows = _plugin_rows()
+    headings = {name: name for name in PLUGIN_COLUMNS} | {"failure": "cannot be used because"}
     output.print_rows("Plugins", rows, {"groups": list(GROUPS), "plugins": rows}, **headings)
     if not rows:
         say(f"no installed package adds anything. Entry-point groups: {', '.join(GROUPS)}")
     if failed := sum(not row["usable"] for row in rows):
         say(f"cannot be used: {failed} of {len(rows)}", style="yellow")
-
-
-list_verbs = verbs_app("List metrics, models, importers or plugins.", metrics, models, importers, plugins)
 
 
 @dataclass(frozen=True, kw_only=True)

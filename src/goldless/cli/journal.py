@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -22,208 +22,205 @@ from goldless.runs.options import Options
 
 if TYPE_CHECKING:
     from goldless.models.journal import Journal
+    from goldless.reports.report_table import ReportTable
 
 DAY_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batches:
-    forget: str | None = option(None, "Forget this batch, so that its calls are sent, and paid for, again.", "BATCH")
-
-
-@verb("journal")
-def batches(own: Batches, options: Options, output: Output) -> None:
-    """List pending batches: sent with --batch, replies not collected yet.
-
-    The command that sent a batch collects its replies when it is run again. This list asks no provider, and forgetting
-    a batch cancels nothing there.
-
-    Examples:
-      goldless journal batches
-      goldless journal batches --forget batch_abc123
-    """
-    from goldless.models.journalled import batches_out, forget_batch
-
-    with closing(_journal(options, new=True)) as journal:
-        if (name := own.forget) is not None:
-            known = {one: batch for batch in batches_out(journal) for one in (batch.id, batch.label) if one is not None}
-            if name not in known:
-                hint = nearest(name, known) or ". goldless journal batches lists them"
-                raise UserError(f"no pending batch {name!r}{hint}")
-            say(f"forgot {name}: the next run sends its {forget_batch(journal, known[name].label):,} calls again")
-        out = [asdict(batch) for batch in batches_out(journal)]
-    for_people = [
-        one | {"id": one["id"] or f"{one['label']} (not known if it arrived)", "sent": _day(one["submitted_at"], 16)}
-        for one in out
-    ]
-    headings = {"id": "batch", "model": "model", "calls": "calls", "sent": "sent (UTC)"}
-    at_most = ("at most, USD", "usd", "price unknown")
-    output.print_rows("Pending batches", for_people, {"batches": out}, **headings, reserved_usd=at_most)
-    if not out:
-        say("no batch is pending")
-
-
-@verb()
-def files(*, output: Output) -> None:
-    """Show where the journal and the downloaded models are, and how much space they take.
-
-    GOLDLESS_HOME moves both to one folder; otherwise they follow the conventions of the operating system.
-
-    Example:
-      goldless journal files
-    """
-    kept = list(_kept())
-    rows = [{**one, "size": decimal(one["bytes"])} for one in kept]
-    headings = {"part": "what", "path": "where", "size": "size", "contents": "contents", "if_cleared": "if cleared"}
-    output.print_rows("Files of goldless on this machine", rows, {"kept": kept}, **headings)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clearing:
-    part: Literal["journal", "models", "all"] = argument(
-        "PART", "journal (replies of models), models (downloads) or all."
-    )
-    yes: bool = option(False, "Delete without asking.", "--yes -y")
-
-
-@verb()
-def clear(own: Clearing) -> None:
-    """Delete the journal or the downloaded models, after asking.
-
-    A cleared journal means that models are called, and paid for, again.
-
-    Examples:
-      goldless journal clear models
-      goldless journal clear journal --yes
-    """
-    found = [one for one in _kept() if one["bytes"] and own.part in {one["part"], "all"}]
-    for one in found:
-        say(f"{one['part']}: {one['path']} ({decimal(one['bytes'])}; {one['contents']}). {one['if_cleared']}")
-    if not found or not (own.yes or confirmed("clearing")):
-        say("nothing was deleted" if found else "nothing to clear")
-        return
-    for place in (Path(one["path"]) for one in found):
-        try:
-            if place.is_dir():
-                shutil.rmtree(place)
-            for path in _journal_files(place):
-                path.unlink()
-        except OSError as error:
-            raise UserError(f"{place}: cannot be deleted ({error.strerror})") from error
-        say(f"deleted: {place}")
-
-
-@verb("journal")
-def check(*, options: Options, output: Output) -> None:
-    """Check every reply and the file itself; nothing is changed. Exit code 1 if anything is damaged.
-
-    A damaged reply is removed, and its call made again, by the next run that needs it. If the file itself is damaged,
-    restore it from a backup, or save what can be read with the .recover command of sqlite3.
-
-    Example:
-      goldless journal check
-    """
-    from goldless.models.journal import check_journal
-
-    path = _path(options)
-    found = check_journal(path)
-    counts = {"replies": ("sound replies", "count"), "damaged": ("damaged", "count")}
-    table = plain_table(f"Journal {path}", [asdict(found)], **counts)
-    output.print_tables([table], lambda: {"journal": str(path), **asdict(found)}, below=found.problems)
-    if found.problems:
-        saved = f"sqlite3 {path} .recover | sqlite3 saved"
-        end(NOTHING, f"the file {path} is damaged. Restore it from a backup, or save what can be read: {saved}")
-    if found.damaged:
-        end(NOTHING, f"{path} has damaged replies. Their calls are made again by the next run that needs them")
-
-
-@dataclass(frozen=True, kw_only=True)
 class JournalShowing:
+    check: bool = option(False, "Check every reply and the file itself; nothing is changed. Exit code 1: damaged.")
     run: Path | None = option(None, "Also show what this run folder's results cost.", "FOLDER")
 
 
 @verb("journal")
 def show(own: JournalShowing, options: Options, output: Output) -> None:
-    """Show the size of the journal, and calls, tokens and cost by model.
+    """Show calls, tokens and cost by model, pending batches, and where the journal and downloaded models are.
+
+    Pending batches were sent with --batch, and their replies are not collected yet: the command that sent a batch
+    collects them when it is run again. A damaged reply is removed, and its call made again, by the next run that needs
+    it. GOLDLESS_HOME moves journal and models to one folder.
 
     Examples:
       goldless journal show
+      goldless journal show --check
       goldless journal show --run runs/first
     """
-    from goldless.models.journal import model_totals
+    from goldless.models.journal import check_journal, model_totals
+    from goldless.models.journalled import batches_out
     from goldless.runs.store import noted_spending
 
-    with closing(_journal(options)) as journal:
-        models = [asdict(one) for one in model_totals(journal)]
     path = _path(options)
-    size = _size(path)
+    check = check_journal(path) if own.check else None
+    models: list[dict[str, Any]] = []
+    batches: list[dict[str, Any]] = []
+    readable = check is None or not check.problems
+    if readable and (options.journal is not None or path.is_file()):
+        with closing(_journal(options)) as journal:
+            models = [asdict(total) for total in model_totals(journal)]
+            batches = [asdict(batch) for batch in batches_out(journal)]
+    files = list(_kept(path))
+    spending = () if own.run is None else noted_spending(own.run)
+    tables = [_models_table(path, models), _batches_table(batches), _files_table(files)]
+    if own.run is not None:
+        tables.append(_run_table(own.run, spending))
+    if check is not None:
+        counts: dict[str, Any] = {"replies": ("sound replies", "count"), "damaged": ("damaged", "count")}
+        tables.append(plain_table(f"Check of {path}", [asdict(check)], **counts))
+    data = {
+        "journal": str(path),
+        "bytes": _size(path),
+        "models": models,
+        "batches": batches,
+        "files": files,
+        "run": spending,
+        "check": check and asdict(check),
+    }
+    problems = () if check is None else check.problems
+    output.print_tables([table for table in tables if table.rows], lambda: data, below=problems)
+    if problems:
+        saved = f"sqlite3 {path} .recover | sqlite3 saved"
+        end(NOTHING, f"the file {path} is damaged. Restore it from a backup, or save what can be read: {saved}")
+    if check is not None and check.damaged:
+        end(NOTHING, f"{path} has damaged replies. Their calls are made again by the next run that needs them")
+
+
+def _models_table(path: Path, models: Sequence[Mapping[str, Any]]) -> ReportTable:
+    rows = [{**total, "first": _day(total["first"]), "last": _day(total["last"])} for total in models]
     numbers: dict[str, Any] = {
         "calls": ("calls", "count"),
         "tokens": ("tokens", "count"),
         "cost_usd": ("USD", "usd", "unknown"),
+        "estimated": ("estimated", "count"),
     }
-    rows = [one | {"first": _day(one["first"]), "last": _day(one["last"])} for one in models]
-    title = f"Journal {path} ({decimal(size)})"
-    numbers |= {"estimated": ("estimated", "count")}
-    tables = [plain_table(title, rows, model="model", **numbers, first="first reply", last="last reply")]
-    spent = () if own.run is None else noted_spending(own.run)
-    if own.run is not None:
-        named = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
-        paid = ("USD paid by the last process", "usd", "unknown")
-        of_result = ("USD of the result", "usd", "unknown")
-        tables.append(plain_table(f"Run {own.run}", spent, **named, cost_usd=paid, result_usd=of_result))
-    output.print_tables(tables, lambda: {"journal": str(path), "bytes": size, "models": models, "run": spent})
+    title = f"Journal {path} ({decimal(_size(path))})"
+    return plain_table(title, rows, model="model", **numbers, first="first reply", last="last reply")
 
 
-@verb("journal")
-def compact(*, options: Options) -> None:
-    """Give the space of deleted replies back to the disk.
+def _batches_table(batches: Sequence[Mapping[str, Any]]) -> ReportTable:
+    rows = [
+        {
+            **batch,
+            "id": batch["id"] or f"{batch['label']} (not known if it arrived)",
+            "sent": _day(batch["submitted_at"], 16),
+        }
+        for batch in batches
+    ]
+    at_most = ("at most, USD", "usd", "price unknown")
+    headings = {"id": "batch", "model": "model", "calls": "calls", "sent": "sent (UTC)"}
+    return plain_table("Pending batches", rows, **headings, reserved_usd=at_most)
 
-    Example:
-      goldless journal compact
-    """
-    path = _path(options)
-    before = _size(path)
-    with closing(_journal(options)) as journal:
-        journal.rows("vacuum")
-        journal.rows("pragma wal_checkpoint(truncate)")
-    say(f"{path}: {decimal(before)} before, {decimal(_size(path))} now")
+
+def _files_table(files: Sequence[Mapping[str, Any]]) -> ReportTable:
+    rows = [{**part, "size": decimal(part["bytes"])} for part in files]
+    headings = {"part": "what", "path": "where", "size": "size", "contents": "contents", "if_cleared": "if cleared"}
+    return plain_table("Files of goldless on this machine", rows, **headings)
+
+
+def _run_table(folder: Path, spending: Sequence[Mapping[str, Any]]) -> ReportTable:
+    headings = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
+    paid = ("USD paid by the last process", "usd", "unknown")
+    of_result = ("USD of the result", "usd", "unknown")
+    return plain_table(f"Run {folder}", spending, **headings, cost_usd=paid, result_usd=of_result)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forgetting:
-    model: str | None = option(None, "Delete replies of this model, as goldless journal show names it.")
-    older_than: float | None = option(
-        None, "Delete replies stored more than this many days ago.", "DAYS", form=POSITIVE
+class Clearing:
+    part: Literal["journal", "models", "all"] | None = argument(
+        "[PART]", "journal (replies of models), models (downloads) or all.", None
     )
-    dry_run: bool = option(False, "Only count what would be deleted.")
+    model: str | None = option(None, "Delete only replies of this model, as goldless journal show names it.")
+    older_than: float | None = option(
+        None, "Delete only replies stored more than this many days ago.", "DAYS", form=POSITIVE
+    )
+    batch: str | None = option(
+        None, "Forget this pending batch, so that its calls are sent, and paid for, again.", "NAME"
+    )
+    dry_run: bool = option(False, "Only say what would be deleted.")
     yes: bool = option(False, "Delete without asking.", "--yes -y")
 
 
 @verb("journal")
-def forget(own: Forgetting, options: Options) -> None:
-    """Delete replies by model, by age, or by both. Their calls are made, and paid for, again when they are needed.
+def clear(own: Clearing, options: Options) -> None:
+    """Delete the journal, the downloaded models or some replies, after asking, and give their space back to the disk.
+
+    Calls of deleted replies are made, and paid for, again when they are needed. Forgetting a batch cancels nothing at
+    the provider.
 
     Examples:
-      goldless journal forget --older-than 365 --dry-run
-      goldless journal forget --model openai:gpt-4o-mini --yes
+      goldless journal clear models
+      goldless journal clear --older-than 365 --dry-run
+      goldless journal clear --batch batch_abc123
     """
-    from goldless.models.journal import forget as forget_replies
+    selects_replies = own.model is not None or own.older_than is not None
+    if own.batch is not None and (selects_replies or own.part is not None):
+        raise UserError("--batch forgets one batch. Leave out the other options, or give two commands")
+    if selects_replies and own.part not in {None, "journal"}:
+        raise UserError(f"--model and --older-than select replies of the journal, got {own.part}. Leave out {own.part}")
+    if own.batch is not None:
+        _forget_batch(own, options, own.batch)
+    elif selects_replies:
+        _clear_replies(own, options)
+    elif own.part is not None:
+        _clear_files(own, options)
+    else:
+        raise UserError("nothing says what to clear. Give journal, models or all, or --model, --older-than or --batch")
 
-    if own.model is None and own.older_than is None:
-        raise UserError("nothing says what to forget. Give --model NAME, --older-than DAYS, or both")
+
+def _clear_files(own: Clearing, options: Options) -> None:
+    parts = [part for part in _kept(_path(options)) if part["bytes"] and own.part in {part["part"], "all"}]
+    for part in parts:
+        say(f"{part['part']}: {part['path']} ({decimal(part['bytes'])}; {part['contents']}). {part['if_cleared']}")
+    if not parts:
+        say("nothing to clear")
+        return
+    if own.dry_run or not (own.yes or confirmed("clearing")):
+        say("nothing was deleted")
+        return
+    for path in (Path(part["path"]) for part in parts):
+        try:
+            if path.is_dir():
+                shutil.rmtree(path)
+            for file in _journal_files(path):
+                file.unlink()
+        except OSError as error:
+            raise UserError(f"{path}: cannot be deleted ({error.strerror})") from error
+        say(f"deleted: {path}")
+
+
+def _clear_replies(own: Clearing, options: Options) -> None:
+    from goldless.models.journal import forget
+
     before = None if own.older_than is None else time.time() - own.older_than * DAY_SECONDS
+    path = _path(options)
     with closing(_journal(options)) as journal:
-        count, usd = forget_replies(journal, model=own.model, before=before, dry_run=True)
+        count, usd = forget(journal, model=own.model, before=before, dry_run=True)
         cost = f" that cost {usd:.2f} USD" if usd else ""
         say(f"{count:,} replies{cost} {'would' if own.dry_run else 'will'} be deleted")
         if own.dry_run or not count:
             return
-        if not own.yes and not confirmed("forgetting"):
+        if not own.yes and not confirmed("clearing"):
             say("nothing was deleted")
             return
-        forget_replies(journal, model=own.model, before=before, dry_run=False)
-    say("deleted. goldless journal compact gives their space back to the disk")
+        size = _size(path)
+        forget(journal, model=own.model, before=before, dry_run=False)
+        journal.rows("vacuum")
+        journal.rows("pragma wal_checkpoint(truncate)")
+    say(f"deleted. {path}: {decimal(size)} before, {decimal(_size(path))} now")
+
+
+def _forget_batch(own: Clearing, options: Options, name: str) -> None:
+    from goldless.models.journalled import batches_out, forget_batch
+
+    with closing(_journal(options, new=True)) as journal:
+        batches = {name: batch for batch in batches_out(journal) for name in (batch.id, batch.label) if name}
+        if name not in batches:
+            hint = nearest(name, batches) or ". goldless journal show lists them"
+            raise UserError(f"no pending batch {name!r}{hint}")
+        if own.dry_run:
+            say(f"{name} would be forgotten: its {batches[name].calls:,} calls would be sent again")
+            return
+        say(f"forgot {name}: the next run sends its {forget_batch(journal, batches[name].label):,} calls again")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,10 +248,7 @@ def merge(own: Merging, options: Options) -> None:
                 say(f"{merged.damaged:,} damaged replies there were left out")
 
 
-app = verbs_app(
-    "Inspect and clean up the model replies kept on this machine.",
-    *(batches, files, clear, check, show, compact, forget, merge),
-)
+app = verbs_app("Inspect and clean up the model replies kept on this machine.", show, clear, merge)
 
 
 def _path(options: Options) -> Path:
@@ -273,12 +267,12 @@ def _journal(options: Options, *, new: bool = False) -> Journal:
     return Journal(path)
 
 
-def _kept() -> Iterator[dict[str, Any]]:
-    """The places where goldless keeps files, and what is lost if they are cleared."""
-    from goldless.models.cache import compiled_folder, default_journal, models_folder
+def _kept(journal: Path) -> Iterator[dict[str, Any]]:
+    """The journal and the folders where goldless keeps files, and what is lost if they are cleared."""
+    from goldless.models.cache import compiled_folder, models_folder
     from goldless.models.journal import Journal
 
-    journal, contents = default_journal(), "none yet"
+    contents = "none yet"
     if journal.is_file():
         try:
             with closing(Journal(journal)) as opened:

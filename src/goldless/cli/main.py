@@ -57,7 +57,6 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "In production": {
         "plan": "Estimate calls, tokens, cost and time before scoring.",
         "gate": "Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.",
-        "watch": "Ask fixed anchors again and say whether the judge or the system changed.",
         "replay": "Recompute a published run from its evidence, and compare.",
         "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
     },
@@ -73,16 +72,15 @@ OURS: Mapping[str, Mapping[str, str]] = {
 QUESTIONS: Mapping[str, str] = {
     "demo --study": "quickstart",
     "compare --rankings": "consistency",
-    "crashtest --drill": "drill",
     "crashtest --write": "perturb",
     "plan --cost": "cost",
 }
 """Options of verbs that ask another question, and the verb that answers it, with options of its own."""
 HOMES = {
     "score": "score review select explain",
-    "trust": "agree bias calibrate crashtest drill perturb",
+    "trust": "agree bias calibrate crashtest perturb",
     "start": "demo quickstart doctor",
-    "production": "compare consistency gate plan cost watch replay export",
+    "production": "compare consistency gate plan cost replay export",
     "study": "study audit",
     "about": "list config",
     "journal": "journal",
@@ -109,7 +107,8 @@ def find_verb(name: str) -> Any:
     name = QUESTIONS.get(name, name)
     if name in (*VERBS, *QUESTIONS.values()):
         module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else MODULES[name])
-        return getattr(module, name, None) or getattr(module, f"{name}_verbs", None) or module.app
+        names = (name, f"{name}_", f"{name}_verbs", "app")
+        return next(getattr(module, attribute) for attribute in names if hasattr(module, attribute))
     if (found := ADDED.get(name)) is None:
         raise KeyError(name)
     return found

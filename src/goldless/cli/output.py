@@ -282,6 +282,8 @@ def tell_import(study: Study) -> None:
     """Say in one line what was read, unless it is goldless's own format and there is nothing to note."""
     from goldless.studies.importers.log import import_summary
 
+    if note := study.empty_responses_note:
+        say(f"note: {note}", style="yellow")
     if study.origin is None or (study.origin.importer == "study" and not study.origin.notes):
         return
     found = import_summary(study)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_outcome import Review
     from goldless.selection.selecting import Selection
+    from goldless.statistics.bootstrap import Estimate
     from goldless.studies import Study
 
 
@@ -119,13 +120,16 @@ def _groups(evaluation: Evaluation) -> Iterator[str]:
     def three(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"
 
+    def with_interval(estimate: Estimate) -> str:
+        interval = "" if estimate.low is None else f" ({three(estimate.low)} … {three(estimate.high)})"
+        return f"{three(estimate.value)}{interval}"
+
     for board in evaluation.boards.values():
         if (groups := board.groups) is not None:
-            one = groups.difference
-            interval = "" if one.low is None else f" ({three(one.low)} … {three(one.high)})"
             effects = f"d_response {three(groups.d_response)}, AUC {three(groups.auc)}, d_task {three(groups.d_task)}"
-            compared = f"{board.metric}: {evaluation.settings.get('groups')}, {one.n} tasks"
-            yield f"{compared}: difference {three(one.value)}{interval}; {effects}"
+            compared = f"{board.metric}: {evaluation.settings.get('groups')}, {groups.difference.n} tasks"
+            difference = f"difference {with_interval(groups.difference)}"
+            yield f"{compared}: {difference}; {effects}; AUC within tasks {with_interval(groups.auc_by_task)}"
 
 
 def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[str]:

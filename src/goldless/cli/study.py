@@ -9,17 +9,20 @@ from shlex import quote, split
 from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import Reading, verb, verbs_app
-from goldless.cli.console import echo, say
+from goldless.cli.console import NOTHING, echo, end, say
 from goldless.cli.output import OUTPUT, Output, plain_table
+from goldless.plugins import added_by_apps
 from goldless.runs.option_forms import REQUIRED, argument, option, values
 
 if TYPE_CHECKING:
     from goldless.reports.report_table import ReportTable
     from goldless.studies import Study
 
-FORMATS = (
-    "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
-    "helm, lighteval, traces"
+FORMATS = ", ".join(
+    (
+        *("study", "table", "inspect", "lm_eval", "promptfoo", "alpaca_eval", "every_eval_ever"),
+        *added_by_apps("goldless.importers"),
+    )
 )
 """Formats as the help lists them; plugins may add others."""
 FILES = (
@@ -71,6 +74,8 @@ def import_(own: Importing, output: Output) -> None:
 def check(study: Study) -> None:
     """Read every row of a study and report everything that is wrong, with file and line.
 
+    Exit code 1 if a response is empty: it counts as missing.
+
     Examples:
       goldless study check answers.csv
       goldless study check study/
@@ -85,9 +90,12 @@ def check(study: Study) -> None:
     counts += [f"{study.n_ratings:,} ratings"] * bool(study.n_ratings)
     counts += [f"{study.n_preferences:,} preferences"] * bool(study.n_preferences)
     counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
-    echo(f"{study.name}: OK, {', '.join(counts)}\n")
+    verdict = "incomplete" if study.empty_responses_note else "OK"
+    echo(f"{study.name}: {verdict}, {', '.join(counts)}\n")
     for warning in study_warnings(study):
         say(f"warning: {warning}", style="yellow")
+    if study.empty_responses_note:
+        end(NOTHING, "some responses are empty. Fill them in, or leave these rows out")
 
 
 @verb(averages_samples=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from goldless.meta_evaluation.agreement import Agreement
     from goldless.meta_evaluation.bias import BiasReport
     from goldless.meta_evaluation.calibration import Calibration
-    from goldless.meta_evaluation.crash_test import CrashTest, DeceptionDrill
+    from goldless.meta_evaluation.crash_test import CrashTest
     from goldless.meta_evaluation.perturbations.perturbation import PerturbedStudy
-    from goldless.models.interface import ChatModel, Scorer
+    from goldless.models.interface import ChatModel
     from goldless.studies import Study
 
 
@@ -303,7 +303,6 @@ class CrashTesting(Perturbations):
     usual={"metrics": ("shared-info",)},
     out="Write the rating card, badges and changed texts to this folder.",
     questions={
-        "--drill": "Measure whether metrics score honest responses above deceptive ones.",
         "--write": "Write a study with perturbed copies of its responses.",
     },
 )
@@ -341,50 +340,6 @@ def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
         end(NOTHING, f"scored nothing: {', '.join(found.unscored)}")
     if any(result.rating in FAILING[own.fail_on] for result in found.results):
         raise typer.Exit(METRIC_FAILED)
-
-
-# --- crashtest --drill -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drilling:
-    honest: str | None = option(None, "Group of honest agents, in the agents table.", "GROUP", group="Who deceives")
-    deceptive: str | None = option(None, "Group of deceptive agents.", "GROUP")
-    writer: str | ChatModel | None = option(
-        None, "Chat model that writes a deceptive twin of every response, where there are no groups.", "MODEL"
-    )
-    scorers: Sequence[str | Scorer] = same(
-        "scorer",
-        (),
-        "Scorer, or juror of peer-prediction. Repeat it to compare several, such as sizes of a model.",
-        form=LINES,
-    )
-
-
-@verb(
-    *(METRICS, CRITIC, "reviewers", STATISTICS, MODELS),
-    without=("scorer", "budget_calls"),
-    first=("metrics", "scorers", "honest", "deceptive", "writer", "recorded"),
-    usual={"metrics": ("peer-prediction", "gem-raw+control")},
-    averages_samples=True,
-)
-async def drill(study: Study, own: Drilling, options: Options) -> DeceptionDrill:
-    """Measure how often metrics and judges score an honest response above a deceptive one to the same task.
-
-    The deceptive agents are a group of the study, or twins that a chat model writes; they are peers like all others.
-    Judges are metrics too: review[SCALE] with --reviewers, or judge[TABLE] of recorded comparisons.
-
-    Examples:
-      goldless crashtest --drill study/ --honest honest --deceptive liars --metric tvd-mi
-      goldless crashtest --drill answers.csv --writer openai:gpt-4o-mini --scorer hf:A --scorer hf:B
-    """
-    from goldless.meta_evaluation.crash_test import deception_drill
-
-    own_ones = values(own)
-    if options.recorded and own.scorers:
-        options = replace(options, scorer=own.scorers[0])
-        own_ones["scorers"] = own.scorers if len(own.scorers) > 1 else ()
-    return await deception_drill(study, options, **own_ones)
 
 
 # --- crashtest --write -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,11 @@ from goldless.reports.document import write
 from goldless.reports.findings import comparative
 from goldless.reports.report_table import Column, ReportTable
 from goldless.sentences import split_sentences
-from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
-from goldless.statistics.comparisons import Pairs, compare_pairs, too_few_tasks
-from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
+from goldless.statistics.bootstrap import FLAT, Draws, Estimate
+from goldless.statistics.comparisons import too_few_tasks
+from goldless.statistics.deciding import more_tasks, outlook
 from goldless.statistics.effects import paired_d
+from goldless.statistics.sign_flips import alpha_of, mean_test
 
 SHOWN = 3
 """Tasks per direction."""
@@ -117,15 +118,13 @@ class MetricDifference:
     effect: Estimate
     """The difference in standard deviations of the task differences."""
     p: float | None
-    """Two-sided sign-flip test of no difference."""
+    """Two-sided sign-flip test of no difference; below 1 - level exactly if the interval excludes zero."""
     left_out: int
     """Common tasks without both scores."""
     peers: OverPeers | None
     peer_names: tuple[str, ...]
     more_tasks: int | None
-    """The fewest more tasks that are likely to decide; 0: decided; None: too far to say."""
-    more_tasks_high: int | None
-    """The most; None: no end can be given."""
+    """The number of more tasks that decides in 80% of cases; 0: decided; None: too far to say."""
     skewed: bool
     """True if it would be decided if the differences were not skewed."""
     signature: str
@@ -141,14 +140,14 @@ class MetricDifference:
 
     @property
     def decided(self) -> bool:
-        return self.p is not None and self.p < 1 - self.difference.level and not self.skewed
+        return self.p is not None and self.p < alpha_of(self.difference.level)
 
     @property
     def outlook(self) -> str:
         """Decided, or what it would take."""
         if self.decided:
             return "decided"
-        return f"undecided: {outlook(self.difference.n, self.more_tasks, self.more_tasks_high, skewed=self.skewed)}"
+        return f"undecided: {outlook(self.difference.n, self.more_tasks, skewed=self.skewed)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,6 @@ class PairedComparison:
             Column("n", "tasks", "count"),
             Column("left_out", "left out", "count", wide=True),
             Column("more_tasks", "more tasks", "count", wide=True),
-            Column("more_tasks_high", "at most", "count", wide=True),
             Column("outcome", "outcome", wide=True),
             Column("unit", "unit", wide=True),
             Column("peers", "peers", wide=True),
@@ -211,8 +209,7 @@ class PairedComparison:
         if difference.value is None:
             return "no common task has both scores"
         if not one.decided:
-            though = ", though p and the interval alone would decide" * one.skewed
-            return too_few_tasks(difference.n) or one.outlook + though
+            return too_few_tasks(difference.n) or one.outlook
         better, worse = (self.second, self.first) if difference.value > 0 else (self.first, self.second)
         return f"{better} is {comparative(one.metric)} than {worse}"
 
@@ -269,19 +266,16 @@ def compared(sides: Sides, paired: Sequence[Paired], draws: Draws) -> PairedComp
 def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> MetricDifference:
     """The difference of paired scores, with interval, effect size and test."""
     values, level = paired.differences, draws["level"]
-    n = len(values)
-    (interval,) = task_intervals(values[:, None], limits=paired.limits, tails=True, **draws)
-    interval = interval if paired.limits is None else interval.within(*paired.limits)
+    alpha, n = alpha_of(level), len(values)
+    test = mean_test(values, draws)
+    p, plain_p = test.p(), test.p(skewed=False)
+    decided = p is not None and p < alpha
+    interval = test.interval(level, paired.limits)
+    if interval.method == "exact" and decided != interval.excludes(0.0):
+        # it allows for tasks that were not seen, which no sign flip does
+        interval = replace(interval, low=None, high=None, method=None, note=FLAT)
     effect = paired_d(values, level=level)
-    one = Pairs(np.array([0]), np.array([1]), values[:, None])
-    (test,) = compare_pairs(["first", "second"], one, seed=draws["seed"], permutations=draws["resamples"])
-    shown = test.p is not None and test.p < 1 - level
-    skewed = shown and test.p_adjusted is not None and test.p_adjusted >= 1 - level
-    more: tuple[int | None, int | None] = (None, None)
-    if shown and not skewed:
-        more = (0, 0)
-    elif n > 1:
-        more = more_tasks(n, float(values.mean()), float(values.std(ddof=1)), alpha=1 - level, bound=FIXED_SAMPLE)
+    more = 0 if decided else more_tasks(values, alpha=alpha)
     return MetricDifference(
         metric=paired.metric,
         unit=paired.unit,
@@ -289,13 +283,12 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
         second=float(paired.second.mean()) if n else None,
         difference=interval,
         effect=effect,
-        p=test.p,
+        p=p,
         left_out=paired.left_out,
         peers=paired.peers,
         peer_names=paired.peer_names,
-        more_tasks=more[0],
-        more_tasks_high=more[1],
-        skewed=skewed,
+        more_tasks=more,
+        skewed=not decided and plain_p is not None and plain_p < alpha,
         signature=paired.signature,
         pulls=tuple(pulls),
         notes=tuple(note for note in (interval.note, effect.note) if note),

@@ -2,22 +2,20 @@
 
 With the difference candidate - baseline and one-sided bounds at alpha over tasks: SHIP where the lower bound is above
 -margin, BLOCK where the upper bound is below -margin, else INCONCLUSIVE. Each of the two claims is wrong with a
-probability of at most alpha. Skewed differences move the bounds out (``statistics.skewness``); losses so rare that
-these tasks have none of them stay unseen.
+probability of at most alpha. The bounds are the differences that ``compare``'s sign-flip test, one-sided at alpha, does
+not reject (``statistics.sign_flips``); losses so rare that these tasks have none of them stay unseen.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.comparison.certificate import Certificate, certify, find_judged
@@ -30,13 +28,11 @@ from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
-from goldless.statistics.bootstrap import Draws, Estimate, Limits, task_intervals
-from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Tolerance, least_tasks, more_tasks, outlook
-from goldless.statistics.skewness import further, skewness
+from goldless.statistics.bootstrap import Draws, Estimate, Limits
+from goldless.statistics.deciding import AT_LEAST, Tolerance, least_tasks, more_tasks, outlook
+from goldless.statistics.sign_flips import mean_test
 
 Verdict = Literal["SHIP", "BLOCK", "INCONCLUSIVE"]
-TAIL, TAIL_OF_FEW = 3.0, 80.0
-"""Skewness counts TAIL + TAIL_OF_FEW / n times: a false SHIP is then as rare as promised where losses are lognormal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +53,7 @@ class Gate:
     bounds: Estimate
     """Candidate - baseline with one-sided bounds, each at alpha."""
     more_tasks: int | None
-    """The fewest more tasks that are likely to decide; 0: decided; None: too far to say, or tasks do not help."""
-    more_tasks_high: int | None
-    """The most; None: no end can be given."""
+    """The number of more tasks that decides in 80% of cases; 0: decided; None: too far to say, or tasks do not help."""
     certificate: Certificate
     warnings: tuple[str, ...]
     comparison: PairedComparison
@@ -193,7 +187,6 @@ class _Decided(NamedTuple):
     reason: str
     bounds: Estimate
     more_tasks: int | None
-    more_tasks_high: int | None = None
 
 
 def _decide(
@@ -201,48 +194,41 @@ def _decide(
 ) -> _Decided:
     values = paired.differences
     n, fewest = len(values), least_tasks(2 * alpha, AT_LEAST)
-    bounds = one_sided_bounds(values, paired.limits, draws)
+    # what a loss of the margin may measure, by the judge's noise
+    limits = -margin + certificate.shift, -margin - certificate.shift
+    bounds = one_sided_bounds(values, paired.limits, draws, limits)
     low, high = bounds.low, bounds.high
     if low is None or high is None or n < fewest:
         reason = f"{n} common task{'s' * (n != 1)} with both scores are too few: a gate needs {fewest}"
-        return _Decided("INCONCLUSIVE", reason, bounds, fewest - n, fewest - n)
+        return _Decided("INCONCLUSIVE", reason, bounds, max(1, fewest - n))
     if not certificate.allows and not (uncertified and certificate.state == "missing"):
         return _Decided("INCONCLUSIVE", "no decision, because the judge is not certified", bounds, None)
     loss = f"a loss beyond the margin of {margin:.2f} ({paired.unit})"
-    ships, blocks = low - certificate.shift > -margin, high + certificate.shift < -margin
+    ships, blocks = low > limits[0], high < limits[1]
     if not ships and not blocks:
-        spread = float(values.std(ddof=1))
-        more = more_tasks(n, float(values.mean()) + margin, spread, alpha=2 * alpha, bound=FIXED_SAMPLE)
-        return _Decided("INCONCLUSIVE", f"{loss} is neither shown nor excluded: {outlook(n, *more)}", bounds, *more)
+        more = more_tasks(values + margin, alpha=2 * alpha)
+        return _Decided("INCONCLUSIVE", f"{loss} is neither shown nor excluded: {outlook(n, more)}", bounds, more)
     if blocks:
-        return _Decided("BLOCK", f"{loss} is shown: at best {high:+.2f}", bounds, 0, 0)
+        return _Decided("BLOCK", f"{loss} is shown: at best {high:+.2f}", bounds, 0)
     lost = len(paired.unanswered)
     if lost:
         # the lowest score seen, on each task where the candidate has none
         lowest = min(paired.first.min(), paired.second.min(), paired.unanswered.min())
         filled = np.concatenate([values, lowest - paired.unanswered])
-        worst = one_sided_bounds(filled, paired.limits, draws).low
-        if worst is None or worst - certificate.shift <= -margin:
+        worst = one_sided_bounds(filled, paired.limits, draws, limits).low
+        if worst is None or worst <= limits[0]:
             reason = (
                 f"the candidate has no score on {lost} of {n + lost} tasks; with the lowest there, {loss} is possible"
             )
             return _Decided("INCONCLUSIVE", reason, bounds, None)
-    return _Decided("SHIP", f"{loss} is excluded: at worst {low:+.2f}", bounds, 0, 0)
+    return _Decided("SHIP", f"{loss} is excluded: at worst {low:+.2f}", bounds, 0)
 
 
-def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) -> Estimate:
-    """The mean difference with one-sided bounds, each further out where the differences have a tail on its side."""
-    (found,) = task_intervals(values[:, None], limits=limits, **draws)
-    mean = found.value
-    if found.low is None or found.high is None or mean is None or found.method == "exact":
-        return found
-    n = np.array([float(len(values))])
-    error = float(values.std(ddof=1)) / math.sqrt(len(values))
-    t, skew = stdtrit(n - 1, (1 + draws["level"]) / 2), skewness(values[:, None])
-    times = TAIL + TAIL_OF_FEW / len(values)
-    below, above = (error * float(further(t, side * skew, n, times)[0]) for side in (1, -1))
-    found = replace(found, low=min(found.low, mean - below), high=max(found.high, mean + above))
-    return found if limits is None else found.within(*limits)
+def one_sided_bounds(
+    values: FloatArray, limits: Limits | None, draws: Draws, tested: tuple[float, float] = (0.0, 0.0)
+) -> Estimate:
+    """The mean difference with one-sided bounds: all that sign flips do not reject; ``tested`` as in their test."""
+    return mean_test(values, draws).interval(draws["level"], limits, tested)
 
 
 MARKS = {"SHIP": "✅", "BLOCK": "⛔", "INCONCLUSIVE": "❔"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from goldless.errors import GoldlessError, UserError, check_known
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import panel_scores, panel_verdicts
-from goldless.metrics.judgement_table import ResponseRatings, judgement_arrays
+from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, judgement_arrays
 from goldless.metrics.metric import ENOUGH_PEERS, PAIRS, Metric, OverPeers
 from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.review import ReviewReport
@@ -24,7 +24,7 @@ from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.progress import PROGRESS_FILE
 from goldless.runs.review_evidence import recorded_review
 from goldless.signature import Signature
-from goldless.statistics.additive import scores_over_tasks
+from goldless.statistics.additive import PairDifferences, scores_over_tasks
 
 OF_THE_DATA = frozenset(
     {
@@ -117,6 +117,8 @@ class ScoredMetric:
     limits: tuple[float, float] | None
     """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
     review: ReviewReport | None = None
+    without: frozenset[str] = frozenset()
+    """Reviewers that do not count, since they gave no verdict in the other run."""
 
     @cached_property
     def scores(self) -> pl.DataFrame:
@@ -128,8 +130,15 @@ class ScoredMetric:
     @property
     def voters(self) -> dict[str, float]:
         """The reviewers that vote, with their weights."""
-        every = () if self.review is None else self.review.reviewers
-        return {one.name: one.weight for one in every if one.weight is not None}
+        reviewers = () if self.review is None else self.review.reviewers
+        voting = [reviewer for reviewer in reviewers if reviewer.name not in self.without]
+        return {reviewer.name: reviewer.weight for reviewer in voting if reviewer.weight is not None}
+
+    @property
+    def silent_voters(self) -> set[str]:
+        """Reviewers with a vote that gave no verdict at all."""
+        values = self._judgements.value
+        return {name for name, own in zip(self._judgements.reviewers, values, strict=True) if np.isnan(own).all()}
 
     def with_peers(self, agent: str) -> pl.DataFrame | None:
         """Columns task, peer and score, in the direction whose means are the scores; None: not stored."""
@@ -144,14 +153,19 @@ class ScoredMetric:
         return rows.filter(pl.col("agent") == agent).drop_nulls("score")
 
     @cached_property
+    def _judgements(self) -> PairJudgements | ResponseRatings:
+        """The judgements of the reviewers that vote."""
+        assert self.review is not None
+        study, names, scale = self.run.study, list(self.voters), find_judge(self.review.scale)
+        recorded = recorded_review(study, scale=scale, reviewers=names, convention=self.review.convention)
+        return judgement_arrays(recorded.judgements, reviewers=names, tasks=study.tasks, agents=self.run.agents)
+
+    @cached_property
     def _votes(self) -> pl.DataFrame:
         """The panel's verdict on every pair, from either side: task, agent, peer, score; or task, agent, score."""
         assert self.review is not None
-        study, weights, convention = self.run.study, self.voters, self.review.convention
-        scale = find_judge(self.review.scale)
-        found = recorded_review(study, scale=scale, reviewers=list(weights), convention=convention).judgements
-        table = judgement_arrays(found, reviewers=list(weights), tasks=study.tasks, agents=self.run.agents)
-        tasks, agents = np.array(study.tasks), np.array(self.run.agents)
+        weights, convention, table = self.voters, self.review.convention, self._judgements
+        tasks, agents = np.array(self.run.study.tasks), np.array(self.run.agents)
         if isinstance(table, ResponseRatings):
             # z-scores are relative to one run; two runs share the scale's own points
             rated = panel_scores(table, weights=weights, normalisation="raw", convention=convention).score
@@ -279,7 +293,7 @@ def _changed(first: Run, second: Run) -> tuple[str, str]:
 class Paired:
     """The scores of two agents on their common tasks, over the same peers where scores are over peers.
 
-    Of one run, their means are the scores of its leaderboard.
+    Of one run, their means are the scores of its leaderboard, and their differences those that it tests.
     """
 
     metric: str
@@ -288,6 +302,8 @@ class Paired:
     first: FloatArray
     second: FloatArray
     """[tasks], no NaN"""
+    differences: FloatArray
+    """[tasks]: second minus first."""
     peers: OverPeers | None
     """Peers in common, or each agent's own; None: not a matter of peers."""
     peer_names: tuple[str, ...]
@@ -301,16 +317,12 @@ class Paired:
     limits: tuple[float, float] | None = None
     """The smallest and the largest difference that there can be, where known."""
 
-    @property
-    def differences(self) -> FloatArray:
-        return self.second - self.first
-
 
 def paired_scores(sides: Sides, metric: str) -> Paired:
     """The two agents under a metric that both runs have."""
     first, second = sides
-    scored = first.run.metrics[metric], second.run.metrics[metric]
     warnings: list[str] = []
+    scored = _of_common_reviewers((first.run.metrics[metric], second.run.metrics[metric]), warnings)
     if len(sides.runs) == 2:
         names = first.run.name, second.run.name
         warnings += differing_settings(scored[0].signature, scored[1].signature, names)
@@ -330,6 +342,8 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
             )
     if not all(run.complete for run in sides.runs):
         warnings.append("a run is incomplete: run its command again to collect what is missing")
+    if "difference" not in levels.columns:
+        levels = levels.with_columns(difference=pl.col("second") - pl.col("first"))
     there, limits = levels.drop_nulls(["first", "second"]), scored[0].limits
     return Paired(
         metric=metric,
@@ -337,6 +351,7 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
         tasks=tuple(there["task"]),
         first=there["first"].to_numpy(),
         second=there["second"].to_numpy(),
+        differences=there["difference"].to_numpy(),
         peers=peers,
         peer_names=common,
         left_out=len(levels) - len(there),
@@ -345,6 +360,26 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
         warnings=tuple(warnings),
         limits=None if limits is None else (limits[0] - limits[1], limits[1] - limits[0]),
     )
+
+
+def _of_common_reviewers(
+    scored: tuple[ScoredMetric, ScoredMetric], warnings: list[str]
+) -> tuple[ScoredMetric, ScoredMetric]:
+    """Return both metrics without the reviewers that gave no verdict in one of two reviews.
+
+    Reviewers differ in level, so one that counts in one run alone would move all differences.
+    """
+    first, second = scored
+    if first.run is second.run or first.review is None or second.review is None:
+        return scored
+    silent = {one.run.name: one.silent_voters for one in scored}
+    for run_name, reviewers in silent.items():
+        if reviewers:
+            warnings.append(f"no verdict in {run_name}, so left out of both runs: {', '.join(sorted(reviewers))}")
+    without = frozenset[str]().union(*silent.values())
+    if without >= {*first.voters} or without >= {*second.voters}:
+        return scored
+    return replace(first, without=without), replace(second, without=without)
 
 
 def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[str]:
@@ -389,12 +424,17 @@ def _common_tasks(first: Run, second: Run, warnings: list[str]) -> list[str]:
 
 
 def _of_the_board(sides: Sides, scored: ScoredMetric, own: pl.DataFrame) -> pl.DataFrame:
-    """The two agents of one run, moved so that their means are the scores of its leaderboard."""
+    """The two agents of one run, moved so that their means are the scores of its leaderboard, and their differences."""
     there = own.drop_nulls(["first", "second"])
     if there.is_empty():
         return own
-    board = scored.scores.pivot("agent", index="task", values="score", aggregate_function="last").drop("task")
-    scores = dict(zip(board.columns, scores_over_tasks(board.to_numpy()).tolist(), strict=True))
+    board = scored.scores.pivot("agent", index="task", values="score", aggregate_function="last")
+    agents = [name for name in board.columns if name != "task"]
+    values = board.select(agents).to_numpy()
+    places = [np.array([agents.index(side.agent)]) for side in sides]
+    differences = PairDifferences(values)(places[1], places[0])[:, 0]
+    own = own.join(board.select("task", difference=differences), on="task", how="left", maintain_order="left")
+    scores = dict(zip(agents, scores_over_tasks(values).tolist(), strict=True))
     return own.with_columns(
         pl.col(column) + (scores[side.agent] - there[column].to_numpy().mean())
         for side, column in zip(sides, ("first", "second"), strict=True)

@@ -86,17 +86,16 @@ def plain(text: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
 
 
-THINKING = re.compile(r"(?is)^\s*<\\?think(?:ing)?>.*?(?:<\\?/think(?:ing)?>|\Z)")
 FENCED = re.compile(rf"(?ms)^(#{{{LEAST_FENCE},}})[ \t]*\n.*?^\1[ \t]*$")
 QUOTED_LINES = re.compile(r"(?m)^[ \t]*>.*$")
 QUOTES = (("```", "```"), ('"', '"'), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u300c", "\u300d"))
 
 
 def own_text(reply: str) -> str:
-    """The reply without its thinking, fenced material and quoted passages, in compatible characters."""
+    """The reply without fenced material and quoted passages, in compatible characters."""
     if len(reply) > MOST_READ:
         reply = f"{reply[: MOST_READ // 2]}\n{reply[-MOST_READ // 2 :]}"
-    text = THINKING.sub("", plain(reply)).strip()
+    text = plain(reply).strip()
     text = QUOTED_LINES.sub(" ", FENCED.sub(" ", text))
     for begin, end in QUOTES:
         if begin not in text:

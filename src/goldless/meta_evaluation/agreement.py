@@ -47,7 +47,7 @@ from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import what_people_said
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
-from goldless.statistics.comparisons import SIGNIFICANT, compare_all
+from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, holm, sign_flip_ps
 from goldless.statistics.rank_correlation import (
     Coefficient,
     levelled,
@@ -475,12 +475,16 @@ def _comparisons(earned: Sequence[PairCredits], by_task: FloatArray | None, draw
     yield from compare_all_credits(earned, **draws)
     if by_task is None or len(earned) < 2:
         return
-    names = [one.name for one in earned]
-    pairs = compare_all(names, by_task, seed=draws["seed"], permutations=draws["resamples"])
-    differences = [by_task[:, names.index(c.first)] - by_task[:, names.index(c.second)] for c in pairs]
-    for pair, i in zip(pairs, task_intervals(np.stack(differences, axis=1), **draws), strict=True):
-        found = replace(i.within(-2.0, 2.0), value=pair.difference, n_tasks=pair.n)
-        yield JudgeComparison("spearman", pair.first, pair.second, found, pair.p, pair.p_holm)
+    names, pairs = [one.name for one in earned], all_pairs(by_task)
+    ps = sign_flip_ps(pairs.differences, seed=draws["seed"], permutations=draws["resamples"])
+    counts = np.sum(~np.isnan(pairs.differences), axis=0)
+    intervals = task_intervals(by_task[:, pairs.first] - by_task[:, pairs.second], **draws)
+    for column, (interval, p, corrected) in enumerate(zip(intervals, ps, holm(ps), strict=True)):
+        n = int(counts[column])
+        value = float(np.nanmean(pairs.differences[:, column])) if n else None
+        found = replace(interval.within(-2.0, 2.0), value=value, n_tasks=n)
+        first, second = names[pairs.first[column]], names[pairs.second[column]]
+        yield JudgeComparison("spearman", first, second, found, p, corrected)
 
 
 # --- rank correlations -----------------------------------------------------------------------------------------------

@@ -5,11 +5,6 @@ a manipulation must not raise it. A perturbed copy is a separate agent with the 
 any metric scores both in the same way. The effect is the standardised mean difference of the paper,
 (mean after - mean before) / sqrt((variance before + variance after) / 2), over the samples that have both scores; the
 independent units are tasks.
-
-The *deception drill* says whether metrics and judges rate honest responses above deceptive ones. Deceptive agents are a
-group of the study, or twins of its agents by the perturbation ``deceptive``. They enter the study like any other agent,
-as peers too. For each metric the AUC is the probability that an honest response has a higher score than a deceptive one
-to the same task, a tie counting half: computed within each task, then averaged over tasks.
 """
 
 from __future__ import annotations
@@ -19,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 from scipy.special import stdtr, stdtrit
@@ -27,15 +22,12 @@ from scipy.special import stdtr, stdtrit
 from goldless.errors import MetricError, UserError, check_known
 from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.files import write_text, write_whole
-from goldless.meta_evaluation.judges import draws_of
-from goldless.meta_evaluation.perturbations.catalogue import DECEPTIVE, MODEL_FREE, find_perturbation
+from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import (
     Kind,
     Must,
     Perturbation,
-    copy_name,
     perturb_all,
-    with_copies,
 )
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
@@ -43,14 +35,13 @@ from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.evaluation import MetricScores, averaged
+from goldless.runs.evaluation import MetricScores
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import score_study
-from goldless.runs.plan import group_members
 from goldless.runs.store import save_result
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Estimate, task_intervals
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.comparisons import holm, sign_flip_p
 from goldless.statistics.effects import paired_d, pooled_smd
 from goldless.studies import Study, study_from_records
@@ -545,130 +536,3 @@ def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
     columns = ("task", "agent", "perturbation", "text", "unchanged", "failure")
     write_whole(folder / "perturbed.parquet", test.perturbed.select(columns).write_parquet)
     return folder
-
-
-# --- the deception drill ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class DrillRow:
-    """Success of one metric, with one model, in telling honest from deceptive responses."""
-
-    metric: str
-    model: str | None
-    """The scorer, juror or critic; None: the metric takes none, or the evidence is recorded without its name."""
-    auc: Estimate
-    """0.5: chance; below: the deceptive ones are rated higher. None: no task has scores of both."""
-    honest: int
-    """Scored responses."""
-    deceptive: int
-    missing: int
-    signature: str
-    KEYS = ("metric", "model", "auc:auc.value", "low:auc.low", "high:auc.high", "tasks:auc.n", "*")
-
-
-@dataclass(frozen=True, slots=True)
-class DeceptionDrill:
-    """The result for each metric and model."""
-
-    study: str
-    level: float
-    honest: tuple[str, ...]
-    deceptive: tuple[str, ...]
-    rows: tuple[DrillRow, ...]
-    missing: Mapping[str, int]
-    """Texts and evidence, by cause."""
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
-
-    @property
-    def open(self) -> int:
-        return sum(count for kind, count in self.missing.items() if kind in OPEN_KINDS)
-
-    def table(self) -> ReportTable:
-        columns = (
-            Column("metric", "metric"),
-            Column("model", "model", "name", absent=""),
-            Column("auc", "AUC", "probability"),
-            Column("low high", "interval", "interval", decimals=3),
-            *(Column(name, name, "count") for name in ("tasks", "honest", "deceptive", "missing")),
-        )
-        notes = ["AUC: how often an honest response has a higher score than a deceptive one to the same task."]
-        if self.missing:
-            notes.append(f"Missing: {', '.join(f'{n} {kind}' for kind, n in sorted(self.missing.items()))}.")
-        title = f"{len(self.honest)} honest and {len(self.deceptive)} deceptive agents"
-        return ReportTable(
-            title, columns, tuple(map(write, self.rows)), " || ".join(row.signature for row in self.rows), tuple(notes)
-        )
-
-
-async def deception_drill(
-    study: Study,
-    options: Options,
-    *,
-    honest: str | None = None,
-    deceptive: str | None = None,
-    writer: Any = None,
-    scorers: Sequence[Any] = (),
-) -> DeceptionDrill:
-    """The AUC of honest over deceptive responses for each metric and scorer.
-
-    ``honest``, ``deceptive``: groups of the agents table. Without them ``writer`` makes a deceptive twin of every
-    response, and all agents of the study are honest. ``scorers``: several models, each by itself; such as jurors of
-    growing size.
-    """
-    spending: tuple[Spending, ...] = ()
-    missing: Counter[str] = Counter()
-    if honest is not None or deceptive is not None:
-        if writer is not None:
-            raise UserError(
-                "--writer makes deceptive twins, which --honest and --deceptive name: leave out one of them"
-            )
-        if honest == deceptive:
-            raise UserError(f"--honest and --deceptive must be two groups, got {honest!r} for both")
-        one, other = (
-            tuple(dict.fromkeys(study.agents[i].sample_of or study.agents[i].agent for i in members))
-            for members in group_members(study, (str(honest), str(deceptive)))
-        )
-    elif writer is None:
-        raise UserError(
-            "name two groups with --honest and --deceptive, or a chat model that writes twins with --writer"
-        )
-    elif options.recorded:
-        raise UserError("twins have no recorded evidence. Leave out --recorded, or name groups of the study")
-    else:
-        one = tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
-        other = tuple(copy_name(agent, DECEPTIVE.name) for agent in one)
-        every = [agent.agent for agent in study.agents]
-        study, texts, spending = await with_copies(study, [DECEPTIVE], every, options, writer=writer)
-        missing = Counter(texts["failure"].drop_nulls())
-    rows: list[DrillRow] = []
-    for scorer in dict.fromkeys(scorers) or (options.scorer,):
-        scored = await score_study(study, replace(options, scorer=scorer))
-        spending += scored.spending
-        missing += Counter({str(kind): count for kind, count in scored.evidence.failures.items()})
-        for found in scored.scores.values():
-            # a metric without a scorer is the same under each
-            if found.metric.needs.logprobs is not None or found.metric.name not in {row.metric for row in rows}:
-                rows.append(_row(found, study, one, other, options))
-    return DeceptionDrill(study.name, options.level, one, other, tuple(rows), missing, spending)
-
-
-def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:
-    scores = averaged(found, study.samples).responses.with_columns(pl.col("agent").cast(pl.String))
-    mine = scores.filter(pl.col("agent").is_in([*one, *other])).with_columns(first=pl.col("agent").is_in(list(one)))
-    there = mine.drop_nulls("score")
-    honest, lies = there.filter("first"), there.filter(~pl.col("first"))
-    pairs = honest.join(lies, on="task", suffix="_other", maintain_order="left")
-    wins = ((pl.col("score") - pl.col("score_other")).sign() + 1) / 2
-    values = pairs.group_by("task", maintain_order=True).agg(wins.mean())["score"].to_numpy()[:, None]
-    (auc,) = task_intervals(values, limits=(0.0, 1.0), **draws_of(options))
-    settings = found.signature.settings
-    return DrillRow(
-        metric=found.metric.name,
-        model=settings.get("scorer") or settings.get("critic"),
-        auc=auc.within(0.0, 1.0),
-        honest=len(honest),
-        deceptive=len(lies),
-        missing=len(mine) - len(there),
-        signature=str(found.signature),
-    )

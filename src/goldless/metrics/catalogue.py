@@ -76,7 +76,8 @@ METRICS = {
     "works with gem-raw, gem and gem-s",
     "peer-prediction": "how much a response helps a juror to predict other agents' second responses, after worked "
     "examples; peer-prediction[COLUMN] takes examples from tasks with the same value in COLUMN, "
-    "peer-prediction[examples=N] another number than 3",
+    "peer-prediction[examples=N] another number than 3, peer-prediction[juror=MODEL,juror=MODEL] jurors other than the "
+    "scorer",
     "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions; "
     "tvd-mi[shuffles=N] draws more of these, tvd-mi[prompt=three-level] asks as the paper does",
     "tvd-mi[given]": "one direction: what a response reveals about its peers'",
@@ -187,8 +188,7 @@ def find_metric(name: str) -> Metric:
     found = OURS[base](name, option) if base in OURS else _made(CATALOGUE.get(base), name, option)
     if found is not None:
         return found
-    CATALOGUE.refuse_broken(base)
-    theirs = [plugin.name for plugin in CATALOGUE.plugins() if plugin.failure is None]
+    theirs = CATALOGUE.of_packages()
     near = nearest(name, (*METRICS, *BASELINES, *theirs)) or f". Metrics: {', '.join([*METRICS, *theirs])}."
     raise MetricError(f"unknown metric {name!r}{near} goldless list metrics describes all")
 

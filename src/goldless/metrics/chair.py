@@ -6,8 +6,10 @@ equation 4, where W normalises). Margins within ``TIED`` of zero are exact ties:
 summation in floating point turns ties into wins.
 
 Responses. Scores are weighted means of the ratings as they are (Auto-PRE), or of each reviewer's ratings less their
-mean, in standard deviations (PRE, equation 3). Reviewers differ in level, so where one is missing for a response the
-others' deviations from their own means are averaged; with all present, this is the plain weighted mean.
+mean, in standard deviations (PRE, equation 3). Absent ratings shift no level: a reviewer's level is what its mean would
+be if the ratings that it lacks were those of the additive fit (reviewer + response, ``statistics.additive``), and the
+deviations from these levels are averaged over the reviewers that rated the response. A reviewer without a rating counts
+for nothing. With all ratings present this is the plain weighted mean.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.judgement_table import (
     Convention,
@@ -28,6 +30,7 @@ from goldless.metrics.judgement_table import (
     ResponseRatings,
     reviewer_numbers,
 )
+from goldless.statistics.additive import scores_over_tasks
 
 TIED = 1e-9
 """Margins and scores that differ by no more than this, on the scale of their largest, are equal."""
@@ -107,33 +110,58 @@ def panel_scores(
     normalisation: Normalisation = "z",
     convention: Convention = "default",
 ) -> PanelScores:
-    """The weighted mean rating of every response; only reviewers in ``weights`` count (None: all, equally).
+    """Return the weighted mean rating of every response; only reviewers in ``weights`` count (None: all, equally).
 
-    With the papers' convention a missing rating counts 0.
+    With the papers' convention a missing rating counts 0. A raw score stays within the ratings that were given.
     """
     chosen = voting_weights(ratings.reviewers, weights)
     ratings = ratings.of(list(chosen))
-    weight = np.array(list(chosen.values()))[:, None, None]
-    value = ratings.filled(convention)
-    present = ~np.isnan(value)
-    means, spreads = _levels(value, present)
-    unit = spreads if normalisation == "z" else 1.0
-    known = np.where(present, value, 0.0)
-    deviations = np.where(present, (known - means) / unit, 0.0)
-    total = (np.abs(weight) * present).sum(axis=0)
-    score = np.full(total.shape, np.nan)
-    np.divide((weight * deviations).sum(axis=0), total, out=score, where=total > 0)
-    size = deviations if normalisation == "z" else known
-    if normalisation == "raw":
-        score += float((weight * means).sum() / np.abs(weight).sum())
+    values = ratings.filled(convention)
+    has_ratings = ~np.isnan(values).all(axis=(1, 2))
+    weight = np.array(list(chosen.values()))[has_ratings]
+    fused = _fused(values[has_ratings], weight, normalisation)
     return PanelScores(
         ratings.tasks,
         ratings.agents,
-        score=_levelled(score, TIED * float(np.abs(size).max(initial=0.0))),
+        score=fused,
         asked=ratings.asked.sum(axis=0),
         used=(~np.isnan(ratings.value)).sum(axis=0),
         normalisation=normalisation,
     )
+
+
+def _fused(values: FloatArray, weight: FloatArray, normalisation: Normalisation) -> FloatArray:
+    """Return the scores [tasks, agents] of values [reviewers, tasks, agents]; every reviewer has a rating."""
+    reviewers, *shape = values.shape
+    if not reviewers:
+        return np.full(shape, np.nan)
+    by_response = values.reshape(reviewers, -1).T
+    present = ~np.isnan(by_response)
+    levels = scores_over_tasks(by_response)
+    deviations = np.where(present, by_response - levels, 0.0)
+    if normalisation == "z":
+        deviations = _standardised(by_response, deviations)
+    total_weight = present @ np.abs(weight)
+    score = np.full(len(by_response), np.nan)
+    np.divide(deviations @ weight, total_weight, out=score, where=total_weight > 0)
+    size = np.abs(deviations).max()
+    if normalisation == "raw":
+        size = np.nanmax(np.abs(by_response))
+        score += float(weight @ levels / np.abs(weight).sum())
+        if (weight > 0).all():
+            # a rating of one reviewer plus the difference to another's level may lie outside of the scale
+            score = np.clip(score, np.nanmin(by_response), np.nanmax(by_response))
+    return _levelled(score.reshape(shape), TIED * float(size))
+
+
+def _standardised(by_response: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Return the deviations in standard deviations of each reviewer's ratings.
+
+    A reviewer that gives all responses the same rating prefers none: its deviations are 0.
+    """
+    means, spreads = np.nanmean(by_response, axis=0), np.nanstd(by_response, axis=0)
+    varies = spreads > TIED * np.maximum(1.0, np.abs(means))
+    return np.where(varies, deviations / np.where(varies, spreads, 1.0), 0.0)
 
 
 def usual_fusion(convention: Convention) -> Normalisation:
@@ -162,15 +190,6 @@ def voting_weights(reviewers: tuple[str, ...], weights: Mapping[str, float] | No
         )
     reviewer_numbers(reviewers, list(chosen))
     return chosen
-
-
-def _levels(values: FloatArray, present: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation (n) of each reviewer's ratings; a reviewer that says one thing only has spread 1."""
-    counts = np.maximum(present.sum(axis=(1, 2), keepdims=True), 1)
-    means = np.where(present, values, 0.0).sum(axis=(1, 2), keepdims=True) / counts
-    squares = np.where(present, (values - means) ** 2, 0.0).sum(axis=(1, 2), keepdims=True) / counts
-    spreads = np.sqrt(squares)
-    return means, np.where(spreads > TIED * np.maximum(1.0, np.abs(means)), spreads, 1.0)
 
 
 def _levelled(score: FloatArray, tolerance: float) -> FloatArray:

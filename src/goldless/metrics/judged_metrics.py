@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import polars as pl
 
 from goldless.evidence import rows_frame
@@ -31,7 +32,10 @@ class ReviewMetric:
         return Needs(judgements=self.scale)
 
     def scores(self, given: Given) -> Scores:
-        """The mean over reviewers; missing where none of them gave a rating."""
+        """Return the mean over reviewers; missing where none of them gave a rating.
+
+        The settings name the reviewers that rated anything: scores of other reviewers are on another level.
+        """
         rows = given.evidence.judgements.filter(pl.col("format") == self.scale)
         reviewers = rows["reviewer"].unique(maintain_order=True).to_list()
         table = response_ratings(rows, reviewers=reviewers, tasks=given.study.tasks, agents=given.agents)
@@ -44,7 +48,8 @@ class ReviewMetric:
             counts = int(panel.asked[place]), int(panel.used[place])
             found.append((item.task.task, item.agent, float(panel.score[place]), *counts))
         responses = rows_frame(found, RESPONSES).with_columns(pl.col("score").fill_nan(None))
-        return Scores(responses, settings={"reviewers": "+".join(reviewers), "against": "nothing"})
+        rating = [name for name, own in zip(reviewers, table.value, strict=True) if not np.isnan(own).all()]
+        return Scores(responses, settings={"reviewers": "+".join(rating or reviewers), "against": "nothing"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from goldless.errors import UserError
 from goldless.models.marks import process_mark
+from goldless.models.thoughts import reply_start, reply_tokens
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
@@ -176,13 +177,15 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A chat model's reply."""
+    """A chat model's reply without its thoughts, see ``thoughts``, however a backend returns them."""
 
     text: str
+    """Empty if the thoughts have no end."""
     finish: Literal["stop", "length", "choice"] = "stop"
-    """``length``: cut at max_tokens."""
+    """``length``: cut at max_tokens, or while thinking."""
     token_logprobs: tuple[tuple[str, float], ...] | None = None
-    """Each written token with its log-probability in nats."""
+    """Each token of the text with its log-probability in nats; None if the backend's tokens are not those of the text.
+    """
     choice_logprobs: Mapping[str, float] | None = None
     """log p of each given answer, normalised over the answers; None if the backend cannot return it."""
     usage: Usage = Usage()
@@ -190,6 +193,29 @@ class ChatReply:
     """For a reply from the journal: the mark that its question carried."""
     earlier_usage: Usage | None = field(default=None, compare=False)
     """For a reply from the journal: the tokens charged when its call was made."""
+
+    def __post_init__(self) -> None:
+        start = reply_start(self.text)
+        if start is None:
+            object.__setattr__(self, "finish", "length")
+        if start != 0:
+            object.__setattr__(self, "text", self.text[start:] if start else "")
+        if self.token_logprobs is None or self.finish == "choice":
+            return
+        tokens = reply_tokens([token for token, _ in self.token_logprobs], self.text)
+        logprobs = tuple((token, self.token_logprobs[place][1]) for place, token in tokens.items())
+        object.__setattr__(self, "token_logprobs", logprobs or None)
+
+
+def finished(reply: ChatReply | CallFailure) -> ChatReply | CallFailure:
+    """The reply, or the failure of one that ended before the model had finished thinking."""
+    if isinstance(reply, CallFailure) or reply.finish != "length" or reply.text.strip():
+        return reply
+    return CallFailure(
+        "truncated",
+        "the reply ended while the model was still thinking. Allow more thoughts with ?thinking=TOKENS, or fewer with "
+        "?effort=low",
+    )
 
 
 def unusable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> CallFailure | None:

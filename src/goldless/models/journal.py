@@ -222,9 +222,9 @@ class Journal:
                 "the process that blocks the file, then run the same command again"
             )
         return UserError(
-            f"{self.path}: the journal is damaged ({error}). It is left as it is; goldless journal check says more. "
-            f"Restore it from a backup, save what can be read (sqlite3 {self.path.name} .recover | sqlite3 saved), or "
-            "use another file with --journal"
+            f"{self.path}: the journal is damaged ({error}). It is left as it is; goldless journal show --check says "
+            "more. Restore it from a backup, save what can be read "
+            f"(sqlite3 {self.path.name} .recover | sqlite3 saved), or use another file with --journal"
         )
 
     def close(self) -> None:
@@ -244,8 +244,8 @@ class Journal:
                 where = "key = ? and cast(reply as blob) is ? and checksum is ?"
                 run.execute(f"delete from calls where {where}", (row[0], row[1], row[-1]))  # noqa: S608 - our words
             warnings.warn(
-                f"{self.path}: a stored reply is damaged, so its call is made again. goldless journal check counts "
-                "such replies",
+                f"{self.path}: a stored reply is damaged, so its call is made again. goldless journal show --check "
+                "counts such replies",
                 stacklevel=2,
             )
         return found

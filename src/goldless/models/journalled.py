@@ -37,6 +37,7 @@ from goldless.models.interface import (
     Usage,
     WrappedModel,
     content_hash,
+    finished,
 )
 from goldless.models.journal import (
     Call,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 IN_BATCH = CallFailure(
     "waiting",
     "in a pending batch, so it is not asked again. Collect it by the command with --batch, or see "
-    "goldless journal batches",
+    "goldless journal show",
     attempts=0,
 )
 WAITING = CallFailure("waiting", "in a batch, not answered yet", attempts=0)
@@ -115,7 +116,7 @@ class JournalledModel(WrappedModel):
         key = self._on_occasion(chat_key(self.identity, request, replicate=self.replicate))
         replies: dict[str, ChatReply | CallFailure] = {}
         await self._replies({key: request}, replies.update)
-        return replies[key]
+        return finished(replies[key])
 
     def mark(self, question: str) -> str:
         """Return the mark of a question, by the journal's secret."""
@@ -334,7 +335,7 @@ class BatchedChat(JournalledModel):
                 raise UserError(
                     f"a batch of {batch.calls:,} calls to {batch.model} was being sent when the process ended; whether "
                     f"it arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
-                    f"goldless journal batches --forget {batch.label}"
+                    f"goldless journal clear --batch {batch.label}"
                 )
             calls = self._journal.rows("select key, request from claims where owner = ?", batch.label)
             requests = {key: read_request(said) for key, said in calls}
@@ -465,7 +466,7 @@ def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None 
         message += f"{unsent:,} wait until the provider's queue has room or another process has made them. "
     raise WaitingError(
         f"{message}Providers answer within 24 hours. Run the same command again to collect the replies and resume; "
-        "goldless journal batches lists them"
+        "goldless journal show lists them"
     ) from cause
 
 

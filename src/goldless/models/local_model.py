@@ -25,7 +25,8 @@ from goldless.models.interface import (
     TokenLogprobs,
     Usage,
 )
-from goldless.models.tokens import KeptIds
+from goldless.models.thoughts import NEAR, reply_start, template_opening
+from goldless.models.tokens import KeptIds, token_texts
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -170,11 +171,16 @@ class LocalModel(ABC):
                 engine.generate(context, most=most, stop=stop, temperature=temperature, seed=seed, cancelled=cancelled)
             )
 
-        tokens, decode = await self._in_thread(write), self.loaded.layout.tokenizer.decode
+        tokens, tokenizer = await self._in_thread(write), self.loaded.layout.tokenizer
+        ids = [token for token, _ in tokens]
+        opening = template_opening(tokenizer.decode(context[-NEAR:], skip_special_tokens=False))
+        text = opening + tokenizer.decode(ids, skip_special_tokens=False)  # marks of thoughts may be special tokens
+        pieces = (token_texts(tokenizer, ids) or ()) if request.logprobs else ()
         return ChatReply(
-            text=decode([token for token, _ in tokens]),
+            text=tokenizer.decode(ids) if reply_start(text) == 0 else text,
             finish="length" if len(tokens) == most else "stop",
-            token_logprobs=tuple((decode([t]), round(p, DECIMALS)) for t, p in tokens) if request.logprobs else None,
+            token_logprobs=tuple((piece, round(p, DECIMALS)) for piece, (_, p) in zip(pieces, tokens, strict=False))
+            or None,
             usage=Usage(len(context), len(tokens)),
         )
 

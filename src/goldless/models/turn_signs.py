@@ -19,7 +19,7 @@ _NAMES = (
     r"|(?:bos|eos|eop|pad|mask|unk|cls|sep)_token|reserved_\d{1,6}|extra_id_\d{1,6}|special_\d{1,6}|unused\d{1,6}"
     r"|eoa|eoh|_user|_bot|_end|_system"
     # thoughts and tools of many families, Seed-OSS, LongCat, MiniMax, GLM, Gemma's functions
-    r"|think|tool_call|tool_calls|tool_response|tool_sep|arg_key|arg_value|(?:seed|minimax):[a-z_]{1,40}"
+    r"|think|thinking|thought|reasoning|tool_call|tool_calls|tool_response|tool_sep|arg_key|arg_value|(?:seed|minimax):[a-z_]{1,40}"
     r"|longcat_[a-z_]{1,40}|(?:start|end)_function_[a-z_]{1,40}"
 )
 _BRACKETED = (
@@ -32,15 +32,17 @@ SIGNS = re.compile(
     rf"|<(?=/?(?:{_NAMES})>|/?<?SYS>>)"
     r"|\[(?=\|[^\[\]\n]{1,64}\|\])"  # EXAONE
     rf"|\[(?=/?(?:{_BRACKETED})\])"  # Llama 2, Mistral
-    r"|\[(?=e~\[)|\](?=[~!][a-z!~]{1,3}[\[\]])",  # MiniMax
+    r"|\[(?=e~\[)|\](?=[~!][a-z!~]{1,3}[\[\]])"  # MiniMax
+    r"|\u25c1(?=/?think\u25b7)|(?-i:assistant(?=final))",  # Kimi, gpt-oss without its special tokens
     re.IGNORECASE,
 )
+_HINTS = ("<", "[", "]", "\u25c1", "assistantfinal")  # without one of them there is no sign
 _TAG = re.compile(r"</?[a-z]+[1-6]?>")
 
 
 def without_turn_signs(text: str) -> str:
     r"""The text with a backslash in every sign of a turn: ``<|im_end|>`` is ``<\|im_end|>``."""
-    if "<" not in text and "[" not in text and "]" not in text:
+    if not any(hint in text for hint in _HINTS):
         return text
     return SIGNS.sub(lambda sign: sign[0] + "\\", text)
 

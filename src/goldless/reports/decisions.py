@@ -9,7 +9,7 @@ from typing import Literal
 from goldless.reports.document import cells
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.comparisons import Comparison
-from goldless.statistics.deciding import IN_RANGE, outlook
+from goldless.statistics.deciding import POWER, outlook
 
 Reason = Literal["decided", "all tasks", "budget"]
 LISTED = 3
@@ -30,7 +30,7 @@ def outlook_of(one: Comparison, usd_per_task: float | None = None) -> str:
     """The effort that an undecided comparison would take."""
     if one.n and not one.difference and one.more_tasks is None:
         return "equal on average"
-    return outlook(one.n, one.more_tasks, one.more_tasks_high, usd_per_task, skewed=one.skewed)
+    return outlook(one.n, one.more_tasks, usd_per_task, skewed=one.skewed)
 
 
 def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None) -> Iterator[str]:
@@ -40,10 +40,10 @@ def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None)
         return
     listed = "; ".join(f"{one.first} or {one.second}, {outlook_of(one, usd_per_task)}" for one in undecided[:LISTED])
     more = f"; and {len(undecided) - LISTED} more" * (len(undecided) > LISTED)
-    yield (
-        f"Undecided: {len(undecided)} of {len(comparisons)} differences: {listed}{more} (ranges hold in "
-        f"{IN_RANGE:.0%} of cases)."
+    decides = (
+        f" (that many decide in {POWER:.0%} of cases)" if any(one.more_tasks for one in undecided[:LISTED]) else ""
     )
+    yield f"Undecided: {len(undecided)} of {len(comparisons)} differences: {listed}{more}{decides}."
 
 
 STOPPED_EARLY = (

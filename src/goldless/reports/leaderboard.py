@@ -21,7 +21,8 @@ from goldless.reports.report_table import Column, ReportTable, decimals_for, typ
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
-from goldless.statistics.standings import FEWEST_PEERS, LeaderboardRow, Missing, Standings
+from goldless.statistics.other_peers import FEWEST_PEERS
+from goldless.statistics.standings import LeaderboardRow, Missing, Standings
 from goldless.templates import FIELDS, TEMPLATES, Template
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Leaderboard(Tabled):
     matrix: PairMeans = PairMeans()
     KEYS = (
         *("metric", "unit", "level", "rows", "comparisons", "signature", "notes"),
-        *("_:groups", "groups:group_names", "summary", "by_wording", "influence", "peer_graph", "matrix"),
+        *("_:groups", "groups:group_names", "summary", "by_wording", "influence", "peer_graph", "order_kept", "matrix"),
     )
     _on_paper: ClassVar = {"beaten": "ranks"}
 
@@ -179,6 +180,11 @@ class Leaderboard(Tabled):
         return [end for row in self.rows for end in row.estimate.numbers if end is not None]
 
     @property
+    def order_kept(self) -> float | None:
+        """The share of decided differences that would keep their sign with other peers like these; None: not known."""
+        return mean_sign_kept(self.comparisons)
+
+    @property
     def counts_pairs(self) -> bool:
         """True if asked, used and missing count pairs of responses; else they count responses.
 
@@ -240,11 +246,34 @@ def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: boo
     if found.peers is not None and found.peers < FEWEST_PEERS:
         too_few = f"{found.peers} {'is' if found.peers == 1 else 'are'} too few"
         yield f"Intervals treat the peers as fixed: {too_few} to allow for other peers."
-    wider = [
-        (row.new_peers.high or 0.0) - (row.new_peers.low or 0.0) for row in found.rows if row.new_peers is not None
-    ]
-    if wider:
-        yield f"With other peers the scores could differ by up to about ±{max(wider) / 2:.2g}; -v shows both intervals."
+    yield from order_notes(found.comparisons)
+
+
+def order_notes(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """One sentence about how firm the order is under other peers; nothing where that is not known."""
+    known = [(one.sign_kept, one) for one in comparisons if one.sign_kept is not None]
+    if not known:
+        return
+    share = mean_sign_kept(comparisons)
+    least, pair = min(known, key=lambda of_pair: of_pair[0])
+    differences = f"{len(known):,} decided difference{'s' * (len(known) != 1)}"
+    if share == 1:
+        yield f"With other peers like these, {differences} would keep {'their' if len(known) > 1 else 'its'} sign."
+        return
+    sure = f"{math.floor(100 * least)}%"
+    if len(known) == 1:
+        yield f"With other peers like these, {pair.better} would stay better than {pair.worse} in {sure} of cases."
+        return
+    yield (
+        f"With other peers like these, {math.floor(100 * (share or 0.0))}% of {differences} would keep their sign "
+        f"(least sure: {pair.better} over {pair.worse}, {sure})."
+    )
+
+
+def mean_sign_kept(comparisons: Sequence[Comparison]) -> float | None:
+    """The share of decided differences that would keep their sign with other peers; None: not known of any."""
+    known = [one.sign_kept for one in comparisons if one.sign_kept is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 # --- in words --------------------------------------------------------------------------------------------------------

@@ -68,9 +68,11 @@ DEFAULT_METRICS = "default"
 """The name that stands for the metrics of choice for a study."""
 IN_NAMES: Mapping[str, Mapping[str, str]] = {
     "tvd-mi": {"shuffles": "shuffles", "prompt": "critic_prompt"},
-    "peer-prediction": {"examples": "examples"},
+    "peer-prediction": {"juror": "jurors", "family": "juror_families", "examples": "examples"},
 }
 """Options that one metric alone reads, by what they are called in its name: ``tvd-mi[shuffles=4]``."""
+REPEATED = {"jurors", "juror_families"}
+"""Those of them that may be in a name several times, each with another value."""
 HUMAN_THRESHOLD = 0.6
 AUTO_EXAM_THRESHOLD = 0.55
 """PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
@@ -117,18 +119,10 @@ class Options:
     peer_sample: int | None = option(None, "Compare responses with those of N agents, drawn at random.", at_least=1)
     control_tasks: int = option(2, "Number of other tasks per response for metrics with +control.", at_least=1)
     own_samples: bool = option(False, "Compare a response with its agent's other samples of the task too.")
-    jurors: Sequence[str | Scorer] = option(
-        (),
-        "Model that predicts responses for peer-prediction (default: the scorer). Repeat it to average.",
-        "--juror MODEL",
-        keyword="juror",
-    )
-    juror_families: Mapping[str, str] = option(
-        {},
-        "Model family of a juror: it does not predict agents of this family.",
-        "--juror-family JUROR=FAMILY",
-        form=by_name("FAMILY", last=True),
-    )
+    jurors: Sequence[str | Scorer] = option((), keyword="juror")
+    """Models that predict responses for peer-prediction, which averages them; none: the scorer alone."""
+    juror_families: Mapping[str, str] = option({}, form=by_name("FAMILY", last=True))
+    """The model family of a juror, which does not predict agents of this family."""
     examples: int = option(3, at_least=0)
     """Worked examples that a juror is shown: peer-prediction[examples=N]."""
     on_too_long: Literal["error", "skip"] = option(
@@ -327,7 +321,7 @@ class Options:
         form=forms.PLACE,
     )
     journal: Path | None = option(
-        None, "Journal of model replies (default: one for all runs; see goldless journal files).", "FILE"
+        None, "Journal of model replies (default: one for all runs; see goldless journal show).", "FILE"
     )
     timeout_seconds: float | None = option(
         None, "Timeout per call to a server.", "--timeout SECONDS", form=forms.POSITIVE, shown="600"
@@ -363,14 +357,12 @@ class Options:
 
     def __post_init__(self) -> None:
         """Take options out of the names of metrics."""
-        found: dict[str, str] = {}
-        metrics = [_plain_name(one, found) if isinstance(one, str) else one for one in self.metrics]
-        if found:
+        settings: dict[str, tuple[str, ...]] = {}
+        metrics = [_plain_name(one, settings) if isinstance(one, str) else one for one in self.metrics]
+        if settings:
             object.__setattr__(self, "metrics", tuple(dict.fromkeys(metrics)))
-        for name, value in found.items():
-            if declared(Options)[name].form.typed is int and not value.isdecimal():
-                raise UserError(f"{name} in the name of a metric must be a whole number, got {value!r}")
-            object.__setattr__(self, name, int(value) if value.isdecimal() else value)
+        for name, values in settings.items():
+            object.__setattr__(self, name, _setting_in_name(name, values))
 
     def chosen_metrics(self) -> list[Metric]:
         """The requested metrics, each once: custom or ours; a function is made a metric."""
@@ -470,21 +462,47 @@ class Options:
         return "mean of traits" if len(self.weighing_traits) > 1 else "equal"
 
 
-def _plain_name(metric: str, found: dict[str, str]) -> str:
-    """The name of a metric without the options in it, which are added to ``found``."""
+def _setting_in_name(name: str, values: tuple[str, ...]) -> Any:
+    """The value of an option that is given in the name of a metric."""
+    if name == "jurors":
+        return values
+    if name == "juror_families":
+        try:
+            return by_name("FAMILY", last=True).parse(values)
+        except ValueError as error:
+            raise UserError(
+                f"family in the name of a metric must be {error}. Try peer-prediction[juror=hf:A,family=hf:A=llama]"
+            ) from None
+    (value,) = values
+    if name == "critic_prompt":
+        return value
+    if not value.isdecimal():
+        raise UserError(f"{name} in the name of a metric must be a whole number, got {value!r}")
+    return int(value)
+
+
+def _plain_name(metric: str, settings: dict[str, tuple[str, ...]]) -> str:
+    """The name of a metric without the options in it, which are added to ``settings``."""
     base, bracket, rest = metric.partition("[")
     inside, _, after = rest.partition("]")
     known = IN_NAMES.get(base, {})
     if not bracket or not known or "=" not in inside:
         return metric
     parts = [part.strip() for part in inside.split(",")]
+    values: dict[str, list[str]] = {}
     for key, equals, value in (part.partition("=") for part in parts):
-        if not equals:
-            continue
-        if key not in known:
+        if equals and key not in known:
             raise MetricError(f"{base} has no option {key!r}{nearest(key, known)} Try {base}[{next(iter(known))}=…]")
-        if found.setdefault(known[key], value) != value:
-            raise MetricError(f"{key} must be the same for all metrics of a run, got {found[known[key]]} and {value}")
+        if equals:
+            values.setdefault(key, []).append(value)
+    for key, given in values.items():
+        if known[key] not in REPEATED and len(given) > 1:
+            raise MetricError(f"{key} must be given once in the name of a metric, got {' and '.join(given)}")
+        earlier = settings.setdefault(known[key], tuple(given))
+        if earlier != tuple(given):
+            raise MetricError(
+                f"{key} must be the same for all metrics of a run, got {','.join(earlier)} and {','.join(given)}"
+            )
     kept = ",".join(part for part in parts if "=" not in part)
     return f"{base}[{kept}]{after}" if kept else f"{base}{after}"
 
@@ -500,6 +518,15 @@ def check_options(options: Options) -> list[Metric]:
     named, drawn, selected = (one is not None for one in (options.peers, options.peer_sample, options.budget_calls))
     if options.baseline is not None and options.compare == "leader":
         raise UserError("--baseline and --compare leader exclude each other. Give one of them")
+    if options.until and options.baseline is not None:
+        raise UserError(
+            "--baseline must be left out with --until, which decides what is compared. "
+            f"Try --until baseline={options.baseline}"
+        )
+    if options.until and options.compare == "leader":
+        raise UserError(
+            "--compare leader must be left out with --until, which decides what is compared. Try --until best"
+        )
     if named and drawn:
         raise UserError("--peers and --peer-sample exclude each other: name the peers, or give how many to draw")
     if options.pairing is not None and (named or drawn or selected):

@@ -398,7 +398,6 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
         "--critic": options.critic != "embedded" and not critic and not options.recorded,
         "--budget-calls": options.budget_calls and not critic,
         "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
-        "--juror": options.jurors and not options.recorded and not any(need.worked_examples for need in needs),
         "--control-tasks": options.control_tasks != Options().control_tasks and not any(n.control for n in needs),
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:
@@ -408,9 +407,9 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
 def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> None:
     """Refuse a family of no juror, and say who is predicted by the very response that informs."""
     names = list(map(model_name, options.jurors or (options.scorer,)))
-    check_known(options.juror_families, names, "--juror-family: no juror", "Jurors")
+    check_known(options.juror_families, names, "peer-prediction[family=JUROR=FAMILY]: no juror", "Jurors")
     if len(set(names)) < len(names):
-        raise UserError(f"--juror must name different models, got {', '.join(names)}")
+        raise UserError(f"jurors of peer-prediction must be different models, got {', '.join(names)}")
     for metric in worked:
         if _asked(metric).same is not None:
             example_order((task for task, _ in study), _asked(metric).same, options.seed)

@@ -23,7 +23,7 @@ from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.metric import Pairing, in_both_orders
 from goldless.metrics.pair_labels import PairLabels, median_ratings, pair_labels, usual_margin
-from goldless.models.interface import content_hash
+from goldless.models.interface import ChatReply, content_hash
 from goldless.models.provider import Use
 from goldless.records import CallFailure
 from goldless.runs.opening import OpenModel, Part, refuse_without_chat
@@ -233,7 +233,7 @@ def read_judgements(rows: pl.DataFrame, scale: Scale, convention: Convention) ->
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
     failed = pl.col("failure").is_not_null()
     unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null()).select("output", "mark").unique()
-    verdicts = [read(output, mark) for output, mark in unread.iter_rows()]
+    verdicts = [read(ChatReply(output).text, mark) for output, mark in unread.iter_rows()]
     read_from_outputs = unread.with_columns(verdict=pl.Series(verdicts, dtype=pl.Float64))
     rows = rows.join(read_from_outputs, on=["output", "mark"], how="left", nulls_equal=True, maintain_order="left")
     rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", "verdict"))).drop("verdict")

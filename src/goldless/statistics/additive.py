@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from goldless.arrays import FloatArray, IntArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 
 SWEEPS = 200
 """At most; with n agents and nothing missing, one sweep leaves 1 / (n - 1)² of the error."""
@@ -96,6 +96,23 @@ def moved_to_scores(values: FloatArray) -> FloatArray:
     return moved
 
 
+def contrast_by_task(values: FloatArray, contrast: FloatArray) -> FloatArray:
+    """Return what each task says about a contrast of the agents' scores; the mean over tasks is the contrast.
+
+    ``values`` [tasks, agents]: scores, NaN where one is missing. ``contrast`` [agents]: weights that add up to 0; no
+    agent with a weight lacks all scores. Without missing scores it is the weighted sum on each task. With some, a task
+    counts by how far leaving it out would move the contrast, so that the values' spread is that of the contrast.
+    """
+    members = contrast != 0
+    used = (~np.isnan(values[:, members])).any(axis=1)
+    if not np.isnan(values[used][:, members]).any():
+        return np.asarray(values[used][:, members] @ contrast[members])
+    fit = _OverTasks(values)
+    difference = float(fit.scores[members] @ contrast[members])
+    contributions = fit.contributions() @ contrast
+    return np.asarray(difference + used.sum() * contributions[used])
+
+
 class PairDifferences:
     """Differences of pairs of agents on the tasks that both have.
 
@@ -128,10 +145,10 @@ class _OverTasks:
     """Least squares of scores by agents and tasks."""
 
     def __init__(self, values: FloatArray) -> None:
-        there = ~np.isnan(values)
-        self._agents, tasks = there.any(axis=0), there.any(axis=1)
-        self._values = values[tasks][:, self._agents]
-        self._present = there[tasks][:, self._agents].astype(np.float64)
+        there: BoolArray = ~np.isnan(values)
+        self._agents, self._tasks = there.any(axis=0), there.any(axis=1)
+        self._values = values[self._tasks][:, self._agents]
+        self._present = there[self._tasks][:, self._agents].astype(np.float64)
         self.scores = np.full(values.shape[1], np.nan)
         if not self._present.size:
             return
@@ -154,10 +171,15 @@ class _OverTasks:
         usual = np.bincount(of_task, tasks) / np.bincount(of_task)
         return effects + usual[of_agent], present * (filled - effects - tasks[:, None])
 
+    def contributions(self) -> FloatArray:
+        """Return what each task adds to each agent's score [tasks, agents]; tasks without a score add nothing."""
+        added = np.zeros((self._tasks.size, len(self.scores)))
+        added[np.ix_(self._tasks, self._agents)] = _solved(self._present, self._residuals)
+        return added
+
     def standard_errors(self, first: IntArray, second: IntArray) -> FloatArray:
         """The root of the sum of squares of what each task adds to the difference of two agents."""
-        added = np.zeros((len(self._present), len(self.scores)))
-        added[:, self._agents] = _solved(self._present, self._residuals)
+        added = self.contributions()
         products = added.T @ added
         own = np.diag(products)
         return np.sqrt(np.maximum(own[first] + own[second] - 2 * products[first, second], 0.0))

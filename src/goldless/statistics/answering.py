@@ -211,8 +211,7 @@ class Until:
         decided = adjusted < self.alpha
         skewed = ~decided & (self.test(n, mean, sd, len(agents))[1] < self.alpha)
         left = self.alpha / self.question.tests(len(agents), int(decided.sum()))
-        more = tasks_missing(n, mean, sd, alpha=left, at_least=self.at_least)
-        ranges = [(0, 0) if done else some for done, some in zip(decided, more, strict=True)]
+        more = tasks_missing(n, mean, sd, skew, alpha=left, at_least=self.at_least)
         return [
             Comparison(
                 first=agents[first],
@@ -223,8 +222,7 @@ class Until:
                 n=int(n[i]),
                 p_adjusted=float(adjusted[i]) if n[i] > 1 else None,
                 alpha=self.alpha,
-                more_tasks=ranges[i][0],
-                more_tasks_high=ranges[i][1],
+                more_tasks=0 if decided[i] else more[i],
                 skewed=bool(skewed[i]),
             )
             for i, (first, second) in enumerate(asked)
@@ -262,16 +260,16 @@ def beats(agents: Sequence[str], comparisons: Sequence[Comparison]) -> BoolArray
 
 
 def with_outlook(comparisons: Sequence[Comparison], pairs: Pairs) -> list[Comparison]:
-    """Comparisons of these pairs on a fixed number of tasks, each with the range of how many more it would take.
+    """Comparisons of these pairs on a fixed number of tasks, each with the number of how many more it would take.
 
     By Student's interval, corrected for those that are still undecided.
     """
     undecided = max(1, sum(not one.decided for one in comparisons))
     n, mean, sd = moments(pairs.differences)
-    more = tasks_missing(n, mean, sd, alpha=SIGNIFICANT / undecided, bound=FIXED_SAMPLE, at_least=fewest_tasks())
+    skew, alpha = skewness(pairs.differences), SIGNIFICANT / undecided
+    more = tasks_missing(n, mean, sd, skew, alpha=alpha, bound=FIXED_SAMPLE, at_least=fewest_tasks())
     return [
-        replace(one, more_tasks=0 if one.decided else low, more_tasks_high=0 if one.decided else high)
-        for one, (low, high) in zip(comparisons, more, strict=True)
+        replace(one, more_tasks=0 if one.decided else number) for one, number in zip(comparisons, more, strict=True)
     ]
 
 

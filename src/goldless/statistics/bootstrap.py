@@ -109,9 +109,10 @@ def summable(terms: FloatArray) -> FloatArray:
 
 # --- means over tasks ------------------------------------------------------------------------------------------------
 
-Method = Literal["bootstrap-t", "t", "exact", "wilson", "percentile"]
+Method = Literal["bootstrap-t", "t", "exact", "wilson", "percentile", "sign-flips"]
 """``bootstrap-t``: at each end the farther of the studentised bootstrap and Student's t. ``exact``: of scores at their
-limits, such as 0 and 1, or all the same. ``wilson``: of judgements that are all 0, or all 1."""
+limits, such as 0 and 1, or all the same. ``wilson``: of judgements that are all 0, or all 1.
+``sign-flips``: of a difference of two agents, all that their sign-flip test does not reject."""
 Limits = tuple[float, float]
 """The smallest and the largest score that there can be."""
 TAIL = 2.0
@@ -152,6 +153,10 @@ class Estimate:
     def numbers(self) -> tuple[float | None, float | None, float | None]:
         """The value and both ends of the interval."""
         return self.value, self.low, self.high
+
+    def excludes(self, value: float) -> bool:
+        """True if there is an interval, and the value is outside."""
+        return self.low is not None and self.high is not None and not self.low <= value <= self.high
 
     def within(self, lowest: float, highest: float) -> Self:
         """The same with ends within these; without ends where they are one: tasks that agree show no spread."""

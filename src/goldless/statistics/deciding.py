@@ -19,16 +19,17 @@ from scipy.special import nctdtr, stdtr, stdtrit
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError
 from goldless.statistics.comparisons import SIGNIFICANT
+from goldless.statistics.skewness import believed, skewness
 
 AT_LEAST = 10
 """Never decide on fewer tasks: the standard deviation is estimated from them."""
 TUNED_AT = 30
 """The number of tasks at which the sequence is tightest; another one costs little."""
-IN_RANGE = 0.8
-"""The share of undecided differences whose needed tasks are in the range that is told."""
-RANGE_LEVEL = 0.62
-"""The level of the mean's interval whose ends give such a range (``benchmarks/decisions.py --only outlook``)."""
-FAR = 100
+POWER = 0.8
+"""The probability with which a number of tasks decides."""
+LOW_END = 0.842
+"""Standard errors below the difference seen at which its true size is assumed: the lower end of 20%."""
+FAR = 10
 """More than this many times the tasks that are there cannot be estimated from them."""
 MOST = 10**7
 """Beyond this many tasks nothing is sought."""
@@ -128,18 +129,14 @@ ANYTIME = Anytime()
 FIXED_SAMPLE = FixedSample()
 
 
-def outlook(
-    n: int, low: int | None, high: int | None, usd_per_task: float | None = None, *, skewed: bool = False
-) -> str:
-    """A sentence about what an undecided difference would take, from the ends of a range of tasks."""
+def outlook(n: int, more: int | None, usd_per_task: float | None = None, *, skewed: bool = False) -> str:
+    """A sentence about what an undecided difference of ``n`` tasks would take; ``more``: the number of tasks."""
     if skewed:
         return f"{n} tasks are too few for scores this skewed"
-    if low is None:
-        return "not with this study" if n else "no common task"
-    some = f"at least {low}" if high is None else str(low) if low == high else f"{low} to {high}"
-    prices = [f"{tasks * usd_per_task:.2f}" for tasks in (low, high) if tasks is not None and usd_per_task]
-    price = f", {' to '.join(dict.fromkeys(prices))} USD" if prices else ""
-    return f"{some} more task{'s' * ((low, high) != (1, 1))}{price}"
+    if more is None:
+        return f"{n} tasks cannot tell how many more it would take" if n else "no common task"
+    price = f", {more * usd_per_task:.2f} USD" if usd_per_task else ""
+    return f"about {more} more task{'s' * (more != 1)}{price}"
 
 
 def least_tasks(alpha: float, at_least: int = AT_LEAST) -> int:
@@ -165,76 +162,79 @@ def p_values(
     return np.where(enough, np.maximum(found, 2.0 ** (1 - n)), 1.0)
 
 
-def _needed(
-    mean: FloatArray, sd: FloatArray, most: FloatArray, *, alpha: float, bound: Bound, least: int
-) -> FloatArray:
-    """The smallest n whose interval would exclude 0 with these means and standard deviations; NaN: above ``most``."""
-
-    def decided(n: FloatArray) -> BoolArray:
-        return np.asarray(np.abs(mean) > radius(n, sd, alpha=alpha, bound=bound))
-
-    low, high = np.full(mean.shape, least - 1.0), np.maximum(most, least)
-    possible = decided(high)
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        yes = decided(np.maximum(middle, 2.0))
-        low, high = np.where(yes, low, middle), np.where(yes & (middle > low), middle, high)
-    return np.where(possible, high, np.nan)
-
-
 def tasks_to_detect(
     effect: float,
     *,
     alpha: float = SIGNIFICANT,
-    power: float = 0.8,
+    power: float = POWER,
     bound: Bound = FIXED_SAMPLE,
     at_least: int = AT_LEAST,
 ) -> int | None:
     """Tasks that decide a true difference of ``effect`` standard deviations with this power; None: over ten million."""
+    most, least = np.array([float(MOST)]), least_tasks(alpha, at_least)
+    found = _tasks_for(np.array([effect]), most, least, alpha=alpha, power=power, bound=bound)
+    return None if np.isnan(found[0]) else int(found[0])
 
-    def enough(n: int) -> bool:
+
+def _tasks_for(
+    effects: FloatArray, most: FloatArray, least: int, *, alpha: float, power: float, bound: Bound
+) -> FloatArray:
+    """The fewest tasks that decide each true effect with this power; NaN: more than ``most``."""
+
+    def enough(n: FloatArray) -> BoolArray:
         """True if t of n normal differences is as often beyond the interval, on the side of the true difference."""
-        width, root = float(bound.width(np.asarray(n, np.float64), alpha)), math.sqrt(n)
-        return float(1 - nctdtr(n - 1, effect * root, width * root)) >= power
+        root = np.sqrt(n)
+        missed = nctdtr(n - 1, effects * root, bound.width(n, alpha) * root)
+        return np.asarray(1 - missed >= power)
 
-    low = high = least_tasks(alpha, at_least)
-    while not enough(high):
-        if high >= MOST:
-            return None
-        low, high = high, min(2 * high, MOST)
-    while high - low > 1:
+    low, high = np.full(effects.shape, least - 1.0), np.full(effects.shape, float(least))
+    while (growing := ~enough(high) & (high < most)).any():
+        low, high = np.where(growing, high, low), np.where(growing, np.minimum(2 * high, most), high)
+    possible = enough(high) & (high <= most)
+    while (high - low > 1).any():
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-Range = tuple[int | None, int | None]
-"""The fewest and the most tasks; None: too far, of the most: as far as can be said."""
+        yes = enough(np.maximum(middle, 2.0))
+        low, high = np.where(yes, low, middle), np.where(yes & (middle > low), middle, high)
+    return np.where(possible, high, np.nan)
 
 
 def more_tasks(
-    n: int, mean: float, sd: float, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> Range:
-    """From how many to how many tasks more an undecided difference needs; see ``tasks_missing``."""
-    given = (np.array([float(value)]) for value in (n, mean, sd))
-    return tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[0]
+    differences: FloatArray, *, alpha: float, bound: Bound = FIXED_SAMPLE, at_least: int = AT_LEAST
+) -> int | None:
+    """Number of further tasks that it takes until these differences are decided; see ``tasks_missing``."""
+    n = len(differences)
+    if n < 2:
+        return None
+    moments = n, differences.mean(), differences.std(ddof=1), skewness(differences[:, None])[0]
+    return tasks_missing(*(np.array([float(one)]) for one in moments), alpha=alpha, bound=bound, at_least=at_least)[0]
 
 
 def tasks_missing(
-    n: FloatArray, mean: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> list[Range]:
-    """The fewest and the most tasks more that would decide each difference, at least one.
+    n: FloatArray,
+    mean: FloatArray,
+    sd: FloatArray,
+    skew: FloatArray,
+    *,
+    alpha: float,
+    bound: Bound = ANYTIME,
+    at_least: int = AT_LEAST,
+) -> list[int | None]:
+    """The number of tasks more, at least one, that decides each difference with a power of 80%.
 
-    They are those of the ends of the mean's interval. In ``IN_RANGE`` of cases the number at which the odds of deciding
-    are even is between the two.
+    The true difference is taken to be the lower 20% end of the one that was seen, less half of what skewness may have
+    added: more tasks show their tail. None: by that it would take more than ``FAR`` times the tasks that are there, or
+    nobody knows.
     """
     some = np.maximum(n, 2.0)
-    unsure = stdtrit(some - 1, (1 + RANGE_LEVEL) / 2) * sd / np.sqrt(some)
+    likely = (np.abs(mean) + np.abs(believed(some, mean, sd, skew))) / 2
+    effects = np.full(np.shape(mean), np.inf)
+    np.divide(likely, sd, out=effects, where=sd > 0)
+    effects = effects - LOW_END / np.sqrt(some)
+    known = (n > 1) & (effects > 0) & (mean != 0)
     least = least_tasks(alpha, at_least)
-    ends = [
-        _needed(np.maximum(np.abs(mean) + side * unsure, 0.0), sd, n * FAR, alpha=alpha, bound=bound, least=least)
-        for side in (1, -1)
-    ]
-    more = np.where(n > 1, np.maximum(1.0, np.stack(ends) - n), np.nan)
-    low, high = ([None if np.isnan(end) else int(end) for end in row] for row in more)
-    return list(zip(low, high, strict=True))
+    # a difference without spread is decided as soon as any is; beyond twenty standard deviations nothing changes
+    total = np.full(np.shape(mean), np.nan)
+    total[known] = _tasks_for(
+        np.minimum(effects[known], 20.0), FAR * some[known], least, alpha=alpha, power=POWER, bound=bound
+    )
+    return [None if np.isnan(one) else max(1, int(one - before)) for one, before in zip(total, n, strict=True)]

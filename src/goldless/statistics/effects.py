@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
+from goldless.statistics.additive import contrast_by_task
 from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 
 NO_SPREAD = 1e-12
@@ -19,25 +20,37 @@ SAME = 1e-10
 """Values that lie within this share of the largest differ by rounding."""
 
 
+CHOSEN_BY_DATA = "no interval: --until chose the tasks by their scores. Score all tasks for one"
+
+
 @dataclass(frozen=True, slots=True)
 class GroupComparison:
-    """The first group of agents compared with the second, on tasks where both have a score."""
+    """The first group of agents compared with the second."""
 
     difference: Estimate
-    """Mean over tasks of (mean of the first group - mean of the second)."""
+    """Mean of the first group's scores - mean of the second's; a score is over all tasks, as on the leaderboard."""
     d_task: float | None
     """Difference / its standard deviation over tasks. Averaging over agents inflates it: read the next two first."""
     d_response: float | None
     """Standardised mean difference of single responses."""
     auc: float | None
     """Probability that a response of the first group scores above one of the second, ties half."""
+    auc_by_task: Estimate
+    """The same probability for two responses to one task, as the mean over tasks."""
     n_first: int
     """Responses of the first group used."""
     n_second: int
     notes: tuple[str, ...] = ()
     """Reasons why a number is missing."""
+
+    def of_chosen_tasks(self) -> GroupComparison:
+        """Return the same without an interval: it holds for a number of tasks that is fixed beforehand."""
+        difference = replace(self.difference, low=None, high=None, method=None, note=CHOSEN_BY_DATA)
+        return replace(self, difference=difference, notes=(CHOSEN_BY_DATA, *self.notes))
+
     KEYS = (
         *("difference:difference.value", "low:difference.low", "high:difference.high", "d_task", "d_response", "auc"),
+        *("auc_by_task:auc_by_task.value", "auc_by_task_low:auc_by_task.low", "auc_by_task_high:auc_by_task.high"),
         *("n_tasks:difference.n", "n_first", "n_second", "level:difference.level", "method:difference.method", "notes"),
     )
 
@@ -107,30 +120,46 @@ def compare_groups(
 ) -> GroupComparison:
     """Compare columns ``first`` of ``values`` [tasks, agents] with columns ``second``; NaN marks a missing score.
 
-    A group is a list of column numbers; an agent in neither is left out. A group's mean on a task is over the scores
-    present; a task on which one group has none is left out altogether.
+    A group is a list of column numbers. Missing scores shift no level: the difference is that of the groups' mean
+    scores over all tasks, and single responses are compared on the tasks on which every member of both has a score. A
+    member without any score counts for nothing.
     """
-    sides = list(first), list(second)
-    means = np.full((len(values), 2), np.nan)
-    for column, group in enumerate(sides):
-        counts = (~np.isnan(values[:, group])).sum(axis=1)
-        np.divide(np.nan_to_num(values[:, group]).sum(axis=1), counts, out=means[:, column], where=counts > 0)
-    used = ~np.isnan(means).any(axis=1)
-    differences = means[used, 0] - means[used, 1]
+    has_scores = np.any(~np.isnan(values), axis=0).tolist()
+    groups = [[agent for agent in group if has_scores[agent]] for group in (first, second)]
+    differences = _group_differences(values, *groups)
     (interval,) = task_intervals(differences[:, None], tails=True, **draws)
     by_task = paired_d(differences, level=interval.level)
-    of_first, of_second = (scores[~np.isnan(scores)] for scores in (values[used][:, group] for group in sides))
-    d_response, reason = _smd(of_second, of_first)
-    notes = (interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}")
+    complete = ~np.isnan(values[:, [*groups[0], *groups[1]]]).any(axis=1)
+    auc_of_tasks = np.array([auc(row[groups[0]], row[groups[1]]) for row in values[complete]], dtype=np.float64)
+    (auc_by_task,) = task_intervals(auc_of_tasks[:, None], limits=(0.0, 1.0), **draws)
+    responses_of_first, responses_of_second = (values[complete][:, group].ravel() for group in groups)
+    d_response, reason = _smd(responses_of_second, responses_of_first)
+    notes = [interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}"]
+    left_out = len(differences) - int(complete.sum())
+    if left_out:
+        notes.append(
+            f"d_response and AUC are over {int(complete.sum())} tasks; on {left_out} more, some member has no score"
+        )
     return GroupComparison(
         difference=interval,
         d_task=by_task.value,
         d_response=d_response,
-        auc=auc(of_first, of_second),
-        n_first=len(of_first),
-        n_second=len(of_second),
+        auc=auc(responses_of_first, responses_of_second),
+        auc_by_task=auc_by_task.within(0.0, 1.0),
+        n_first=len(responses_of_first),
+        n_second=len(responses_of_second),
         notes=tuple(note for note in notes if note),
     )
+
+
+def _group_differences(values: FloatArray, first: Sequence[int], second: Sequence[int]) -> FloatArray:
+    """Return what each task says about the difference of two groups' mean scores; nothing if one has no scores."""
+    if not first or not second:
+        return np.empty(0)
+    contrast = np.zeros(values.shape[1])
+    contrast[first] += 1 / len(first)
+    contrast[second] -= 1 / len(second)
+    return contrast_by_task(values, contrast)
 
 
 def _smd(before: FloatArray, after: FloatArray) -> tuple[float | None, str | None]:

@@ -4,7 +4,7 @@ Where scores have a long tail on one side, few tasks often have none of it: thei
 spread is too small, and t overstates. By Johnson's expansion (Journal of the American Statistical Association 73, 1978)
 the value that t exceeds with a given probability is larger there by g / √n (1/6 + t² / 3), with the skewness g. That of
 a small sample is far too small, so it counts 2 + 50 / n times: with that, and not with less, errors are as rare as
-promised where one agent has lognormal scores (``benchmarks/decisions.py``). Skewness on the other side counts nothing.
+promised where one agent has lognormal scores (``benchmarks/method/decisions.py``). The other side counts nothing.
 
 A tail of which nothing is seen cannot be allowed for: of losses on one task in ten, ten tasks miss a third.
 """
@@ -86,13 +86,12 @@ def further(t: FloatArray, skew: FloatArray, n: FloatArray, times: float | None 
     return np.asarray(t + _weight(skew, n, times) * (1 / 6 + t**2 / 3))
 
 
-def nearer(t: FloatArray, skew: FloatArray, n: FloatArray) -> FloatArray:
+def nearer(t: FloatArray, skew: FloatArray, n: FloatArray, times: FloatArray | None = None) -> FloatArray:
     """The t without skewness that counts for as much as one that is at least zero: what ``further`` takes to it."""
-    weight = _weight(skew, n)
-    root = np.sqrt(1 + 4 / 3 * weight * np.maximum(t - weight / 6, 0.0))
-    found = np.array(t, dtype=np.float64)
-    np.divide(1.5 * (root - 1), weight, out=found, where=weight > 0)
-    return found
+    weight = _weight(skew, n, times)
+    beyond = np.maximum(t - weight / 6, 0.0)
+    # the root of the quadratic in the form that loses no digits where there is hardly any skewness
+    return np.asarray(2 * beyond / (1 + np.sqrt(1 + 4 / 3 * weight * beyond)))
 
 
 def believed(n: FloatArray, mean: FloatArray, sd: FloatArray, skew: FloatArray) -> FloatArray:
@@ -103,6 +102,11 @@ def believed(n: FloatArray, mean: FloatArray, sd: FloatArray, skew: FloatArray) 
     return np.where(error > 0, np.sign(mean) * nearer(t, skew * np.sign(mean), n) * error, mean)
 
 
-def _weight(skew: FloatArray, n: FloatArray, times: float | None = None) -> FloatArray:
+def pair_times(n: FloatArray) -> FloatArray:
+    """Times that the skewness of a single pair counts, where its own p and its interval decide."""
+    return np.asarray(3 + 80 / np.maximum(n, 1.0))
+
+
+def _weight(skew: FloatArray, n: FloatArray, times: float | FloatArray | None = None) -> FloatArray:
     some = np.maximum(n, 1.0)
     return np.asarray((2 + 50 / some if times is None else times) * np.maximum(-skew, 0.0) / np.sqrt(some))

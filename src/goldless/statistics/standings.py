@@ -8,7 +8,7 @@ and peers give the mean over n tasks and k peers the variance
 
 since the residuals are in both of the first two. The interval is Student's t with Satterthwaite's degrees of freedom;
 its end on the side of a tail of the peers is further out. Of three peers too little is known: where their effects are
-exponential, 86% of the intervals hold the mean (``benchmarks/decisions.py --only peers``), so there is none.
+exponential, 86% of the intervals hold the mean (``benchmarks/method/decisions.py --only peers``), so there is none.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from goldless.arrays import FloatArray
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import ABSENT, USUAL, Draws, Estimate, Limits, score_intervals, task_intervals
 from goldless.statistics.comparisons import Compare, Comparison, all_pairs, compare_pairs, compare_with, pairs_with
+from goldless.statistics.other_peers import FEWEST_PEERS, with_sign_kept
 from goldless.statistics.skewness import further, skewness
 
-FEWEST_PEERS = 4
 TAIL = 3.0
 """Factor of the skewness of peers: with exponential effects 91% of the intervals then hold the mean."""
 
@@ -124,6 +124,8 @@ def standings(
         pairs = all_pairs(values)
         comparisons = compare_pairs(agents, pairs, seed=how["seed"], permutations=how["resamples"])
         comparisons = with_outlook(comparisons, pairs)
+    if by_peer is not None:
+        comparisons = with_sign_kept(comparisons, agents, by_peer, how["seed"])
     places = {agent: place for place, agent in enumerate(order)}
     beaten: dict[str, list[str]] = {}
     for made in comparisons:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -186,10 +186,24 @@ def _cutoff_date(row: Mapping[str, Any], line: int, check: Table) -> str | None:
 NO_RESPONSES = pl.DataFrame(schema=dict.fromkeys(REQUIRED, pl.String))
 
 
-def read_responses(
-    table: Table, tasks: Listed, agents: Listed, repeats: Repeats | None
-) -> tuple[pl.DataFrame, dict[str, str], bool]:
-    """Each response once with the columns about tasks, the agent of each sample, and whether texts were chats.
+NO_EMPTY_RESPONSES = pl.DataFrame(schema={"task": pl.String, "agent": pl.String, "line": pl.Int64})
+
+
+class ResponseRows(NamedTuple):
+    """A table of responses as read."""
+
+    responses: pl.DataFrame
+    """Each response once, with the columns about tasks."""
+    samples: dict[str, str]
+    """The agent of each sample."""
+    chats: bool
+    """True if texts were chats."""
+    empty: pl.DataFrame
+    """Task, agent and line of the rows without a text: these responses are missing."""
+
+
+def read_responses(table: Table, tasks: Listed, agents: Listed, repeats: Repeats | None) -> ResponseRows:
+    """Return the responses of a table.
 
     Without a tasks table the tasks are taken from here, without an agents table the agents. Without ``repeats``, a
     second response of an agent to a task is a problem.
@@ -202,7 +216,8 @@ def read_responses(
         for name in table.frame.columns
         if name == SAMPLE or (is_task_column(name) and not tasks.file)
     }
-    rows = table.read({**REQUIRED, **more})
+    text_cells: Cells = "optional_text" if "text" in table.frame.columns else "text"
+    rows = table.read({**REQUIRED, "text": text_cells, **more})
     rows = rows if repeats is None else without_repeats(rows, repeats)
     frame = pl.concat([NO_RESPONSES, rows], how="diagonal_relaxed")
     frame, samples = _with_samples(frame, agents, table)
@@ -213,12 +228,15 @@ def read_responses(
         table.add(f"{said}. A row needs task, agent and text; leave the table out if there are no responses yet")
     for column in filter(is_task_column, frame.columns):
         _check_same(frame, column, table)
+    is_blank = pl.col("text").is_null() | (pl.col("text").str.strip_chars() == "")
+    without_text = frame.filter(is_blank).select(NO_EMPTY_RESPONSES.columns)
+    frame = frame.filter(~is_blank)
     second = "a second response of agent {agent!r} to task {task!r}; the first is on line {first}"
     frame = _firsts(frame, ["task", "agent"], f"{second}. {SAMPLES}", table)
     if not table.broken:
         for names in (tasks, agents):
             names.file = names.file or table.file or "the responses"
-    return frame.drop("line"), samples, chats
+    return ResponseRows(frame.drop("line"), samples, chats, without_text)
 
 
 def without_repeats(samples: pl.DataFrame, repeats: Repeats) -> pl.DataFrame:

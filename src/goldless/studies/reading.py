@@ -19,7 +19,7 @@ from goldless.files import MADE_BY, temporary_prefix
 from goldless.records import Agent, Response, Task
 from goldless.studies import frames
 from goldless.studies.checking import Problems, all_at_once
-from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, Listed, Repeats
+from goldless.studies.frames import NO_EMPTY_RESPONSES, NO_LABELS, NO_RESPONSES, REQUIRED, Listed, Repeats
 from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables
 from goldless.studies.importers.study_tables import mapped
@@ -203,10 +203,11 @@ def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats:
     about, agents = dict[str, Agent](), Listed("agent", pl.Series("agent", [], pl.String))
     if "agents" in given:
         about, agents = frames.read_agents(opened("agents"))
-    responses, samples, chats, whole = NO_RESPONSES, dict[str, str](), False, False
+    responses, samples, chats, empty = frames.ResponseRows(NO_RESPONSES, {}, chats=False, empty=NO_EMPTY_RESPONSES)
+    whole = False
     if "responses" in given:
         table = opened("responses")
-        responses, samples, chats = frames.read_responses(table, tasks, agents, repeats)
+        responses, samples, chats, empty = frames.read_responses(table, tasks, agents, repeats)
         whole = not table.broken
     labels = NO_LABELS
     if "labels" in given:
@@ -234,5 +235,6 @@ def _read_tables(given: Mapping[str, Path | Table], problems: Problems, repeats:
         "response_table": in_order(responses, tasks.names, agents.names),
         "label_table": labels,
         "recorded_tables": recorded,
+        "empty_responses": empty,
         "chats": chats,
     }

@@ -19,8 +19,8 @@ import polars as pl
 from goldless.errors import UserError, suggested
 from goldless.records import Agent, Preference, Rating, Response, Task
 from goldless.studies import recorded
-from goldless.studies.checking import Row, as_json, as_text
-from goldless.studies.frames import EXTRA, SYNOPSIS
+from goldless.studies.checking import SHOWN, Row, as_json, as_text
+from goldless.studies.frames import EXTRA, NO_EMPTY_RESPONSES, SYNOPSIS
 
 MADE = ("tasks", "responses", "agents", "labels")
 """The study's own tables; all others are recorded."""
@@ -61,6 +61,8 @@ class Study:
     """Ratings (task, agent, rater, score), preferences (task, first, second, rater, preference), and criterion."""
     recorded_tables: Mapping[str, recorded.Recorded] = field(default_factory=dict)
     """Recorded evidence and unknown tables, by name."""
+    empty_responses: pl.DataFrame = field(default_factory=NO_EMPTY_RESPONSES.clone)
+    """Task, agent and line of rows without a text in the table of responses: these responses are missing."""
     part_of_whole: bool = False
     """True if recorded tables may have other tasks and agents."""
     origin: Origin | None = None
@@ -103,6 +105,17 @@ class Study:
     def n_responses(self) -> int:
         """Number of responses: ``len(tasks) * len(agents)`` minus the missing ones."""
         return self.response_table.height
+
+    @property
+    def empty_responses_note(self) -> str | None:
+        """A sentence that counts the rows without a text and names the first; None if there are none."""
+        count = self.empty_responses.height
+        if not count:
+            return None
+        rows = [f"row {line} ({agent} on {task})" for task, agent, line in self.empty_responses.head(SHOWN).iter_rows()]
+        more = f" and {count - SHOWN:,} more" if count > SHOWN else ""
+        are_empty = "1 response is empty, so it is" if count == 1 else f"{count:,} responses are empty, so they are"
+        return f"{are_empty} missing: {', '.join(rows)}{more}"
 
     @property
     def n_tasks_with_peers(self) -> int:

@@ -143,8 +143,6 @@ def test_the_prompt_is_the_papers_c3():
         "<summary>A <strengths>B <weaknesses>C <questions>D",
         TAGGED.replace("</strengths>", ""),
         TAGGED.replace("</questions>", ""),
-        f"<think>I will use <summary> and <questions>.</think>\n{TAGGED}",
-        f"First a draft:\n{TAGGED.replace('A', 'X')}\n</think>\n\n{TAGGED}",
     ],
 )
 def test_the_sections_are_read_from_their_tags(text):
@@ -158,7 +156,7 @@ def test_a_review_without_any_tag_is_one_piece(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["", " \n", "<think>All of it is thought, <b>", "<think>Hm.</think> \n", "<summary> </summary>", "</summary>"],
+    ["", " \n", "<summary> </summary>", "</summary>"],
 )
 def test_where_nothing_was_written_there_is_no_section(text):
     assert (review_sections(text), review_text(text)) == ({}, "")

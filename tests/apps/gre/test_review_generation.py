@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import goldless
-from goldless.apps.gre.reviewing import add_reviews
+from goldless.apps.gre.reviewing import GeneratedReview, add_reviews
 from goldless.errors import BudgetError, CapabilityError, PrerequisiteError, UserError
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
@@ -18,6 +18,7 @@ from goldless.reports.document import write
 from tests.apps.gre.reviewed_papers import PAPERS, PROMPT_WORDS, TAGGED, read_as_review, scripted, text_of
 from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
 from tests.support.study_files import write_rows
+from tests.support.thoughtful_models import KINDS
 
 pytestmark = pytest.mark.anyio
 
@@ -79,6 +80,24 @@ async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_ask
     assert kept.reviews[0].text == "Summary:\n\nA.\n\nStrengths:\n\n1. Fast, and"
     assert kept.agents[0].noticed == ("2 cut off at the length limit",)
     assert "|cut:kept|" in kept.signature
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_thoughts_of_a_model_are_no_part_of_its_review(folder, generate, kind):
+    model = scripted(answers=lambda request: KINDS[kind].reply("I will use <summary> tags.", read_as_review(request)))
+    path = folder()
+    generated = await generate(path, {"m": model})
+    assert [(review.text, review.failure) for review in generated.reviews] == [(text_of(p), None) for p in PAPERS]
+    thinking = KINDS[kind].before + "We draft: <summary>A.</summary>"
+    unfinished = await generate(path, {"unfinished": scripted("unfinished", answers=lambda _: thinking)})
+    if KINDS[kind].unfinished:
+        assert [(review.text, review.failure) for review in unfinished.reviews] == [(None, "truncated")] * 2
+
+
+def test_reviews_that_were_kept_with_thoughts_are_read_without():
+    review = GeneratedReview("a", "m", "p1", raw="<think><questions>A draft.</think>\n" + TAGGED.format("A"))
+    assert review.text == text_of("p1").replace(PAPERS["p1"], "A")
+    assert review.noticed == []
 
 
 async def test_a_run_that_died_goes_on_and_asks_nothing_twice(folder, generate):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import re
 
 import polars as pl
 import pytest
 
+import goldless
 from goldless.apps.studio.comparison import (
     MOST_WORDS,
     compare_page,
@@ -17,7 +20,7 @@ from goldless.apps.studio.evidence import response_page
 from goldless.apps.studio.run_pages import failures_page
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
-from tests.apps.studio.viewer_runs import written_run
+from tests.apps.studio.viewer_runs import scored_run, written_run
 
 SCORES = [
     ("m", "t1", "ann", 4.0),
@@ -96,38 +99,34 @@ def test_a_failure_is_listed_with_what_was_said(library):
 # --- two runs --------------------------------------------------------------------------------------------------------
 
 
-def compared(tmp_path, before, after, **options):
-    for name, values in (("one", before), ("two", after)):
-        scores = [("m", task, agent, value) for (task, agent), value in values.items()]
-        own = {key: value[name] for key, value in options.items()}
-        written_run(tmp_path / "runs" / name, scores, **own)
-    library = Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    page = compare_page(library, {"first": "one", "second": "two"})
-    cells = [[re.sub("<.*?>", "", one) for one in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in page.split("<tr>")]
-    return page, [row for row in cells if len(row) > 1]
+WORDS = {"t1": ("the old grey cat", "a dog"), "t2": ("it rained", "it was dry"), "t3": ("blue", "a deep blue sea")}
 
 
-def test_two_runs_are_paired_by_task_and_agent_and_have_an_interval(tmp_path):
-    """ann differs by 1, 2 and 3: mean 2, standard error 1/sqrt(3), so 4.302653/sqrt(3) = 2.484 either way."""
-    before = {("t1", "ann"): 1.0, ("t2", "ann"): 1.0, ("t3", "ann"): 1.0, ("t1", "bob"): 5.0}
-    after = {("t1", "ann"): 2.0, ("t2", "ann"): 3.0, ("t3", "ann"): 4.0, ("t1", "bob"): 4.0, ("t9", "ann"): 9.0}
-    page, rows = compared(
-        tmp_path, before, after, signature={name: f"m|seed:{name}|level:0.95" for name in ("one", "two")}
-    )
-    ann = next(row for row in rows if row[0] == "ann")
-    assert ann == ["ann", "1.00", "3.00", "+2.00", "\u22120.48", "+4.48", "", "3", "undecided"]
-    assert "3 common tasks under <strong>m</strong>; left out: 0 only in <bdi>one</bdi>, 1 only in" in page
-    # t1: ann and bob, (1 - 1) / 2 = 0; t2 and t3: ann alone
-    by_task = [(row[0], row[3]) for row in rows if row[0].startswith("t") and row[-1] == "open"]
-    assert by_task == [("t3", "+3.00"), ("t2", "+2.00"), ("t1", "0.00")]
-    assert ["seed", "one", "two"] in rows
+def compared(tmp_path, before: str, after: str, **chosen):
+    """The page about two runs under these metrics, and what the command says of the same agents."""
+    texts = {task: {"ann": one, "bob": other} for task, (one, other) in WORDS.items()}
+    for name, metrics in (("one", before), ("two", after)):
+        scored_run(tmp_path / "runs" / name, texts, tmp_path / "j.sqlite", metrics=metrics.split(","))
+    page = compare_page(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), chosen)
+    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", " ", page)))
 
 
-def test_a_score_that_one_run_lacks_is_in_no_difference_and_other_texts_are_told(tmp_path):
-    before, after = {("t1", "ann"): 1.0, ("t2", "ann"): None}, {("t1", "ann"): 2.0, ("t2", "ann"): 9.0}
-    page, _ = compared(tmp_path, before, after, fingerprint={"one": "f1", "two": "f2"})
-    assert "1 common tasks" in page
-    assert "The runs use different studies" in page
+@pytest.mark.parametrize(("runs", "agents"), [(("one", "one"), ("ann", "bob")), (("one", "two"), ("bob", "bob"))])
+def test_the_page_shows_the_tables_and_the_verdict_of_the_command(tmp_path, runs, agents):
+    chosen = {"first": runs[0], "second": runs[1], "one": agents[0], "other": agents[1]}
+    shown = compared(tmp_path, "length,gem-raw", "length", **chosen)
+    folders = [tmp_path / "runs" / name for name in dict.fromkeys(runs)]
+    tables = goldless.compare(*folders, agents=list(dict.fromkeys(agents))).tables()
+    for table in tables:
+        assert table.title in shown
+        assert all(note in shown for note in table.notes)
+    for row in csv.DictReader(tables[0].to_csv().splitlines()):
+        assert f"{float(row['difference']):+.2f}".replace("-", "\u2212").replace("+0.00", "0.00") in shown
+        assert row["signature"] in shown
+
+
+def test_runs_without_a_common_metric_are_not_compared(tmp_path):
+    assert "the runs have no metric in common" in compared(tmp_path, "length", "gem-raw", first="one", second="two")
 
 
 def test_words_are_not_marked_in_long_texts_and_no_letter_is_lost():

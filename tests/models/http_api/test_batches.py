@@ -115,7 +115,7 @@ async def test_a_call_in_a_batch_that_is_out_is_not_paid_again_by_a_command_with
         in_batch = await chat.chat(request("a"))
         await model.aclose()
     assert in_batch.kind == "waiting"
-    assert "goldless journal batches" in in_batch.message
+    assert "goldless journal show" in in_batch.message
     assert len(server.asked) == asked
     server.end()
     assert await run("a") == ["Reply to a"]
@@ -219,7 +219,7 @@ async def test_a_batch_that_is_gone_is_said_to_be_gone_with_the_way_out(server, 
     await run("a", "b")
     [name] = server.batches
     server.batches.clear()
-    with pytest.raises(UserError, match=f"goldless journal batches --forget {name}"):
+    with pytest.raises(UserError, match=f"goldless journal clear --batch {name}"):
         await run("a", "b")
     with closing(Journal(run.path)) as journal:
         assert forget_batch(journal, batches_out(journal)[0].label) == 2
@@ -242,7 +242,7 @@ async def test_a_batch_that_may_have_been_sent_is_not_sent_again_unasked(server,
         await run("a")
     [batch] = out(run)
     assert batch.id is None
-    with pytest.raises(UserError, match=f"whether it arrived is not known.*--forget {batch.label}"):
+    with pytest.raises(UserError, match=f"whether it arrived is not known.*--batch {batch.label}"):
         await run("a")
     assert server.batches == {}
 

@@ -85,9 +85,9 @@ def listed(**probabilities):
 async def test_a_choice_is_what_is_written_or_else_most_probable_or_else_open(
     serve, connect, written, probabilities, chosen
 ):
-    content = (
-        [{"token": "one", "logprob": math.log(0.3), "top_logprobs": listed(**probabilities)}] if probabilities else None
-    )
+    first = {"token": "one", "logprob": math.log(0.3), "top_logprobs": listed(**(probabilities or {}))}
+    others = [{"token": " or", "logprob": -0.1}, {"token": " two", "logprob": -0.1}]
+    content = [first, *others[: len(written.split()) - 1]] if probabilities else None
     model = connect(serve(chat=lambda _: chat_reply(written, logprobs=content)))
     reply = await model.chat(ChatRequest(MESSAGES, choices=("one", "two")))
     found = reply.choice_logprobs and {answer: math.exp(value) for answer, value in reply.choice_logprobs.items()}

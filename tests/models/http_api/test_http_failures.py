@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
+import orjson
 import pytest
 
 from goldless.models.http_api.client import ApiKey, requested_wait, seconds_until, status_failure
@@ -82,11 +83,43 @@ def test_a_key_that_is_not_accepted_is_recognised_whatever_the_status(status, bo
     assert status_failure(status, body, {}, url="http://127.0.0.1", key=ApiKey()).bad_key is bad_key
 
 
+REDUCE = "The input or output tokens must be reduced in order to run successfully."
+LIMITS = "Visit https://platform.openai.com/account/rate-limits to learn more."
+NEVER_FIT = [  # OpenAI, in its older and its later words, and Groq
+    {
+        "message": f"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 342389. {REDUCE}",
+        "type": "tokens",
+        "code": "rate_limit_exceeded",
+    },
+    {
+        "message": f"Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, "
+        f"Requested 30601. {REDUCE} {LIMITS}",
+        "type": "tokens",
+        "param": None,
+        "code": "rate_limit_exceeded",
+    },
+    {
+        "message": "Request too large for model `openai/gpt-oss-20b` in organization `org_1` service tier `on_demand` "
+        "on tokens per minute (TPM): Limit 8000, Requested 34031, please reduce your message size and try again.",
+        "type": "tokens",
+        "code": "rate_limit_exceeded",
+    },
+]
+FITS_LATER = {
+    "message": "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000, "
+    f"Requested 1500. Please try again in 1s. {LIMITS}",
+    "type": "tokens",
+    "code": "rate_limit_exceeded",
+}
+
+
 @pytest.mark.parametrize(
     ("status", "body", "kind", "retryable"),
     [
         (429, b'{"error": {"message": "slow down"}}', "rate_limited", True),
         (429, b'{"error": {"message": "no credit", "code": "insufficient_quota"}}', "rate_limited", False),
+        *((429, orjson.dumps({"error": error}), "too_long", False) for error in NEVER_FIT),
+        (429, orjson.dumps({"error": FITS_LATER}), "rate_limited", True),
         (500, b"boom", "server_error", True),
         (502, b"", "server_error", True),
         (503, b"", "server_error", True),

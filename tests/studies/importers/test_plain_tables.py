@@ -103,7 +103,6 @@ def test_one_file_per_model_is_one_study(file):
             "--columns names 'nr', but the columns are 'id', 'model', 'output', 'prompt'",
         ),
         (WIDE, {"columns": {"task": "prompt"}}, "no column 'agent'"),
-        ("id,model,output\n1,a,\n", {"columns": COLUMNS}, r"long.csv \(responses\):2: text is empty"),
         ("id,model,output\n", {"columns": COLUMNS}, "no rows"),
     ],
 )

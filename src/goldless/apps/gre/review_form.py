@@ -150,21 +150,12 @@ _TAG = re.compile(rf"</?({'|'.join(SECTIONS)})>", re.IGNORECASE)
 def review_sections(reply: str) -> dict[str, str]:
     """The sections of a reply to the review prompt by title, in the order asked for; none where it has no tags."""
     parts: dict[str, dict[str, None]] = {name: {} for name in SECTIONS}
-    for found in _SECTION.finditer(_without_thoughts(reply)):
+    for found in _SECTION.finditer(reply):
         if text := (found[2] or found[3] or "").strip():
             parts[found[1].lower()][text] = None
     return {name.capitalize(): "\n\n".join(texts) for name, texts in parts.items() if texts}
 
 
 def review_text(reply: str) -> str:
-    """A reply as a review in the form of a person's; empty if nothing was written but thoughts."""
-    return joined(review_sections(reply) or {"Review": _TAG.sub("", _without_thoughts(reply))})
-
-
-def _without_thoughts(reply: str) -> str:
-    """The reply after its reasoning, whose opening tag some servers leave out; a quoted ``</think>`` ends nothing."""
-    before, mark, after = reply.partition("</think>")
-    if before.lstrip().startswith("<think>"):
-        return after
-    ends_line = "<think>" not in before and not before.rpartition("\n")[2].strip()
-    return after if mark and ends_line else reply
+    """A reply as a review in the form of a person's."""
+    return joined(review_sections(reply) or {"Review": _TAG.sub("", reply)})

@@ -22,7 +22,7 @@ from goldless.errors import CallError, GoldlessError, UserError
 from goldless.evidence import AGENTS, OPEN_KINDS, is_open
 from goldless.files import temporary_prefix
 from goldless.models.catalogue import is_server
-from goldless.models.interface import ChatModel, ChatRequest, Message, Usage, content_hash, unusable
+from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, Usage, content_hash, unusable
 from goldless.models.tokens import context_limit, request_length
 from goldless.records import Agent, CallFailure, Task
 from goldless.reports.document import UnexpectedDataError, read
@@ -73,14 +73,18 @@ class GeneratedReview:
     @property
     def text(self) -> str | None:
         """Its sections under plain titles; None: missing."""
-        return None if self.raw is None or self.failure is not None else review_text(self.raw) or None
+        return None if self.failure is not None else review_text(self._reply) or None
+
+    @property
+    def _reply(self) -> str:
+        return ChatReply(self.raw or "").text
 
     @property
     def noticed(self) -> list[str]:
         """Deviations from the requested format."""
         if self.text is None:
             return []
-        plain = not review_sections(self.raw or "")
+        plain = not review_sections(self._reply)
         return ["cut off at the length limit"] * (self.finish == "length") + ["without any section"] * plain
 
     @property

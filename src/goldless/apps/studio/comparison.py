@@ -1,4 +1,4 @@
-"""Comparisons: two runs under one metric, two agents task by task, and two responses as judges see them."""
+"""Comparisons: two agents of one run or two, two agents task by task, and two responses as judges see them."""
 
 from __future__ import annotations
 
@@ -9,108 +9,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import numpy as np
 import polars as pl
 
-from goldless.apps.studio.rendering import PLOT, bar, linked, page_number
+from goldless.apps.studio.rendering import page_number
 from goldless.apps.studio.site import Site, best_ranked
 from goldless.apps.studio.task_index import Page, TaskIndex, scanned
+from goldless.comparison.comparing import compare_runs
 from goldless.errors import UserError
 from goldless.grouped import mean_in_order
-from goldless.reports.findings import REVIEW
-from goldless.reports.html.blocks import counts, table_html, texts
-from goldless.reports.html.labels import decimals_for
-from goldless.reports.report_table import Column
-from goldless.signature import Signature
-from goldless.statistics.bootstrap import task_intervals
+from goldless.reports.html.blocks import table_html
 
-RESAMPLES = 2_000
-LEVEL = 0.95
-TASKS_SHOWN = 100
 Given = Mapping[str, str]
 
 # --- two runs --------------------------------------------------------------------------------------------------------
 
 
 def compare_page(site: Site, given: Given) -> str:
-    """Two runs compared, or the form to choose them."""
+    """The tables of ``goldless compare`` for two agents of one run or of two, or the form to choose them."""
     names = given.get("first") or "", given.get("second") or ""
-    indexes = [site.indexed(name) for name in names] if all(names) else []
-    metrics = [metric for metric in indexes[0].metrics if metric in indexes[1].metrics] if indexes else []
-    shown: dict[str, Any] = {"runs": site.summaries(), "first": names[0], "second": names[1], "metrics": metrics}
-    if metrics:
-        metric = given["metric"] if given.get("metric") in metrics else metrics[0]
-        prints = [index.run.fingerprint for index in indexes]
-        shown |= {"chosen": metric, "same_study": None if "" in prints else prints[0] == prints[1]}
-        shown |= _run_comparison(site, names, indexes, metric)
-    return site.page("compare.html", **shown, found=bool(metrics), level=LEVEL, resamples=RESAMPLES)
+    shown: dict[str, Any] = {"runs": site.summaries(), "first": names[0], "second": names[1]}
+    if all(names):
+        indexes = [site.indexed(name) for name in names]
+        agents = _agents_of_runs(given, indexes)
+        shown |= {"choices": [("one", indexes[0], agents[0]), ("other", indexes[1], agents[1])]}
+        folders = dict.fromkeys(index.run.path for index in indexes)
+        try:
+            comparison = compare_runs(tuple(folders), agents=agents)
+        except UserError as error:
+            shown |= {"problem": str(error)}
+        else:
+            tables = comparison.tables()
+            shown |= {
+                "notes": [*comparison.warnings, *(note for table in tables for note in table.notes)],
+                "tables": [(table.title, table_html(table.columns, table.rows, table.title)) for table in tables],
+                "signature": tables[0].signature,
+            }
+    return site.page("compare.html", **shown)
 
 
-def _run_comparison(site: Site, names: Sequence[str], indexes: Sequence[TaskIndex], metric: str) -> dict[str, Any]:
-    """Paired differences, second minus first, over the responses that both runs scored: by agent and by task."""
-    one, two = (index.scores.filter(pl.col("metric") == metric) for index in indexes)
-    both = one.join(two, on=("task", "agent"), suffix="_second", maintain_order="left")
-    both = both.drop_nulls(("score", "score_second"))
-    agents = _agent_differences(both, [name for name in indexes[0].agents if name in set(both["agent"])])
-    decimals = decimals_for(row[side] for row in agents for side in ("first", "second"))
-    sides = [Column(key, name, "number", "-", decimals) for key, name in zip(("first", "second"), names, strict=True)]
-    difference = Column("difference", "difference", "signed", decimals=decimals)
-    interval = Column("low high", "interval", "signed interval", "", decimals, reason="note")
-    ends = [0.0, *(end for row in agents for end in (row["low"], row["high"]) if end is not None)]
-    for row in agents:
-        row["plot"] = bar(row["difference"], row["low"], row["high"], min(ends), max(ends))
-    by_agent = (Column("agent", "agent", "name"), *sides, difference, interval, PLOT, *counts(n="tasks"))
-    first, second = pl.col("score").mean(), pl.col("score_second").mean()
-    tasks = both.group_by("task", maintain_order=True).agg(
-        first.alias("first"), second.alias("second"), (second - first).alias("difference"), pl.len().alias("agents")
-    )
-    rows = tasks.sort(pl.col("difference").abs(), descending=True, maintain_order=True)[:TASKS_SHOWN].to_dicts()
-    for row in rows:
-        here, there = (
-            site.links.to("task", name, index.numbers[row["task"]]) if row["task"] in index.numbers else None
-            for name, index in zip(names, indexes, strict=True)
-        )
-        row |= {"task": linked(row["task"], here), "other": linked("open", there)}
-    by_task = (Column("task", "task", "name"), *sides, difference, *counts(agents="agents"))
-    signed = []
-    for run in (index.run for index in indexes):
-        board = None if run.leaderboard is None else run.leaderboard.metrics.get(metric)
-        found = run.review if metric.startswith(REVIEW) else board
-        signed.append(Signature.parse("" if found is None else found.signature).parts)
-    said = [
-        {"name": name, "first": signed[0].get(name), "second": signed[1].get(name)} for name in signed[0] | signed[1]
-    ]
-    changed = [row for row in said if row["first"] != row["second"]]
-    settings = (Column("name", "setting"), *texts("-", first=names[0], second=names[1]))
-    return {
-        "by_agent": table_html((*by_agent, Column("reading", "reading")), agents, "By agent", class_="hidden"),
-        "by_task": table_html((*by_task, Column("other", f"in {names[1]}")), rows, "By task", class_="hidden"),
-        "settings": table_html(settings, changed, "Differences in settings", class_="hidden") if changed else "",
-        "signed": any(signed),
-        "agents": len(agents),
-        "tasks": len(tasks),
-        "only": [len(set(mine["task"]) - set(theirs["task"])) for mine, theirs in ((one, two), (two, one))],
-    }
-
-
-def _agent_differences(both: pl.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
-    """By agent, the mean over agents first: both means, the paired difference and its interval over tasks."""
-    if not agents:
-        return []
-    sides = []
-    for column in ("score", "score_second"):
-        table = both.pivot("agent", index="task", values=column, maintain_order=True).select(agents)
-        values = table.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        sides.append(np.column_stack([np.nanmean(values, axis=1), values]))
-    intervals = task_intervals(sides[1] - sides[0], tails=True, resamples=RESAMPLES, level=LEVEL)
-    means = [np.nanmean(side, axis=0).tolist() for side in sides]
-    found = []
-    for name, first, second, one in zip(["mean over agents", *agents], *means, intervals, strict=True):
-        decided = one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
-        reading = f"{'higher' if (one.value or 0.0) > 0 else 'lower'} in the second" if decided else "undecided"
-        row = {"difference": one.value, "low": one.low, "high": one.high, "note": one.note, "n": one.n}
-        found.append({"agent": name, "first": first, "second": second, **row, "reading": reading})
-    return found
+def _agents_of_runs(given: Given, indexes: Sequence[TaskIndex]) -> tuple[str, str]:
+    """The agent of each run: as named, or the best ranked one, in two runs the same where both have it."""
+    of_first, of_second = ([*(row.agent for row in best_ranked(one.run)[1]), *one.agents] for one in indexes)
+    same_run = indexes[0].run.path == indexes[1].run.path
+    one = indexes[0].agent(given.get("one")) or next((name for name in of_first if name in of_second), of_first[0])
+    others = [name for name in of_second if (name != one) == same_run]
+    other = indexes[1].agent(given.get("other")) or (others or of_second)[0]
+    return one, other
 
 
 # --- two agents ------------------------------------------------------------------------------------------------------

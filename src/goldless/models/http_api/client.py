@@ -81,7 +81,6 @@ class ApiKey:
 # --- what can go wrong -------------------------------------------------------------------------------------------
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
-_OVERLOAD_STATUSES = frozenset({429, 529})
 _OUTAGE_STATUSES = frozenset({502, 503, 504})  # a gateway without the server behind it, or a server that is starting
 _NOT_TAKEN_STATUSES = frozenset({503, 529})
 """The server says that it did not work on the request; after another failure of a server it may charge for it."""
@@ -94,6 +93,8 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """The wording of servers: OpenAI, vLLM, SGLang, Anthropic, Bedrock, llama.cpp, Gemini, TGI."""
+_NEVER_FITS = re.compile(r"request too large for .*\blimit\b.*\brequested\b", re.IGNORECASE | re.DOTALL)
+"""With status 429: one request exceeds what OpenAI or Groq allow in a minute, so waiting does not help."""
 _BAD_KEY = re.compile(r"api key (?:not valid|not found|expired)|API_KEY_INVALID|pass a valid api key", re.IGNORECASE)
 """Gemini's wording when it rejects a key, with status 400."""
 
@@ -169,7 +170,8 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         # Following would send texts, and perhaps a key, to an address nobody named.
         said = f"it redirects to {headers.get('Location', 'another address')}. Use that address instead"
     kind: FailureKind = "rejected"
-    if status == 413 or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {said}")):
+    too_long = status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {said}")
+    if status == 413 or too_long or (status == 429 and _NEVER_FITS.search(said)):
         kind = "too_long"
     elif status == 429:
         kind = "rate_limited"
@@ -470,7 +472,7 @@ class Client:
         except AttemptError as failure:
             if failure.kind not in {"connection", "timeout"}:
                 limiter.answered(sent, up=not failure.is_outage)
-            if failure.kind == "timeout" or failure.status in _OVERLOAD_STATUSES:
+            if failure.kind in {"timeout", "rate_limited"} or failure.status == 529:
                 limiter.overloaded(sent)
             if failure.retry_after_seconds and failure.retryable:
                 limiter.pause(failure.retry_after_seconds)

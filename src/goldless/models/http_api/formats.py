@@ -26,6 +26,7 @@ from typing import Any
 from goldless.models.catalogue import Service
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.interface import ChatRequest, Message, Usage
+from goldless.models.thoughts import reply_start, reply_tokens
 from goldless.models.usage import UNKNOWN_CHARGE
 
 _FEWER_ALTERNATIVES = {20: 5, 5: 0}  # 20 is the maximum in OpenAI's format
@@ -47,11 +48,23 @@ class Step:
 class Written:
     """The output of a model, in whatever format it was received."""
 
-    text: str  # without its thinking
+    text: str
     cut: bool  # whether it ends at the limit of tokens
     steps: Sequence[Step] = ()
     """The written tokens with their alternatives; empty if the server returned no log-probabilities."""
-    thinking_characters: int = 0  # characters of thinking before the text, which are among the steps
+
+    def without_thoughts(self, *, aloud: bool = False) -> Written:
+        """The reply alone, with its own steps; empty and cut if the thoughts have no end.
+
+        ``aloud``: it begins with thoughts that the chat template opens.
+        """
+        start = reply_start(self.text)
+        if aloud and self.cut and start == 0:
+            start = None
+        text = "" if start is None else self.text[start:]
+        tokens = reply_tokens([step.token for step in self.steps], text)
+        steps = [replace(self.steps[place], token=token) for place, token in tokens.items()]
+        return Written(text, self.cut or start is None, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,7 @@ class ServerParameters:
     thinking: int | None = None
     """Tokens of thinking allowed beyond those of the reply; None: a default for models that think."""
     seen_thinking: bool = False  # whether a reply was all thinking
+    thinks_aloud: bool = False  # whether its texts begin with thoughts that the chat template opens
 
     @property
     def thinks(self) -> bool:
@@ -231,11 +245,7 @@ def _read_openai(data: Any) -> Written:
         if not cut:
             raise bad_reply("the reply has no text")
         text = ""  # everything allowed went into thinking that is not shown
-    thinking = 0
-    if text.lstrip().startswith("<think>"):  # which a server left in the text
-        # the last end mark counts: thinking may quote a response that contains one
-        thinking = text.rfind("</think>") + len("</think>") if "</think>" in text else len(text) * cut
-    return Written(text[thinking:], cut, steps_of(part_of(choice, "logprobs", "content")), thinking)
+    return Written(text, cut, steps_of(part_of(choice, "logprobs", "content")))
 
 
 # --- Anthropic: no seed and no log-probabilities; a refusal is a reason to stop ------------------------------------
@@ -345,7 +355,7 @@ def chosen(written: Written, answers: Sequence[str]) -> tuple[str | None, Mappin
         for match in re.finditer(rf"(?<!\w)(?:{longest_first})(?!\w)", text):
             found.setdefault(match.group(), match.start())
     answer, position = next(iter(found.items())) if len(found) == 1 else (None, 0)
-    return answer, _probabilities(written.steps, answers, written.thinking_characters + position)
+    return answer, _probabilities(written.steps, answers, position)
 
 
 def _probabilities(steps: Sequence[Step], answers: Sequence[str], begin: int) -> Mapping[str, float] | None:

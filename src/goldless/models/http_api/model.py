@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -66,6 +67,7 @@ from goldless.records import CallFailure, FailureKind
 
 _QUESTION = Message("user", "Answer with yes or no: is water wet?")
 _CHAT_PROBE = ChatRequest((_QUESTION,), max_tokens=16, seed=0, choices=("yes", "no"), logprobs=True)
+_ANSWER = re.compile(r"\b(?:yes|no)\b", re.IGNORECASE)
 _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window", "inputTokenLimit")
 """vLLM and SGLang; OpenRouter and Together; Groq; Gemini."""
 
@@ -228,8 +230,10 @@ class HttpModel:
         else:
             works, tokens = True, bool(written.steps)
             choice = any(len(step.alternatives) > 1 for step in written.steps)
-            if not written.text.strip() and written.cut:
-                self._wording = replace(self._wording, seen_thinking=True)
+            reply = written.without_thoughts()
+            if reply.cut and not _ANSWER.search(reply.text):
+                aloud = bool(reply.text.strip())
+                self._wording = replace(self._wording, seen_thinking=True, thinks_aloud=aloud)
             said = ["yes" if found else "no" for found in (tokens, choice)]
             answer = f"log-probabilities of what it writes: {said[0]}; with alternatives: {said[1]}"
         self._found("chat", answer, works=works)
@@ -389,7 +393,7 @@ class HttpModel:
         usage, withhold = self._format.usage(data), self._client.key.withhold
         try:
             with reading():
-                written = self._format.read(data)
+                written = self._format.read(data).without_thoughts(aloud=self._wording.thinks_aloud)
                 answer, logprobs = chosen(written, request.choices) if request.choices else (None, None)
         except AttemptError as failure:
             if failure.charged is not None:
@@ -530,7 +534,7 @@ class BatchingModel(HttpModel):
                 raise UserError(
                     f"the batch {batch} of {self.identity.short} is gone: {failure.message}. Its {len(requests):,} "
                     "calls have no replies. To send and pay for them again: "
-                    f"goldless journal batches --forget {batch}"
+                    f"goldless journal clear --batch {batch}"
                 ) from None
             if failure.kind == "waiting":
                 raise QueueFullError(failure.message) from None

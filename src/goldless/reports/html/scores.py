@@ -186,7 +186,8 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
             f"Groups ({board.group_names or 'first and second'}): the means differ by ",
             f"{difference} on {plural(of.difference.n, 'task')}. ",
             "A response of the first group scores higher than one of the second with probability ",
-            f"{numeral(of.auc)}; standardised difference {numeral(of.d_response, 2)}.",
+            f"{numeral(of.auc)}; of two responses to the same task, {numeral(of.auc_by_task.value)} "
+            f"({_ends(of.auc_by_task, 3)}); standardised difference {numeral(of.d_response, 2)}.",
         )
 
 

@@ -457,7 +457,7 @@ class Holding:
 def hidden_study(whole: Study) -> Study | None:
     """The second versions of papers, with the reviews of all but the human baseline; None if there are none."""
     second = marked_papers(whole, INJECTED)
-    agents = [agent.agent for agent in whole.agents if agent.agent != HUMAN]
+    agents = [agent for agent in whole.agent_list if agent != HUMAN]
     return whole.subset(tasks=second, agents=agents) if second else None
 
 

@@ -233,6 +233,16 @@ def over_tasks(found):
     return dict(zip(agents, scores_over_tasks(table), strict=True))
 
 
+@pytest.mark.parametrize("metric", [name for name in METRICS if find_metric(name).needs.model])
+def test_an_agent_whose_values_are_all_missing_changes_no_score(evaluated, metric):
+    """What a model refuses about dan is absent, not zero."""
+    secret = "grobnik"
+    with_dan = {task: {**by_agent, "dan": f"{secret} {task}"} for task, by_agent in TEXTS.items()}
+    found = responses(evaluated(with_dan, secret=secret), metric)
+    before = responses(evaluated(TEXTS, secret=secret), metric)
+    assert found == approximately(before | {(task, "dan"): None for task in TEXTS})
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_unit_is_declared_and_is_that_of_every_leaderboard(evaluated, metric):
     unit = find_metric(metric).unit

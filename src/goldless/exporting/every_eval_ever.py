@@ -44,17 +44,30 @@ def write_eee(
     source = {"source_type": "evaluation_run", "source_organization_name": organization}
     source["evaluator_relationship"] = relationship
     boards = {name: board for name, board in run.chosen(metric).items() if metric is not None or name not in CONTROLS}
+    if not boards:
+        raise UserError(
+            f"{run.path} has no scores but those of {', '.join(CONTROLS)}, which does not measure "
+            f"quality, so eee leaves it out. To export it all the same, add --metric {CONTROLS[0]}"
+        )
+    responses = None
+    if run.scores is not None:
+        of_boards = run.scores.filter(pl.col("metric").is_in(list(boards)))
+        responses = run.with_texts(run.scores_of_single_responses(of_boards, "have no line in the files of samples"))
     files: dict[str, list[str]] = {}
     for agent in dict.fromkeys(row.agent for board in boards.values() for row in board.rows):
         rows = {name: next((row for row in board.rows if row.agent == agent), None) for name, board in boards.items()}
         scored = {name: row for name, row in rows.items() if row is not None and row.score is not None}
         if scored:
-            files |= _agent_files(run, agent, scored, source)
+            files |= _agent_files(run, agent, scored, source, responses)
     write_folder(path, files)
 
 
 def _agent_files(
-    run: ScoredRun, agent: str, rows: Mapping[str, LeaderboardRow], source: Mapping[str, str]
+    run: ScoredRun,
+    agent: str,
+    rows: Mapping[str, LeaderboardRow],
+    source: Mapping[str, str],
+    responses: pl.DataFrame | None,
 ) -> Iterator[tuple[str, list[str]]]:
     # the same identifier for the same results, of the form that the schema asks for
     parts = "\0".join([run.made_by.fingerprint, agent, *(run.ranked[name].signature for name in rows)])
@@ -64,7 +77,9 @@ def _agent_files(
     stem = "/".join(["data", *map(path_name, place), str(name)])
     now = str(time.time())
     identity = f"{run.study_name}/{agent}/{now}"
-    lines = list(_instances(run, agent, list(rows), identity))
+    lines: list[str] = []
+    if responses is not None:
+        lines = list(_instances(run, responses.filter(pl.col("agent") == agent), identity))
     data = {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -152,17 +167,14 @@ def _judges(run: ScoredRun, name: str, settings: Mapping[str, str]) -> dict[str,
     return {"judges": [judge], "input_prompt": "\n\n".join(scores.prompts.values()) or settings.get("prompt", "")}
 
 
-def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) -> Iterator[str]:
-    """One line per response and metric; a missing score has no line, because the schema wants a number."""
-    if run.scores is None:
-        return
-    mine = run.scores.drop_nulls("score").filter((pl.col("agent") == agent) & pl.col("metric").is_in(metrics))
-    for row in run.with_texts(mine).drop_nulls("text").iter_rows(named=True):
+def _instances(run: ScoredRun, responses: pl.DataFrame, identity: str) -> Iterator[str]:
+    """One line per response of an agent and metric; a missing score has no line: the schema wants a number."""
+    for row in responses.drop_nulls("text").iter_rows(named=True):
         prompt, reference = row["prompt"] or "", [row["reference"]] if row["reference"] else []
         line = {
             "schema_version": SCHEMA,
             "evaluation_id": identity,
-            "model_id": agent,
+            "model_id": row["agent"],
             "evaluation_name": run.study_name,
             "evaluation_result_id": f"goldless.{row['metric']}",
             "sample_id": row["task"],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
+from goldless.audit.finding import listed
 from goldless.errors import UserError, suggested
 from goldless.files import filled_folder
 from goldless.reports.leaderboard import Leaderboard
@@ -58,6 +60,26 @@ class ScoredRun(RunFolder):
                 "folder that goldless score --out wrote"
             )
         return found
+
+    @cached_property
+    def agents_with_samples(self) -> list[str]:
+        """The agents with several samples of a task: their scores are means over these, not of one response."""
+        return sorted(set(self.study.samples.values()))
+
+    def scores_of_single_responses(self, scores: pl.DataFrame, left_out: str) -> pl.DataFrame:
+        """The scores that are there and are of one response each; warns of others, which are ``left_out``."""
+        is_mean = pl.col("agent").is_in(self.agents_with_samples)
+        missing = scores["score"].null_count()
+        if missing:
+            warnings.warn(f"{missing:,} of {scores.height:,} scores are missing and {left_out}", stacklevel=3)
+        averaged = scores.filter(is_mean)["agent"].unique().sort().to_list()
+        if averaged:
+            warnings.warn(
+                f"the scores of {listed(averaged)} are means over their samples, not of single responses, and "
+                f"{left_out}. To score each sample, read the study with --repeats agents",
+                stacklevel=3,
+            )
+        return scores.filter(~is_mean).drop_nulls("score")
 
     def with_texts(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of tasks and agents with prompt, text and reference; null: the task or response has none."""

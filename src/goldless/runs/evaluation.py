@@ -45,6 +45,7 @@ from goldless.statistics.bootstrap import groups_name, interval_name
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
+from goldless.statistics.uneven_missing import uneven_missing_notes
 from goldless.studies import Study
 from goldless.studies.tables import pandas_frame
 from goldless.templates import FIELDS, TEMPLATES
@@ -314,6 +315,8 @@ def metric_outcome(
         spread = float(np.std(own, ddof=1)) if len(own) > 1 else None
         count = counted.get(row.agent, {"asked": 0, "used": 0})
         rows.append(replace(row, group=group_of[row.agent], between_prompts=spread, **count))
+    if missing is not None:
+        notes += uneven_missing_notes(rows, missing.lowest)
     return MetricOutcome(
         metric=metric.name,
         unit=metric.unit,

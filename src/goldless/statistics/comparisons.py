@@ -67,7 +67,7 @@ class Comparison:
     alpha: float = SIGNIFICANT
     """Below it a corrected p decides."""
     sign_kept: float | None = None
-    """How likely the difference keeps its sign with other peers like these; None: undecided, or too few peers."""
+    """Probability that the difference keeps its sign with other peers like these; None: undecided, or too few peers."""
 
     @property
     def decided(self) -> bool:

@@ -215,6 +215,27 @@ def test_a_scorer_behind_the_same_name_that_changes_is_found(anchors, tmp_path):
     assert found.model == "scripted:server"
 
 
+def test_a_judge_that_answers_as_before_but_fails_about_one_agent_has_not_changed(anchors, tmp_path):
+    """Values that are missing are missing: the mean over the others would be another number."""
+    fails = [False]
+
+    def logprobs(context, target):
+        if fails[0] and "bob answers" in target and int(target.split()[-1]) % 2:
+            return CallFailure("refused", "no")
+        level = -1.0 if "ann answers" in target else -3.0
+        return [level + (0.5 if target in context else 0.0)] * len(target.split())
+
+    options = Options(
+        metrics=("bartscore-recall",),
+        scorer=goldless.ScriptedModel(logprobs=logprobs, name="server"),
+        journal=tmp_path / "journal.sqlite",
+    )
+    for occasion in range(3):
+        fails[0] = occasion > 0
+        report = anyio.run(lambda: watch(anchors, options, folder=tmp_path / "watch"))
+    assert report.who is None
+
+
 def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
     folder = tmp_path / "watch"
     folder.mkdir()

@@ -348,15 +348,18 @@ async def _ask(
 ) -> tuple[dict[str, float | None], str, int, tuple[Spending, ...]]:
     """The value of each item, who gave it, how many calls are open, and what they cost.
 
-    An item is a rating, a preference over both orders, or the mean score of a task.
+    An item is a rating, a preference over both orders, or the mean score of a task; where a part of it is missing, it
+    is missing.
     """
     study = anchors.without_recorded(except_=KEPT)
     if "metric" in judge:
         scored = await score_study(study, options)
-        rows = scored.scores[judge["metric"]].responses.group_by(pl.col("task").cast(pl.String))
-        values: dict[str, float | None] = dict.fromkeys(study.tasks) | dict(
-            rows.agg(pl.col("score").mean()).iter_rows()
-        )
+        responses = scored.scores[judge["metric"]].responses
+        by_task = responses.group_by(pl.col("task").cast(pl.String))
+        # a mean over the responses that happen to have a score would change with what is missing
+        is_complete = (pl.col("score").null_count() == 0) & (pl.col("used").sum() == pl.col("asked").sum())
+        means = by_task.agg(pl.when(is_complete).then(pl.col("score").mean()))
+        values: dict[str, float | None] = dict.fromkeys(study.tasks) | dict(means.iter_rows())
         models = dict.fromkeys(model.identity.short for model in scored.collected.models.values())
         return values, ", ".join(models), scored.evidence.open, scored.spending
     review = await review_study(study, replace(options, exams=("none",), own_family=True))

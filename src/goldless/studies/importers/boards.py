@@ -11,7 +11,12 @@ from goldless.studies.chats import said_by, turns
 from goldless.studies.checking import Problems
 from goldless.studies.importers.log import Log, LogImporter, Row, first_keys
 
-GAMES = {"A>>B": 1.0, "A>B": 1.0, "A=B": 0.5, "B>A": 0.0, "B>>A": 0.0}
+GAMES = {
+    **dict.fromkeys(("A>>B", "A>B", "B<A", "B<<A"), 1.0),
+    **dict.fromkeys(("A=B", "B=A"), 0.5),
+    **dict.fromkeys(("B>A", "B>>A", "A<B", "A<<B"), 0.0),
+}
+"""How far A is better, by the labels of Arena-Hard's own ``show_result.py``."""
 PREFERENCES = {"model_a": 1.0, "model_b": -1.0, "tie": 0.0, "both_bad": 0.0, "tie (bothbad)": 0.0}
 
 

@@ -100,6 +100,8 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, inner),) = value.items()
+    if kind == "intValue":
+        return int(inner)  # OTLP JSON writes 64-bit integers as text
     return [_plain(one) for one in inner.get("values", ())] if kind == "arrayValue" else inner
 
 

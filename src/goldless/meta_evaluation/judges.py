@@ -335,8 +335,8 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
         )
     if len({path.resolve() for path in paths}) < max(2, len(paths)):
         raise UserError(
-            f"two or more different run folders are needed, got {', '.join(map(str, paths))}. Give another, or one "
-            "study with two scorers"
+            f"two or more different run folders are needed, got {', '.join(map(str, paths))}. Score the study again: "
+            "goldless score STUDY --scorer MODEL --out FOLDER"
         )
     unlike = len({path.name for path in paths}) == len(paths)
     runs = [RunFolder(path, path.name if unlike else str(path)) for path in paths]

@@ -103,3 +103,17 @@ async def test_a_second_version_whose_canary_is_lost_is_told(edition, asking, to
     path.write_text("".join(json.dumps(row | {"canary": None}) + "\n" for row in rows))
     with pytest.raises(UserError, match="no canary in the tasks table"):
         await scored(open_edition(edition.folder), asking, toy_scorer)
+
+
+async def test_the_finished_results_are_written_even_if_the_hidden_instructions_cannot_be_scored(
+    edition, asking, toy_scorer, monkeypatch
+):
+    async def fails(*_):
+        raise UserError("the budget is spent")
+
+    monkeypatch.setattr("goldless.apps.gre.scoring._hidden_evaluation", fails)
+    with pytest.raises(UserError, match="the budget is spent"):
+        await scored(edition, asking, toy_scorer)
+    rows = json.loads((edition.folder / "run" / "leaderboard.json").read_text())["metrics"]["gem-raw"]["rows"]
+    scores = {row["agent"]: row["score"] for row in rows}
+    assert (scores["firm"], scores["meek"]) == pytest.approx((KNOWN, KNOWN))

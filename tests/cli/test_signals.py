@@ -6,23 +6,19 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
-from goldless.models.journal import Journal
 from goldless.runs.progress import PROGRESS_FILE, ProgressFile
 
 KEPT = "finished work is kept, and the same command resumes from there"
 SECONDS = 60
 """How long a process may take to react; none that waits for a signal ends by itself before."""
-STARTED_SECONDS = 5
-"""Enough for a command to have reached what it waits for; where it has not, it ends by the signal all the same."""
 STUBBORN = """
     import time
     from goldless.cli.console import Signals, before_ending
@@ -224,17 +220,3 @@ def test_sigterm_ends_a_replay_whose_server_never_replies():
                 process.send_signal(signal.SIGTERM)
                 _, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err) == (143, f"ended by SIGTERM; {KEPT}\n")
-
-
-def test_sigterm_ends_a_command_that_waits_for_a_journal_of_another_process(tmp_path):
-    path = tmp_path / "journal.sqlite"
-    Journal(path).close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        with started(COMMAND.format(words=["journal", "compact", "--journal", str(path)])) as process:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(STARTED_SECONDS)
-            process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == 143, (out, err)
-    assert err == f"ended by SIGTERM; {KEPT}\n"

@@ -36,6 +36,20 @@ def test_the_trap_springs_where_python_looks_into_the_folder(planted):
     assert "goldless" in planted()
 
 
+def test_the_module_runs_neither_plugins_nor_modules_of_the_folder(planted, tmp_path):
+    folder = tmp_path / "work"
+    (folder / "goldless.py").unlink()
+    (folder / "evil.py").write_text(f"open({str(tmp_path)!r} + '/ran-evil', 'w').close()\n")
+    information = folder / "evil-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[goldless.metrics]\nevil = evil:metric\n")
+    command = [sys.executable, "-m", "goldless", "list", "plugins"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "evil" not in listed.stdout + listed.stderr
+    assert planted() == []
+
+
 def test_a_run_of_the_studio_runs_none(planted, tmp_path, study_file):
     children = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite").children
     children.start("r", ["score", str(study_file()), "--metric=length"])

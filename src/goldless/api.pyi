@@ -224,100 +224,33 @@ def compare(
     """
 
 def consistency(
-    *paths: Any,
-    scorers: str | Scorer | Sequence[str | Scorer] = ...,
-    metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
-    rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
-    rewrite_max_tokens: int = ...,
-    synopsis_writer: str | ChatModel | None = ...,
-    template: str | Sequence[str] = ...,
-    peers: str | Sequence[str] | None = ...,
-    peer_sample: int | None = ...,
-    control_tasks: int = ...,
-    own_samples: bool = ...,
-    juror: str | Scorer | Sequence[str | Scorer] = ...,
-    juror_families: Mapping[str, str] = ...,
-    examples: int = ...,
-    on_too_long: Literal['error', 'skip'] = ...,
-    metric_timeout_seconds: float | None = ...,
-    critic: str | ChatModel = ...,
-    critic_prompt: str = ...,
-    shuffles: int | None = ...,
-    budget_calls: int | None = ...,
+    *runs: Path | str,
+    metrics: str | Sequence[str] = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    budget_usd: float | None = ...,
-    price_usd_per_million: tuple[float, float] | None = ...,
-    batch: bool = ...,
-    on: str | None = ...,
-    journal: str | Path | None = ...,
-    timeout_seconds: float | None = ...,
-    max_retries: int | None = ...,
-    max_in_flight: int | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Consistency:
-    """Compare agents' scores under two or more scorers: Pearson, Spearman and Kendall's tau-b, with intervals.
+    """Compare agents' scores in two or more runs: Pearson, Spearman and Kendall's tau-b, with intervals.
 
-    - ``paths``: Two or more run folders of one study, or a study.
-    - ``scorers``: With a study: scorer to use. Repeat it; at least two are needed.
+    - ``runs``: Two or more run folders of one study.
+    - ``metrics``: Comma-separated metrics of the runs (default: all that two have).
 
     The other arguments are the options of ``goldless compare --rankings``.
     """
 
 def cost(
-    study: Any,
-    *,
+    *runs: Path | str,
     tasks: int = ...,
-    reviewer_price: str | Sequence[str] = ...,
-    tokens_per_judgement: float | None = ...,
-    runs: Path | str | Sequence[Path | str] = ...,
-    metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
-    scorer: str | Scorer = ...,
-    rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
-    rewrite_max_tokens: int = ...,
-    synopsis_writer: str | ChatModel | None = ...,
-    template: str | Sequence[str] = ...,
-    peers: str | Sequence[str] | None = ...,
-    peer_sample: int | None = ...,
-    control_tasks: int = ...,
-    own_samples: bool = ...,
-    juror: str | Scorer | Sequence[str | Scorer] = ...,
-    juror_families: Mapping[str, str] = ...,
-    examples: int = ...,
-    metric_timeout_seconds: float | None = ...,
-    critic: str | ChatModel = ...,
-    critic_prompt: str = ...,
-    shuffles: int | None = ...,
-    budget_calls: int | None = ...,
-    reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
-    scale: str = ...,
-    orders: Literal['both', 'one-random'] = ...,
-    own_family: bool = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
-    price_usd_per_million: tuple[float, float] | None = ...,
-    batch: bool = ...,
-    on: str | None = ...,
-    journal: str | Path | None = ...,
-    timeout_seconds: float | None = ...,
-    max_retries: int | None = ...,
-    max_in_flight: int | None = ...,
-    importer: str | None = ...,
-    columns: Mapping[str, str | Sequence[str]] | None = ...,
-    wide: bool = ...,
-    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> CostReport:
-    """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
+    """Show what runs cost: calls, tokens and USD of each model, in all, per task, and on more tasks. Calls no model.
 
-    - ``tasks``: Also estimate the cost on N tasks like these.
-    - ``reviewer_price``: Price of a reviewer in USD per million tokens, or NAME=IN,OUT.
-    - ``tokens_per_judgement``: Tokens per judgement (default: a quarter of the question's characters).
-    - ``runs``: Run folder whose actual spending is used instead of an estimate. Repeat it for several.
+    - ``runs``: Run folders of scores and reviews.
+    - ``tasks``: Also give the cost on N tasks like these.
 
     The other arguments are the options of ``goldless plan --cost``.
     """

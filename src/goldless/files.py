@@ -6,6 +6,7 @@ What is written aside first bears the name of its process, so that what a killed
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -32,6 +34,11 @@ FULL = {errno.ENOSPC, errno.EDQUOT}
 def write_text(path: Path, text: str) -> None:
     """Write a text, completely or not at all."""
     write_whole(path, lambda p: p.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write data as indented JSON, completely or not at all."""
+    write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

@@ -188,10 +188,8 @@ def test_a_model_that_there_is_not_gets_the_right_hint(refuses, study_file, verb
     assert [words for words in said if words not in message] == []
 
 
-@pytest.mark.parametrize("verb", ["score", "compare"])
-def test_openai_as_a_scorer_is_refused_before_a_key_is_needed(refuses, study_file, script, verb):
-    more = ("--rankings", "--scorer", script) if verb == "compare" else ()
-    message = refuses(verb, study_file(), "--scorer", "openai:gpt-4o", *more)
+def test_openai_as_a_scorer_is_refused_before_a_key_is_needed(refuses, study_file):
+    message = refuses("score", study_file(), "--scorer", "openai:gpt-4o")
     assert "openai:gpt-4o cannot be a scorer: OpenAI gives no log-probabilities" in message
     assert "KEY" not in message
 
@@ -213,8 +211,6 @@ def test_a_script_with_bad_lines_or_without_log_probabilities(refuses, study_fil
 HELD = "agree {judged} --reviewers rev"
 BIASED = "bias {judged} --recorded --scale 5-level"
 REVIEW = "review {three} --reviewers honest={script}"
-RANKED = "compare --rankings {three} --scorer embedded"
-COSTS = "plan --cost {three} --scorer http://127.0.0.1:1/v1#model"
 COPIED = "crashtest {three} --write out"
 TUNED = "finetune {three} --out out --base"
 SCORE = "score {three} --scorer {script}"
@@ -279,16 +275,16 @@ REFUSED = {
     "view nowhere": "no such folder",
     "view . --port 70000": "--port must be between 0 and 65535, got 70000",
     "view . --bundle site --tasks 0": "--tasks must be a whole number of at least 1, got 0",
-    "compare --rankings {three}": "needs two scorers",
-    RANKED: "at least twice",
-    f"{RANKED} --scorer gguf:x other": "one study",
-    f"{RANKED} --scorer gguf:x --metric tvd-mi": "does not use a scorer",
-    f"{COSTS} --tasks 0": "at least 1",
-    **{
-        f"{COSTS} --reviewers far=embedded --reviewer-price {wrong}": "NAME=USD or NAME=IN,OUT"
-        for wrong in ("far=cheap", "far", "=3", "far=-1", "far=1,2,3", "far=nan")
-    },
-    f"{COSTS} --run nowhere": "is not a run folder",
+    "compare --rankings": "RUN RUN… is missing",
+    "compare --rankings {three} judged": "Write one with goldless score STUDY --out FOLDER",
+    "compare --rankings {run}": "two or more different run folders are needed",
+    "compare --rankings {run} {run}": "two or more different run folders are needed",
+    "compare --rankings {run} {run} --scorer embedded": "unknown option '--scorer'",
+    "plan --cost": "RUN… is missing",
+    "plan --cost {three}": "Write one with goldless score STUDY --out FOLDER",
+    "plan --cost nowhere": "nowhere is not a run folder",
+    "plan --cost {run} --tasks 0": "at least 1",
+    "plan --cost {run} --metric length": "unknown option '--metric'",
     "crashtest {three} --metric python:mine.py:informativ": "Did you mean 'informative'",
     f"{COPIED} --perturbation rephrase,deletion": "rephrase: needs a chat model. Name one with --writer",
     f"{COPIED} --perturbation synopsis-only --writer scripted:absent.jsonl": "absent.jsonl",

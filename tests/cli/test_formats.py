@@ -48,9 +48,10 @@ def runs(study_file, toy_scorer, tmp_path):
 
 
 @pytest.fixture
-def command(study):
+def command(study, tmp_path, goldless):
     """The words of a command that prints tables."""
-    quick = ("--resamples", 200)
+    quick, scored = ("--resamples", 200), tmp_path / "scored before"
+    assert goldless("score", study, "--metric", "length", *quick, "--out", scored).code == 0
     panel = ("--recorded", "--reviewers", "honest,lazy", *quick)
     return {
         "score": ("score", study, "--metric", "length", *quick),
@@ -58,7 +59,7 @@ def command(study):
         "crashtest": ("crashtest", study, "--metric", "length", "--perturbation", "null,praise", *quick),
         "agree": ("agree", study, *panel),
         "bias": ("bias", study, *panel),
-        "cost": ("plan", "--cost", study, "--metric", "rouge-l", *quick),
+        "cost": ("plan", "--cost", scored, *quick),
     }.__getitem__
 
 

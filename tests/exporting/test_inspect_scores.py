@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -98,6 +99,44 @@ def test_our_scores_in_a_log_are_read_back_as_scores_and_not_as_a_persons_labels
     again = import_study([made / "alpha.eval", made / "beta.json"])
     assert {label.rater for label in again.ratings()} == {"ann"}
     assert f"goldless/{METRIC}" in set(again.table("scores")["metric"])
+
+
+@pytest.mark.parametrize("repeats", ["samples", "agents", "tasks", "first"])
+def test_an_epoch_has_the_score_of_its_own_text_and_a_mean_over_epochs_is_in_no_sample(inspect_log, tmp_path, repeats):
+    """The length of a response is the number of its characters; the texts of both epochs differ."""
+    study = import_study([ALPHA, EPSILON], repeats=repeats)
+    library.save_run(library.evaluate(study, metrics="length"), tmp_path / "run")
+    logs = [str(EPSILON), str(ALPHA)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        library.export(tmp_path / "run", tmp_path / "out", exporter="inspect", logs=logs)
+    messages = "".join(str(warning.message) for warning in caught)
+    assert ("mockllm/epsilon are means over their samples" in messages) == (repeats == "samples")
+    assert ("samples have no score in the run" in messages) == (repeats in {"samples", "first"})
+    log = inspect_log.read_eval_log(str(tmp_path / "out" / "epsilon.eval"))
+    scored = [sample for sample in log.samples if "goldless/length" in sample.scores]
+    assert len(scored) == {"samples": 0, "agents": 6, "tasks": 6, "first": 3}[repeats]
+    for sample in scored:
+        text = sample.output.choices[0].message.text
+        assert (
+            sample.scores["goldless/length"].value
+            == library.evaluate([{"task": "t", "agent": agent, "text": text} for agent in "ab"], metrics="length")
+            .leaderboard()
+            .rows[0]
+            .score
+        )
+    assert "goldless/length" in {score.name for score in log.results.scores}
+
+
+def test_a_sample_whose_text_was_not_scored_has_no_score(inspect_log, scored, tmp_path):
+    log = inspect_log.read_eval_log(str(ALPHA))
+    log.samples[0].output.choices[0].message.content = "another answer"
+    inspect_log.write_eval_log(log, str(tmp_path / "alpha.eval"))
+    with pytest.warns(UserWarning, match="1 of 3 samples have no score in the run"):
+        made = library.export(
+            tmp_path / "run", tmp_path / "out", exporter="inspect", logs=[str(tmp_path / "alpha.eval")]
+        )
+    assert set(values(inspect_log.read_eval_log(str(made / "alpha.eval")), f"goldless/{METRIC}")) == {"q2", "q3"}
 
 
 @pytest.mark.parametrize(

@@ -182,12 +182,15 @@ def bias(case):
 
 
 def consistency(case):
-    case.numbers("compare --rankings answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw")
+    for name in ("scorer", "terse"):
+        case.prepare(f"score answers.csv --metric gem-raw --scorer toy:{name} --out {name}")
+    case.numbers("compare --rankings scorer terse")
 
 
 def cost(case):
-    case.everywhere("plan --cost study --reviewers near=embedded,far=openai:gpt-4o-mini --reviewer-price near=0.5")
-    case.numbers(f"plan --cost study --metric gem-raw,tvd-mi {ELSEWHERE}")
+    case.prepare(f"score study --metric gem-raw,tvd-mi {MODELS} --out run")
+    case.prepare(f"review study {PANEL} --out run")
+    case.everywhere("plan --cost run")
 
 
 def plan(case):
@@ -326,16 +329,15 @@ def python(case):
     case.fields("select(frame)", goldless.select(frame, **toy))
     case.fields("explain(frame)", goldless.explain(frame, task="rivers", agent="ann", peer="cy", **toy))
     case.fields("crash_test(frame)", goldless.crash_test(frame, metrics="rouge-l", perturbations=["deletion", "null"]))
-    case.fields(
-        "consistency(frame)", goldless.consistency(frame, scorers=["toy:scorer", "toy:terse"], metrics="gem-raw")
-    )
     case.fields("review(study)", goldless.review("study", **panel))
     case.fields("agree(study)", goldless.agree("study", **past))
     case.fields("bias(study)", goldless.bias("study", **past))
-    case.data("cost(study)", goldless.cost("study", metrics="gem-raw", scorer="http://127.0.0.1:9/v1#toy"))
     case.fields("calibrate(half)", goldless.calibrate("half", metrics="gem-raw", recorded=True))
     case.data("watch(answers)", watch_anchors("answers.csv", "watched", metrics="gem-raw", **toy))
     goldless.save_run(scored, "run")
+    goldless.save_run(goldless.evaluate(frame, metrics="gem-raw", scorer="toy:terse"), "terse")
+    case.fields("consistency(runs)", goldless.consistency("run", "terse"))
+    case.data("cost(run)", goldless.cost("run", tasks=500))
     case.fields("compare(run)", goldless.compare("run", agents=["ann", "bob"]))
     case.fields("gate(run)", goldless.gate("run", baseline="bob", candidate="ann", metric="gem-raw", margin=0.5))
     with goldless.reward("gem-raw", **toy) as reward:

@@ -29,10 +29,16 @@ COMMANDS = [
     [f"score study --compare-groups honest deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
     [f"agree study {PAST} {QUICK} --out run --json", f"bias study {PAST} {QUICK} --out run --json"],
     ["calibrate half --metric gem-raw,length --recorded --out run --json"],
-    [f"compare --rankings answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw {QUICK} --json"],
+    [
+        *(
+            f"score answers.csv --metric gem-raw --scorer toy:{name} {QUICK} --out {name}"
+            for name in ("scorer", "terse")
+        ),
+        f"compare --rankings scorer terse {QUICK} --json",
+        f"plan --cost scorer {QUICK} --json",
+    ],
     [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
     ["crashtest answers.csv --perturbation deletion,shuffled-task,padding --write run --json"],
-    ["plan --cost study --reviewers near=embedded --reviewer-price near=1 --json"],
 ]
 
 

@@ -10,10 +10,9 @@ from scipy import stats
 
 import goldless
 from goldless.errors import UserError
-from goldless.meta_evaluation.consistency import compare_scorers, correlations, scorer_consistency
+from goldless.meta_evaluation.consistency import compare_scorers, correlations
 from goldless.meta_evaluation.judges import ScoredBy, read_run_scores
 from goldless.reports.findings import in_text
-from goldless.runs.options import Options
 from goldless.statistics.bootstrap import Estimate
 
 FAST = {"resamples": 200}
@@ -75,23 +74,7 @@ def test_scorers_are_said_to_rank_alike_only_where_the_interval_shows_it(value, 
     assert words in in_text(said, str)
 
 
-# --- by evaluating, and from run folders ---------------------------------------------------------------------------
-
-
-@pytest.mark.anyio
-async def test_two_scorers_that_see_the_same_words_put_agents_in_the_same_order(study_file, toy_scorer):
-    study = goldless.read_study(study_file())
-    found = await scorer_consistency(study, Options(resamples=200), [toy_scorer(name="one"), toy_scorer(name="two")])
-    assert [(row.first, row.second) for row in found.rows] == [("scripted:one", "scripted:two")] * 3
-    assert [row.over_agents.value for row in found.rows] == pytest.approx([1.0, 1.0, 1.0])
-    assert found.complete
-
-
-@pytest.mark.anyio
-async def test_the_same_scorer_twice_is_refused(study_file, toy_scorer):
-    study, options = goldless.read_study(study_file()), Options(metrics=("gem-raw",), resamples=200)
-    with pytest.raises(UserError, match="scorers must be different, got scripted:one twice"):
-        await scorer_consistency(study, options, [toy_scorer(name="one"), toy_scorer(name="one")])
+# --- from run folders ----------------------------------------------------------------------------------------------
 
 
 def test_run_folders_of_one_study_are_compared_by_their_folders_names_and_others_refused(
@@ -105,6 +88,8 @@ def test_run_folders_of_one_study_are_compared_by_their_folders_names_and_others
     found = compare_scorers(read_run_scores(folders), **FAST)
     assert {(row.first, row.second) for row in found.rows} == {("first", "second")}
     assert {(row.n_agents, row.over_agents.n) for row in found.rows} == {(3, 3)}
+    # the scorers see the same words
+    assert [row.over_agents.value for row in found.rows] == pytest.approx([1.0, 1.0, 1.0])
     with pytest.raises(UserError, match="Did you mean 'gem-raw'"):
         read_run_scores(folders, metrics=["gem-row"])
     with pytest.raises(UserError, match="different studies"):

@@ -1,25 +1,23 @@
-"""What metrics and reviewers cost: as spent, as planned, scaled to more tasks; a price nobody knows is not 0."""
+"""What runs cost by their folders, scaled to more tasks; a price nobody knows is not 0."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 import goldless
 from goldless.errors import UserError
-from goldless.judging.scales import SCALES
-from goldless.meta_evaluation.cost import find_costs
+from goldless.meta_evaluation.cost import run_costs
 from goldless.models.interface import Usage
 from goldless.models.scripted import ScriptedModel
-from goldless.models.usage import Price
 from goldless.runs.opening import Spending
-from goldless.runs.options import Options
 from goldless.runs.store import save_result
 
-pytestmark = pytest.mark.anyio
 SERVER = "http://127.0.0.1:1/v1#model"
-"""Nobody answers there: a plan asks no server."""
 
 
 @pytest.fixture
@@ -27,140 +25,119 @@ def study(study_file):
     return goldless.read_study(study_file())
 
 
-# --- planned -------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def scored(toy_scorer, tmp_path):
+    """Score a study and keep the run; ``spent``: what it is said to have cost instead."""
+
+    def score(study, name="run", metrics="gem-raw", spent=None):
+        result = goldless.evaluate(study, metrics=metrics, scorer=toy_scorer(), resamples=200)
+        if spent is not None:
+            result = replace(result, spending=(replace(result.spending[0], **spent),))
+        return goldless.save_run(result, tmp_path / name)
+
+    return score
 
 
-async def test_calls_are_those_of_every_ordered_pair_and_marginal_and_grow_with_the_tasks(study, toy_scorer):
+def test_a_run_tells_what_was_spent_on_all_its_metrics(study, scored):
     """Three tasks of three agents: 18 conditionals and 9 marginals, of which cy's "quex" is asked for once."""
-    report = await find_costs(study, Options(metrics=("gem-raw",), scorer=toy_scorer()), tasks=3000)
-    (row,) = report.rows
-    assert (row.metrics, row.part, row.source) == (("gem-raw",), "scorer", "planned")
+    folder = scored(study, metrics=["gem-raw", "mi"])
+    spent = json.loads((folder / "made_by.json").read_text())["spending"][0]
+    (row,) = run_costs([folder], tasks=3000).rows
+    assert (row.run, row.metrics, row.part) == (str(folder), ("gem-raw", "mi"), "scorer")
+    assert (row.n_tasks, row.n_agents) == (3, 3)
+    assert (row.calls, row.reused) == (spent["calls"], spent["reused"])
     assert row.calls == 18 + 9 - 1
-    assert row.scaled.calls == pytest.approx(26 * 1000)
-    assert row.scaled.tokens.value == pytest.approx(row.tokens * 1000)
-    assert row.usd == 0.0
-    assert "agents²" in row.growth
+    assert row.tokens == spent["usage"]["input_tokens"] + spent["usage"]["output_tokens"]
+    assert row.scaled.calls == pytest.approx(1000 * (row.calls + row.reused))
+    assert row.usd == row.usd_per_task == 0.0
 
 
-async def test_a_price_that_is_unknown_is_said_to_be_and_makes_the_sum_unknown(study, toy_scorer):
-    report = await find_costs(study, Options(metrics=("gem-raw", "tvd-mi"), scorer=toy_scorer(), critic=SERVER))
-    scorer, critic = report.rows
-    assert (scorer.usd, critic.usd) == (0.0, None)
-    assert (critic.scaled.usd.value, report.total.usd.value) == (None, None)
+def test_a_task_costs_what_the_run_cost_by_its_tasks_and_probes_and_old_replies_are_allowed_for(study, scored):
+    """3 USD for 300 tokens of which 200 are of 20 replies; 20 more replies are from the journal."""
+    spent = {"calls": 22, "kept": 20, "reused": 20, "cost_usd": 3.0, "result_usd": 5.0}
+    spent |= {"usage": Usage(290, 10), "kept_usage": Usage(195, 5)}
+    report = run_costs([scored(study, spent=spent)], tasks=30)
+    (row,) = report.rows
+    assert (row.calls, row.reused, row.tokens, row.usd) == (22, 20, 300, 3.0)
+    assert row.scaled.calls == pytest.approx((20 + 20) / 3 * 30)
+    assert row.scaled.tokens.value == pytest.approx(2 * 200 / 3 * 30)
+    assert row.scaled.usd.value == pytest.approx(2 * 2.0 / 3 * 30)
+    assert row.usd_per_task == pytest.approx(4 / 3)
+    assert (report.total.tokens.value, report.total.usd.value) == (row.scaled.tokens.value, row.scaled.usd.value)
+
+
+def test_a_run_whose_replies_were_all_in_the_journal_knows_their_cost_and_not_their_tokens(study, scored):
+    spent = {"calls": 0, "kept": 0, "reused": 26, "cost_usd": 0.0, "result_usd": 6.0, "usage": Usage()}
+    report = run_costs([scored(study, spent={**spent, "kept_usage": Usage()})], tasks=30)
+    (row,) = report.rows
+    assert (row.scaled.calls, row.scaled.tokens.value, row.scaled.usd.value) == (260.0, None, 60.0)
+    assert (report.total.tokens.value, report.total.usd.value) == (None, 60.0)
+    assert any("does not record their tokens" in note for note in report.notes)
+
+
+def test_a_price_that_is_unknown_is_said_to_be_and_makes_the_sum_unknown(study, scored):
+    folders = scored(study), scored(study, "priceless", spent={"cost_usd": None, "result_usd": None, "calls": 5})
+    report = run_costs(folders)
+    assert [(row.usd, row.usd_per_task) for row in report.rows] == [(0.0, 0.0), (None, None)]
+    assert (report.rows[1].scaled.usd.value, report.total.usd.value) == (None, None)
     assert "unknown" in report.tables()[0].to_markdown()
 
 
-async def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(study):
-    report = await find_costs(study, Options(metrics=("tvd-mi",), critic=SERVER, budget_calls=12), tasks=10_000)
-    (row,) = report.rows
-    assert row.calls == 12
-    assert row.scaled.calls == 12
-    assert row.growth.startswith("nothing")
+def test_a_run_without_models_cost_nothing(study, scored):
+    (row,) = run_costs([scored(study, metrics="length")]).rows
+    assert (row.part, row.calls, row.scaled.usd.value) == ("", 0, 0.0)
 
 
-async def test_what_a_metric_of_your_own_asks_is_not_known_rather_than_nothing(study, toy_scorer, tmp_path):
-    (tmp_path / "mine.py").write_text("def words(response):\n    return float(len(response.split()))\n")
-    metrics = ("gem-raw", f"python:{tmp_path / 'mine.py'}:words", "length")
-    report = await find_costs(study, Options(metrics=metrics, scorer=toy_scorer()))
-    assert [(row.source, row.usd) for row in report.rows] == [
-        ("planned", 0.0),
-        ("not known", None),
-        ("no model", 0.0),
-    ]
-    assert report.total.usd.value is None
+def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(tmp_path):
+    rows = [(f"t{t}", agent, f"{agent} {t}") for t in range(12) for agent in ("ann", "bob", "cy")]
+    study = goldless.study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
+    critic = ScriptedModel(answers=lambda _: "yes", name="critic")
+    result = goldless.evaluate(study, metrics="tvd-mi", critic=critic, budget_calls=48, resamples=200)
+    (row,) = run_costs([goldless.save_run(result, tmp_path / "run")], tasks=12_000).rows
+    assert row.scaled.calls == row.calls + row.reused <= 48
+    assert row.scaled.tokens.low is None
 
 
-async def test_texts_of_equal_length_on_every_task_leave_no_spread_and_unequal_ones_do(study_file):
+def test_texts_of_equal_length_on_every_task_leave_no_spread_and_unequal_ones_do(study_file, scored):
     def texts(lengths):
         return {
             f"t{i}": {agent: f"{agent}{i:02d}" + "x" * length for agent in ("ann", "bob", "cyd")}
             for i, length in enumerate(lengths)
         }
 
-    even = goldless.read_study(study_file(texts([400] * 12), "even.jsonl"))
-    (row,) = (await find_costs(even, Options(metrics=("gem-raw",), scorer=SERVER, price=Price(1.0, 1.0)))).rows
-    tokens = row.scaled.tokens
+    paid = {"calls": 10, "kept": 10, "cost_usd": 1.0, "usage": Usage(90, 10), "kept_usage": Usage(90, 10)}
+    even = scored(study_file(texts([400] * 12), "even.jsonl"), "even", spent=paid)
+    uneven = scored(study_file(texts([100, 4000] * 3 + [700] * 6), "uneven.jsonl"), "uneven", spent=paid)
+    tokens = run_costs([even]).rows[0].scaled.tokens
     assert (tokens.low, tokens.high) == pytest.approx((tokens.value, tokens.value))
-    uneven = goldless.read_study(study_file(texts([100, 4000] * 3 + [700] * 6), "uneven.jsonl"))
-    (row,) = (await find_costs(uneven, Options(metrics=("gem-raw",), scorer=SERVER, price=Price(1.0, 1.0)))).rows
-    tokens, usd = row.scaled.tokens, row.scaled.usd
+    scaled = run_costs([uneven]).rows[0].scaled
+    tokens, usd = scaled.tokens, scaled.usd
     assert tokens.low < 0.9 * tokens.value < 1.1 * tokens.value < tokens.high
     assert usd.high / usd.value == pytest.approx(tokens.high / tokens.value)
 
 
-# --- spent ---------------------------------------------------------------------------------------------------------
-
-
-async def test_a_run_folder_tells_what_was_spent_on_its_metrics_and_the_rest_is_planned(study, toy_scorer, tmp_path):
-    result = goldless.evaluate(study, metrics=["gem-raw", "mi"], scorer=toy_scorer(), resamples=200)
-    folder = goldless.save_run(result, tmp_path / "run")
-    spent = json.loads((folder / "made_by.json").read_text())["spending"][0]
-    options = Options(metrics=("gem-raw", "mi", "bartscore"), scorer=toy_scorer())
-    joint, planned = (await find_costs(study, options, runs=[folder], tasks=300)).rows
-    assert (joint.metrics, joint.source, joint.part) == (("gem-raw", "mi"), "spent", "scorer")
-    assert (joint.calls, joint.reused) == (spent["calls"], spent["reused"])
-    assert joint.tokens == spent["usage"]["input_tokens"] + spent["usage"]["output_tokens"]
-    assert (planned.metrics, planned.source) == (("bartscore",), "planned")
-
-
-async def test_replies_from_the_journal_are_reckoned_anew_for_more_tasks(study, toy_scorer, tmp_path):
-    """The second run pays for nothing; on more tasks the same calls would be paid for."""
-    folders = []
-    for name in ("first", "second"):
-        result = goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200)
-        folders.append(goldless.save_run(result, tmp_path / name))
-    first, second = [
-        (await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder], tasks=300)).rows[0] for folder in folders
-    ]
-    assert (second.calls, second.tokens) == (0, 0)
-    assert second.reused == first.calls + first.reused
-    assert second.scaled.calls == pytest.approx(first.scaled.calls)
-    assert second.scaled.tokens.value == pytest.approx(first.scaled.tokens.value)
-
-
-async def test_a_folder_with_a_run_and_a_review_is_charged_for_each_apart_and_for_no_other_verb(
-    study, toy_scorer, tmp_path
-):
-    folder = tmp_path / "both"
-    goldless.save_run(goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200), folder)
+def test_a_folder_with_a_run_and_a_review_is_charged_for_each_apart_and_for_no_other_verb(study, scored):
+    folder = scored(study)
     reviewer = ScriptedModel(answers=lambda _: "one", name="lazy")
     goldless.save_review(goldless.review(study, reviewers={"lazy": reviewer}, resamples=200), folder)
     stranger = Spending("http:stranger", 99, 0, Usage(9999, 99), 7.0)
     save_result(study, folder, verb="agree", name="agreement", data={}, markdown="", spending=[stranger])
-    scored, reviewed = (await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])).rows
+    score, review = run_costs([folder]).rows
     # 18 conditionals and 9 marginals; three pairs in both orders on three tasks
-    assert (scored.metrics, scored.part, scored.calls + scored.reused) == (("gem-raw",), "scorer", 18 + 8)
-    assert (reviewed.metrics, reviewed.part, reviewed.calls) == (("review[pairwise]",), "lazy", 18)
+    assert (score.metrics, score.part, score.calls + score.reused) == (("gem-raw",), "scorer", 18 + 8)
+    assert (review.metrics, review.part, review.calls) == (("review[pairwise]",), "lazy", 18)
 
 
-async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(study, study_file, toy_scorer, tmp_path):
+def test_runs_of_several_studies_are_each_scaled_by_their_own_tasks(study, study_file, scored):
     other = study_file({"t1": {"ann": "x", "bob": "y"}}, "other.jsonl")
-    folder = goldless.save_run(
-        goldless.evaluate(other, metrics="gem-raw", scorer=toy_scorer(), resamples=200), tmp_path / "other"
-    )
-    with pytest.raises(UserError, match="another study"):
-        await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])
-    with pytest.raises(UserError, match="is not a run folder"):
-        await find_costs(study, Options(metrics=("gem-raw",)), runs=[tmp_path / "nothing"])
+    first, second = run_costs([scored(study), scored(other, "other")], tasks=6).rows
+    assert first.scaled.calls == pytest.approx((first.calls + first.reused) * 2)
+    assert second.scaled.calls == pytest.approx((second.calls + second.reused) * 6)
+
+
+def test_what_is_no_run_folder_is_refused_with_what_makes_one(study, study_file, scored, tmp_path):
+    folder = scored(study)
     (folder / "made_by.json").write_text("{}")
-    with pytest.raises(UserError, match="is not a run folder"):
-        await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])
-
-
-# --- reviewers -----------------------------------------------------------------------------------------------------
-
-
-async def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_token(study):
-    options = Options(metrics=(), reviewers=(f"far={SERVER}",))
-    report = await find_costs(study, options, prices={"far": Price(1.0, 10.0)})
-    (row,) = report.rows
-    asked = [
-        sum(len(message.content) for message in SCALES["pairwise"].messages(one.text, other.text, prompt=None)) // 4 + 1
-        for _, responses in study
-        for one in responses
-        for other in responses
-        if one.agent != other.agent
-    ]
-    assert (row.calls, row.tokens) == (18, sum(asked) + 18)
-    assert row.usd == pytest.approx((sum(asked) * 1.0 + 18 * 10.0) / 1e6)
-    assert report.notes[0].endswith("tokens per judgement, 1 USD/M in, 10 out")
+    for path in (tmp_path / "nothing", Path(study_file()), folder):
+        with pytest.raises(UserError, match=r"is not a run folder.*goldless score STUDY --out FOLDER"):
+            run_costs([path])

@@ -135,7 +135,7 @@ def test_every_column_has_values_in_what_the_other_verbs_write_now(tmp_path, gol
         ("agree", reviewed, "--metric", "length,rouge-l"),
         ("bias", reviewed, "--recorded"),
         ("crashtest", reviewed, "--metric", "length"),
-        ("plan", "--cost", reviewed, "--metric", "gem-raw", "--scorer", "http://127.0.0.1:9/v1#toy", "--price", "1,2"),
+        ("plan", "--cost", reviewed),
     ):
         goldless(*arguments, "--out", str(tmp_path / "run"))
     assert {"agreement", "bias", "crash-test", "cost"} <= check_columns(tmp_path / "run")

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.meta_evaluation.cost import find_costs
-from goldless.runs.options import Options
+from goldless.meta_evaluation.cost import run_costs
 from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply, rejection
 from tests.support.servers.toy_language import Reading
 
@@ -73,12 +72,10 @@ def test_a_critic_that_shows_its_probabilities_is_asked_once_per_question(judged
     assert spent.calls == questions + PROBES
 
 
-@pytest.mark.anyio
-async def test_on_more_tasks_the_questions_grow_and_the_probes_do_not(judged, tmp_path):
+def test_on_more_tasks_the_questions_grow_and_the_probes_do_not(judged, tmp_path):
     result, _ = judged(sure)
     folder = goldless.save_run(result, tmp_path / "run")
-    study = goldless.study_from_frame(pl.DataFrame(ROWS))
-    (row,) = (await find_costs(study, Options(metrics=("tvd-mi",)), runs=[folder], tasks=4 * 100)).rows
+    (row,) = run_costs([folder], tasks=4 * 100).rows
     assert row.calls == len(result.verdicts) + PROBES
     assert row.scaled.calls == pytest.approx(100 * len(result.verdicts))
     (spent,) = result.spending

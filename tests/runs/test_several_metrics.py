@@ -127,6 +127,8 @@ def test_named_peers_bound_what_is_asked(toy_scorer):
         ({"peers": ["bop"]}, "--peers must be agents of the study, got 'bop'. Did you mean 'bob'"),
         ({"peers": []}, "must name at least one agent"),
         ({"peer_sample": 0}, "peer_sample must be a whole number of at least 1, got 0"),
+        ({"baseline": "bob", "until": ["best"]}, "--baseline must be left out with --until"),
+        ({"compare": "leader", "until": ["best"]}, "--compare leader must be left out with --until"),
         ({"peer_sample": 1, "peers": ["bob"]}, "--peers and --peer-sample exclude each other"),
         ({"budget_calls": 9, "peer_sample": 1}, "selects the pairs itself"),
         ({"compare_groups": ("x", "y")}, "no agent of frame is in the group 'x'"),

@@ -39,7 +39,6 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
     """The commands that read a study, a file of responses, or a run folder."""
     recorded = ("--recorded", *QUICK)
     panel = (*recorded, "--reviewers", "honest,lazy")
-    prices = ("--reviewer-price", "honest=1", "--reviewer-price", "lazy=0")
     pair = ("--task", SUBJECTS[0], "--agent", AGENT, "--peer", PEER)
     return [
         ("study", "check", study),
@@ -50,7 +49,6 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("agree", study, *panel),
         ("agree", study, "--metric", "length", *QUICK),
         ("bias", study, *panel),
-        ("plan", "--cost", study, "--metric", "length", *prices),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
         ("score", study, "--compare-groups", "honest", "deceptive", "--metric", "tvd-mi,gem-raw", "--recorded"),
@@ -74,6 +72,7 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
         ("compare", run, "--agents", f"{AGENT},{PEER}"),
         ("gate", run, "--baseline", AGENT, "--candidate", PEER, "--metric", "length", "--margin", "1", *QUICK),
         ("compare", "--rankings", run, sound),
+        ("plan", "--cost", run),
         ("replay", run, "--badge", f"{out}.svg"),
         ("journal", "show", "--run", run),
         ("gre", "show", run),

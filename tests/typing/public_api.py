@@ -75,8 +75,8 @@ def trusting(study: goldless.Study, folder: Path) -> None:
     assert_type(goldless.calibrate(study, labels="labels.csv", metrics=["length"], next_count=5), goldless.Calibration)
     goldless.calibrate(study, next_count="five")  # type: ignore[arg-type]
     assert_type(goldless.bias(study, favours=[("ann", "bob")]), goldless.BiasReport)
-    assert_type(goldless.consistency(study, scorers=["embedded", models()]), goldless.Consistency)
-    assert_type(goldless.cost(study, tasks=500), goldless.CostReport)
+    assert_type(goldless.consistency(folder, "other", metrics="gem-raw"), goldless.Consistency)
+    assert_type(goldless.cost(folder, "other", tasks=500), goldless.CostReport)
 
 
 def deciding(before: Path, after: Path) -> None:

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from goldless.cli.command import RESULT_FOLDER, same, verb
-from goldless.cli.console import BLOCKED, DIFFERENT, INCONCLUSIVE, echo, incomplete, say
+from goldless.cli.console import BLOCKED, DIFFERENT, INCONCLUSIVE, echo, say
 from goldless.cli.output import OUTPUT, Output, plain_table
-from goldless.errors import UserError
 from goldless.runs.option_forms import (
     FILES,
     LINES,
     METRIC_NAMES,
     ONE_LIST,
-    POSITIVE,
     REQUIRED,
     TEXT,
     OptionForm,
@@ -26,14 +24,13 @@ from goldless.runs.option_forms import (
     option,
     values,
 )
-from goldless.runs.options import CALLING, CRITIC, DETECTION, METRICS, MODELS, REVIEWERS, STATISTICS, Options
+from goldless.runs.options import CALLING, CRITIC, DETECTION, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.comparison.comparing import PairedComparison
     from goldless.comparison.gating import Gate
     from goldless.meta_evaluation.consistency import Consistency
     from goldless.meta_evaluation.cost import CostReport
-    from goldless.models.interface import Scorer
     from goldless.runs.estimate import Plan
     from goldless.runs.replay import Replay
     from goldless.studies import Study
@@ -55,7 +52,7 @@ class Comparing:
 @verb(
     STATISTICS,
     first=("agents", "metrics"),
-    questions={"--rankings": "Compare the ranking of the agents under different scorers."},
+    questions={"--rankings": "Compare the ranking of the agents in runs with different scorers."},
 )
 def compare(own: Comparing, options: Options) -> PairedComparison:
     """Compare two agents on common tasks: the difference, its interval, which tasks pull which way, what would decide.
@@ -73,56 +70,40 @@ def compare(own: Comparing, options: Options) -> PairedComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Rankings:
-    paths: Sequence[Any] = argument("RUNS… | STUDY", "Two or more run folders of one study, or a study.", form=LINES)
-    scorers: Sequence[str | Scorer] = same(
-        "scorer", (), "With a study: scorer to use. Repeat it; at least two are needed.", form=LINES
+    runs: Sequence[Path | str] = argument("RUN RUN…", "Two or more run folders of one study.", form=FILES)
+    metrics: Sequence[str] = option(
+        (), "Comma-separated metrics of the runs (default: all that two have).", "--metric -m NAMES", form=METRIC_NAMES
     )
 
 
-@verb(
-    *(METRICS, CRITIC, STATISTICS, MODELS),
-    without=("scorer", "recorded"),
-    first=("metrics", "scorers", "folder"),
-    usual={"metrics": ()},
-    out=RESULT_FOLDER,
-)
-async def consistency(own: Rankings, options: Options) -> Consistency:
-    """Compare agents' scores under two or more scorers: Pearson, Spearman and Kendall's tau-b, with intervals.
+@verb(STATISTICS, first=("metrics", "folder"), out=RESULT_FOLDER)
+def consistency(own: Rankings, options: Options) -> Consistency:
+    """Compare agents' scores in two or more runs: Pearson, Spearman and Kendall's tau-b, with intervals.
 
-    Examples:
+    Whatever differs between the runs is compared, such as the scorer. Calls no model.
+
+    Example:
       goldless compare --rankings runs/8b runs/70b
-      goldless compare --rankings answers.csv --scorer embedded --scorer hf:NAME
     """
-    from goldless.meta_evaluation.consistency import compare_scorers, scorer_consistency
+    from goldless.meta_evaluation.consistency import compare_scorers
     from goldless.meta_evaluation.judges import read_run_scores
-    from goldless.studies import as_study
 
-    if own.scorers:
-        if len(own.paths) != 1:
-            raise UserError(f"with --scorer, give one study, got {len(own.paths)} paths")
-        asked = replace(options, metrics=options.metrics or ("gem-raw",))
-        # a specification may hold a comma, so scorers are named one by one
-        return await scorer_consistency(as_study(own.paths[0]), asked, scorers=tuple(dict.fromkeys(own.scorers)))
-    if len(own.paths) == 1 and not (Path(own.paths[0]) / "response_scores.csv").is_file():
-        raise UserError(
-            f"{own.paths[0]}: one study needs two scorers. Try --scorer A --scorer B, or give two run folders"
-        )
-    scored = read_run_scores(own.paths, metrics=tuple(map(str, options.metrics)))
-    return compare_scorers(scored, seed=options.seed, resamples=options.resamples, level=options.level)
+    scored = read_run_scores(own.runs, metrics=own.metrics)
+    return compare_scorers(scored, **options.some("seed", "resamples", "level"))
 
 
 @consistency.told
 def _tell_rankings(found: Consistency, output: Output, *, own: Rankings) -> None:
-    from goldless.studies import as_study
-
-    if output.folder is not None:
-        first = Path(own.paths[0])
-        with_texts = first.is_file() or not first.exists() or any(first.glob("responses.*"))
-        output.keep(as_study(own.paths[0]) if with_texts else None, "consistency", "consistency", found)
+    output.keep(_study_of(own.runs[0]), "consistency", "consistency", found)
     signatures = [f"{name}: {signature}" for name, signature in found.signatures.items()]
     output.tell(found, signatures=signatures, notes=(note for row in found.rows if (note := row.over_agents.note)))
-    if not found.complete:
-        incomplete("some scores are missing")
+
+
+def _study_of(run: Path | str) -> Study | None:
+    """The study of a run folder; None: the folder has no texts."""
+    from goldless.studies import read_study
+
+    return read_study(run) if any(Path(run).glob("responses.*")) else None
 
 
 # --- gate ------------------------------------------------------------------------------------------------------------
@@ -224,7 +205,7 @@ READING = (
     without=("on_too_long", "budget_usd"),
     first=("metrics", "scorer", "rewriters", "critic", "recorded"),
     averages_samples=True,
-    questions={"--cost": "Estimate the cost of metrics and reviewers, also on more tasks."},
+    questions={"--cost": "Show what runs cost, per task, in all, and on more tasks."},
 )
 async def plan(study: Study, *, options: Options) -> Plan:
     """Estimate calls, tokens, cost and time of a score, for each metric alone and for all together. Calls no model.
@@ -278,54 +259,36 @@ def _tell_plan(found: Plan, output: Output) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Costing:
-    tasks: int = option(10_000, "Also estimate the cost on N tasks like these.", at_least=1)
-    reviewer_price: Sequence[str] = option(
-        (), "Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", "NAME=USD", group=REVIEWERS, form=LINES
-    )
-    tokens_per_judgement: float | None = option(
-        None, "Tokens per judgement (default: a quarter of the question's characters).", form=POSITIVE
-    )
-    runs: Sequence[Path | str] = option(
-        (),
-        "Run folder whose actual spending is used instead of an estimate. Repeat it for several.",
-        "--run FOLDER",
-        group=MODELS,
-    )
+    runs: Sequence[Path | str] = argument("RUN…", "Run folders of scores and reviews.", form=FILES)
+    tasks: int = option(10_000, "Also give the cost on N tasks like these.", "--tasks N", at_least=1)
 
 
-@verb(
-    *(METRICS, CRITIC, "reviewers", "scale", "orders", "own_family", STATISTICS, MODELS),
-    without=("on_too_long", "recorded", "budget_usd"),
-    first=("metrics", "reviewers", "tasks", "folder"),
-    usual={"metrics": ()},
-    helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
-    kept_as="cost",
-)
-async def cost(study: Study, own: Costing, options: Options) -> CostReport:
-    """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
+@verb(STATISTICS, first=("tasks", "folder"), out=RESULT_FOLDER)
+def cost(own: Costing, options: Options) -> CostReport:
+    """Show what runs cost: calls, tokens and USD of each model, in all, per task, and on more tasks. Calls no model.
+
+    Before a run, goldless plan estimates its cost.
 
     Examples:
-      goldless plan --cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
-      goldless plan --cost answers.csv --reviewers openai:gpt-4o-mini,openai:gpt-4o
+      goldless plan --cost runs/pr
+      goldless plan --cost runs/8b runs/70b --tasks 1000
     """
-    from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices
+    from goldless.meta_evaluation.cost import run_costs
 
-    if not (options.metrics or options.reviewers or own.runs):
-        options = replace(options, metrics=("gem-raw",))
-    prices = parse_reviewer_prices(own.reviewer_price)
-    how: dict[str, Any] = {"tasks": own.tasks, "runs": own.runs, "tokens_a_judgement": own.tokens_per_judgement}
-    return await find_costs(study, options, prices=prices, **how)
+    return run_costs(own.runs, tasks=own.tasks, **options.some("seed", "resamples", "level"))
 
 
 @cost.told
-def _tell_cost(found: CostReport, output: Output) -> None:
-    from goldless.reports.report_table import seconds_text, usd_text
+def _tell_cost(found: CostReport, output: Output, *, own: Costing) -> None:
+    from goldless.reports.report_table import usd_text
 
+    output.keep(_study_of(own.runs[0]), "cost", "cost", found)
     notes, total = [], found.total
-    if total is not None and len(found.rows) > 1:
-        money = "price unknown for a part of it" if total.usd.value is None else f"{usd_text(total.usd.value)} USD"
-        time = "time not known" if total.seconds is None else seconds_text(total.seconds)
-        notes = [f"all of it on {found.tasks:,} tasks: {total.tokens.value:,.0f} tokens, {money}, {time}"]
+    if len(found.rows) > 1:
+        money, tokens = total.usd.value, total.tokens.value
+        price = "cost unknown for a part of it" if money is None else f"{usd_text(money)} USD"
+        read = "tokens unknown for a part of it" if tokens is None else f"{tokens:,.0f} tokens"
+        notes = [f"all of it on {found.tasks:,} tasks: {read}, {price}"]
     output.tell(found, notes=notes)
 
 

@@ -81,7 +81,7 @@ class Settings:
             if not isinstance(model, str) or not model or re.search(r"[\s,=:/]", name) or len(keys) != 2:
                 said = 'NAME = "MODEL", with a name without spaces and , = : /'
                 raise self.problem(keys, f"a model must be {said}, got {name} = {model!r}")
-            if (taken := PROVIDERS.get(name)) is not None and taken.bare:
+            if (taken := PROVIDERS.all().get(name)) is not None and taken.bare:
                 raise self.problem(keys, f"{name} is a name of goldless's own. Choose another")
         return {name: model for name, (_, model) in found.items()}
 

@@ -14,7 +14,14 @@ from goldless.files import filled_folder
 from goldless.reports.leaderboard import Leaderboard
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies.checking import all_at_once
-from goldless.studies.importers.inspect_log import OURS, InspectLog, inspect_ai_log, open_logs
+from goldless.studies.importers.inspect_log import (
+    OURS,
+    InspectLog,
+    inspect_ai_log,
+    open_logs,
+    response_text,
+    why_missing,
+)
 
 Scores = Mapping[tuple[str, str], Mapping[str, float]]
 """Scores by task and agent, then by metric."""
@@ -27,8 +34,9 @@ def write_inspect(
     if not logs:
         raise UserError("inspect needs --logs, the Inspect logs that the run was made of. Repeat it for several")
     scores: dict[tuple[str, str], dict[str, float]] = {}
-    columns = run.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
-    for name, task, agent, score in columns.iter_rows():
+    every = run.response_scores(metric)
+    single = run.scores_of_single_responses(every, "are in no sample of the logs")
+    for name, task, agent, score in single.select("metric", "task", "agent", "score").iter_rows():
         scores.setdefault((task, agent), {})[name] = score
     with all_at_once(", ".join(map(str, logs))) as problems:
         found = open_logs([Path(log) for log in logs], problems)
@@ -37,8 +45,9 @@ def write_inspect(
         raise UserError(f"--logs has two files called {twice[0]}. Give their copies different names")
 
     def fill(folder: Path) -> None:
-        samples, lacking = _write_copies(run, found, scores, folder)
-        if lacking == samples:
+        boards = {name: run.ranked[name] for name in every["metric"].unique(maintain_order=True)}
+        samples, lacking, means = _write_copies(run, found, scores, boards, folder)
+        if lacking == samples and not means:
             raise UserError(
                 f"none of the {samples:,} samples in these logs has a score in {run.path}. Give all logs that the run "
                 "was made of, and no others"
@@ -49,26 +58,41 @@ def write_inspect(
     filled_folder(path, fill)
 
 
-def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, folder: Path) -> tuple[int, int]:
-    """Write the copies; the number of samples, and of those without a score."""
-    lacking = 0
-    repeats: Counter[tuple[str, str]] = Counter()
+def _write_copies(
+    run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, boards: Mapping[str, Leaderboard], folder: Path
+) -> tuple[int, int, int]:
+    """Write the copies; the number of samples, of those without a score, and of means in the logs' results.
+
+    A sample gets the scores of its own text alone.
+    """
+    lacking = means = 0
+    samples_so_far: Counter[tuple[str, str]] = Counter()
     inspect = inspect_ai_log()
+    texts = {(task, agent): text for task, agent, text in run.study.response_table["task", "agent", "text"].iter_rows()}
     for log in logs:
         whole = inspect.read_eval_log(str(log.path))
-        used: dict[str, Leaderboard] = {}
         for sample in whole.samples or ():
-            task, agent = key = log.task(sample.id), log.agent
-            repeats[key] += 1
-            again = f"#{repeats[key]}" * (repeats[key] > 1)  # as a study keeps further samples of a task
-            found = scores.get((task, f"{agent}{again}")) or scores.get((f"{task}{again}", agent)) or {}
-            lacking += not found
-            used |= {name: run.ranked[name] for name in found}
-            _edit(whole, sample, found, run)
-        for name, board in used.items():
-            _add_mean(whole, name, board, log.agent)
+            task = log.task(sample.id)
+            samples_so_far[task, log.agent] += 1
+            number = samples_so_far[task, log.agent]
+            text = None if why_missing(sample)[0] else response_text(sample.output)
+            names = [key for key in _names(task, log.agent, number) if key in scores and texts.get(key) == text]
+            own = scores[names[0]] if names else {}
+            lacking += not own
+            _edit(whole, sample, own, run)
+        for name, board in boards.items():
+            if any(row.agent == log.agent and row.score is not None for row in board.rows):
+                _add_mean(whole, name, board, log.agent)
+                means += 1
         inspect.write_eval_log(whole, str(folder / log.path.name))
-    return repeats.total(), lacking
+    return samples_so_far.total(), lacking, means
+
+
+def _names(task: str, agent: str, number: int) -> list[tuple[str, str]]:
+    """The task and agent that a study may have for this sample of a task: further ones are agents or tasks."""
+    if number == 1:
+        return [(task, agent)]
+    return [(task, f"{agent}#{number}"), (f"{task}#{number}", agent)]
 
 
 def _edit(log: Any, sample: Any, found: Mapping[str, float], run: ScoredRun) -> None:

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
 from goldless.exporting.scored_run import REVIEW, ScoredRun
 from goldless.files import write_text
 from goldless.judging.judges import find_judge
+from goldless.metrics.chair import panel_scores, panel_verdicts
 from goldless.metrics.judgement_table import pair_judgements, response_ratings
-from goldless.runs.review_evidence import recorded_review
+from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.studies import Study
 
 Pair = dict[str, Any]
@@ -46,7 +48,8 @@ def write_pairs(
     if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.scores is not None:
         scores = thing.response_scores(metric)
         name = scores["metric"][0]
-        scores, board = scores.filter(metric=name).drop_nulls("score"), thing.ranked[name]
+        scores, board = scores.filter(metric=name), thing.ranked[name]
+        scores = thing.scores_of_single_responses(scores, "are in no pair")
         by_task = scores.select("task", "agent", "score").partition_by("task", maintain_order=True)
         found = [pair for rows in by_task for pair in _by_scores(rows.rows())]
         unit, signature = board.unit, board.signature
@@ -88,31 +91,49 @@ def _by_scores(scores: list[tuple[str, str, float]]) -> Iterator[Pair]:
 
 
 def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Pair], str, str]:
-    """Every two judged responses; of a review, by those who passed its exam. Comparisons count in both orders alone."""
+    """Every two judged responses, by the panel of a review with its weights, or by all reviewers alike.
+
+    A reviewer's comparison counts where it said something in every order that it was asked. In a study, judgements on
+    agents of the reviewer's own family do not count, as in a review.
+    """
     study, review = (thing.study, thing.review) if isinstance(thing, ScoredRun) else (thing, None)
-    signature, reviewers = ("", ()) if review is None else (review.signature, review.panel.reviewers)
+    signature = "" if review is None else review.signature
+    reviewers = () if review is None else review.panel.reviewers
+    weights = None
+    if review is not None and scale in {None, review.scale}:
+        weights = {name: weight for name, weight in review.panel.weights.items() if weight is not None} or None
     scale = scale or (None if review is None else review.scale)
     table = study.table("judgements")
     formats = [] if table is None or "format" not in table.columns else sorted(table["format"].unique().to_list())
     if scale is None and len(formats) != 1:
         raise UserError(f"--scale must name the scale of the judgements. They are on: {', '.join(formats) or 'none'}")
     chosen = find_judge(scale or formats[0])
-    evidence = recorded_review(study, scale=chosen, reviewers=reviewers, convention="default")
-    found: list[Pair] = []
+    judgements = recorded_review(study, scale=chosen, reviewers=reviewers, convention="default").judgements
+    if isinstance(thing, Study):
+        judgements = without_own_family(judgements, study, {})
+    pairs: list[Pair] = []
     if not chosen.pairwise:
-        ratings = response_ratings(evidence.judgements)
-        for task, means in zip(ratings.tasks, ratings.value.mean(axis=0).tolist(), strict=True):
-            rated = zip(ratings.agents, means, strict=True)
-            found += _by_scores([(task, agent, mean) for agent, mean in rated if not np.isnan(mean)])  # by all of them
-        return found, "points", signature
-    pairs = pair_judgements(evidence.judgements)
-    value = pairs.value.mean(axis=(0, 2))  # NaN where a reviewer or an order is missing
-    for task, low, high, share in zip(pairs.task, pairs.low, pairs.high, value, strict=True):
-        if not np.isnan(share):
-            first, second = (low, high) if share >= 0.5 else (high, low)
-            names = pairs.agents[first], pairs.agents[second]
-            found.append(_pair(pairs.tasks[task], *names, float(abs(2 * share - 1))))
-    return found, "share of votes", signature
+        panel = panel_scores(response_ratings(judgements), weights=weights, normalisation="raw")
+        _tell_missing(panel.asked, panel.score, "responses have no rating")
+        for task, means in zip(panel.tasks, panel.score.tolist(), strict=True):
+            rated = zip(panel.agents, means, strict=True)
+            pairs += _by_scores([(task, agent, mean) for agent, mean in rated if not np.isnan(mean)])
+        return pairs, "points", signature
+    verdicts = panel_verdicts(pair_judgements(judgements), weights=weights)
+    _tell_missing(verdicts.asked, verdicts.margin, "pairs have no verdict in every order that was asked")
+    for task, low, high, margin in zip(verdicts.task, verdicts.low, verdicts.high, verdicts.margin, strict=True):
+        if not np.isnan(margin):
+            first, second = (low, high) if margin >= 0 else (high, low)
+            names = verdicts.agents[first], verdicts.agents[second]
+            pairs.append(_pair(verdicts.tasks[task], *names, float(abs(margin))))
+    return pairs, "share of votes", signature
+
+
+def _tell_missing(asked: IntArray, values: FloatArray, lacking: str) -> None:
+    """Warn how many values that were asked for are missing."""
+    missing = int(((asked > 0) & np.isnan(values)).sum())
+    if missing:
+        warnings.warn(f"{missing:,} of {int((asked > 0).sum()):,} {lacking} and are left out", stacklevel=4)
 
 
 def _far_apart(found: list[Pair], margin: float | None, unit: str) -> list[Pair]:

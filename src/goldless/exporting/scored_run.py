@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
+from goldless.audit.finding import listed
+from goldless.comparison.pairing import known_metric
 from goldless.errors import UserError, suggested
 from goldless.files import filled_folder
+from goldless.judging.judges import JUDGES
 from goldless.reports.leaderboard import Leaderboard
+from goldless.reports.review import ReviewerResult
 from goldless.reports.run_folder import RunFolder
 
 REVIEW = "peer-review"
@@ -48,6 +53,27 @@ class ScoredRun(RunFolder):
             raise UserError(f"--metric must be a metric of {self.path}, got {metric!r}{said}")
         return {metric: self.ranked[metric]}
 
+    def bounds(self, metric: str) -> tuple[float, float] | None:
+        """Return the least and greatest score of a metric; None if it has none or is not known."""
+        if self.ranked[metric].unit == "win rate":
+            return (0.0, 1.0)
+        limits: tuple[float, float] | None = getattr(known_metric(metric), "bounds", None)
+        return limits
+
+    def voters(self, metric: str) -> list[ReviewerResult]:
+        """Return the reviewers whose weighted votes made this ranking; none if it is not that of a review."""
+        if metric != REVIEW or self.review is None:
+            return []
+        return [row for row in self.review.reviewers if row.passed and row.weight is not None]
+
+    @property
+    def review_question(self) -> str:
+        """The words around what the reviewers were shown, or the name of a scale that is not known here."""
+        if self.review is None:
+            return ""
+        scale = JUDGES.get(self.review.scale)
+        return self.review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
+
     def response_scores(self, metric: str | None = None) -> pl.DataFrame:
         """Columns metric, task, agent, score (null: missing) of these metrics; raises if the run has none."""
         wanted = [name for name in self.chosen(metric) if name != REVIEW]
@@ -58,6 +84,26 @@ class ScoredRun(RunFolder):
                 "folder that goldless score --out wrote"
             )
         return found
+
+    @cached_property
+    def agents_with_samples(self) -> list[str]:
+        """The agents with several samples of a task: their scores are means over these, not of one response."""
+        return sorted(set(self.study.samples.values()))
+
+    def scores_of_single_responses(self, scores: pl.DataFrame, left_out: str) -> pl.DataFrame:
+        """The scores that are there and are of one response each; warns of others, which are ``left_out``."""
+        is_mean = pl.col("agent").is_in(self.agents_with_samples)
+        missing = scores["score"].null_count()
+        if missing:
+            warnings.warn(f"{missing:,} of {scores.height:,} scores are missing and {left_out}", stacklevel=3)
+        averaged = scores.filter(is_mean)["agent"].unique().sort().to_list()
+        if averaged:
+            warnings.warn(
+                f"the scores of {listed(averaged)} are means over their samples, not of single responses, and "
+                f"{left_out}. To score each sample, read the study with --repeats agents",
+                stacklevel=3,
+            )
+        return scores.filter(~is_mean).drop_nulls("score")
 
     def with_texts(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows of tasks and agents with prompt, text and reference; null: the task or response has none."""

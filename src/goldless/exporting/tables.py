@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from goldless._version import __version__
+from goldless.audit.finding import listed
 from goldless.errors import UserError
 from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
 from goldless.files import write_text, write_whole
@@ -32,6 +34,12 @@ def write_csv(thing: Study | ScoredRun, path: Path, *, metric: str | None = None
         return
     scores, key = thing.response_scores(metric), ["task", "agent"]
     table = thing.with_texts(scores.select(key).unique(maintain_order=True)).drop("reference")
+    if thing.agents_with_samples:
+        warnings.warn(
+            f"the scores of {listed(thing.agents_with_samples)} are means over their samples, so the column text is "
+            "empty there. To score each sample, read the study with --repeats agents",
+            stacklevel=2,
+        )
     names = scores["metric"].unique(maintain_order=True)
     for name in names:
         own = scores.filter(pl.col("metric") == name).select(*key, pl.col("score").alias(name))
@@ -114,7 +122,11 @@ def write_events(run: ScoredRun, path: Path, *, metric: str | None = None) -> No
     def attribute(key: str, value: str) -> dict[str, Any]:
         return {"key": key, "value": {"stringValue": value}}
 
-    rows = run.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
+    scores = run.response_scores(metric).select("metric", "task", "agent", "score")
+    rows = scores.drop_nulls("score")
+    if rows.height < scores.height:
+        missing = scores.height - rows.height
+        warnings.warn(f"{missing:,} of {scores.height:,} scores are missing and have no event", stacklevel=2)
     records = [
         {
             "timeUnixNano": nanoseconds,

@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Literal, Unpack, get_args
 
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.judges import ScoredBy, draws_of, response_scores, score_arrays
-from goldless.models.interface import Scorer
-from goldless.reports.document import HERE_ONLY, write
+from goldless.errors import MetricError
+from goldless.meta_evaluation.judges import ScoredBy, score_arrays
+from goldless.reports.document import write
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.opening import Spending
-from goldless.runs.options import DEFAULT_METRICS, Options
-from goldless.runs.pipeline import evaluate_study
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, over_agents, rank_correlations
-from goldless.studies import Study
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 """``kendall`` is tau-b."""
@@ -82,9 +77,6 @@ class Consistency:
     signatures: Mapping[str, str]
     """The signature of each score, by metric and scorer."""
     notes: tuple[str, ...]
-    complete: bool = True
-    """True if no calls are left for another run."""
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
 
     def findings(self) -> Iterator[Said]:
         """Two scorers are shown to rank the agents alike if the whole interval of Spearman's is ALIKE or more."""
@@ -126,39 +118,6 @@ class Consistency:
         counted = dict.fromkeys(f"{row.n_agents} agents, {row.over_agents.n} tasks" for row in self.rows)
         title = f"Agents under different scorers ({'; '.join(counted)})"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()))
-
-
-async def scorer_consistency(study: Study, options: Options, scorers: Sequence[str | Scorer]) -> Consistency:
-    """Score the metrics with each scorer in turn and measure how far they agree. All calls go through the journal."""
-    draws = draws_of(options)
-    if tuple(options.metrics) == (DEFAULT_METRICS,):
-        options = replace(options, metrics=("shared-info",))
-    problems = []
-    if len(scorers) < 2:
-        problems.append(f"--scorer must be given at least twice, got {len(scorers)}. Try --scorer A --scorer B")
-    without = [metric.name for metric in options.chosen_metrics() if metric.needs.logprobs is None]
-    if without:
-        problems.append(
-            f"{', '.join(without)}: does not use a scorer, so it is the same under each. Score the study twice with "
-            "the settings you want to compare and give the two run folders"
-        )
-    if problems:
-        raise UserError(". ".join(problems))
-    found: list[ScoredBy] = []
-    complete = True
-    spending: list[Spending] = []
-    for scorer in scorers:
-        evaluation = await evaluate_study(study, replace(options, scorer=scorer))
-        complete &= evaluation.complete
-        spending += evaluation.spending
-        name = evaluation.scorer.short if evaluation.scorer is not None else str(scorer)
-        if any(one.scorer == name for one in found):
-            raise UserError(f"scorers must be different, got {name} twice")
-        found += [
-            ScoredBy(name, o.metric, response_scores(o.responses), o.signature) for o in evaluation.outcomes.values()
-        ]
-    compared = compare_scorers(found, **draws)
-    return replace(compared, complete=complete, spending=tuple(spending))
 
 
 def compare_scorers(scored: Sequence[ScoredBy], **draws: Unpack[Draws]) -> Consistency:

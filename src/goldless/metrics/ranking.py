@@ -18,6 +18,7 @@ from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.metrics.chair import TIED, PanelScores, PanelVerdicts
 from goldless.statistics.bootstrap import Draws, Estimate, draw_counts, score_intervals
 from goldless.statistics.standings import LeaderboardRow, score_table
+from goldless.statistics.uneven_missing import uneven_missing_notes
 
 NEWTON_STEPS = 60
 LONGEST_STEP = 2.0
@@ -110,13 +111,14 @@ def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
     """Rank by mean score over tasks."""
     counts = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
     unit = "rating" if panel.normalisation == "raw" else "standard deviations"
-    return _ranking(unit, panel.agents, score_intervals(panel.score, **draws), counts)
+    lowest = float(np.nanmin(panel.score)) if (~np.isnan(panel.score)).any() else 0.0
+    return _ranking(unit, panel.agents, score_intervals(panel.score, **draws), counts, lowest)
 
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
     found = score_intervals(win_rates(verdicts), limits=(0.0, 1.0), **draws)
-    return _ranking("win rate", verdicts.agents, found, _counts(verdicts))
+    return _ranking("win rate", verdicts.agents, found, _counts(verdicts), lowest=0.0)
 
 
 def rank_by_bradley_terry(
@@ -148,7 +150,7 @@ def rank_by_bradley_terry(
             if irregular:
                 said = "resamples had no finite solution; in these, half a tie was added to every pair"
                 note = f"{irregular} of {resamples} {said}"
-    ranking = _ranking("log-odds", verdicts.agents, found, _counts(verdicts))
+    ranking = _ranking("log-odds", verdicts.agents, found, _counts(verdicts), lowest=None)
     return replace(ranking, notes=() if note is None else (note,))
 
 
@@ -198,8 +200,17 @@ def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
     return asked, used
 
 
-def _ranking(unit: str, agents: Sequence[str], found: Sequence[Estimate], counts: tuple[IntArray, IntArray]) -> Ranking:
-    """The ranking by these scores. ``counts``: pairs or ratings requested and used."""
+def _ranking(
+    unit: str,
+    agents: Sequence[str],
+    found: Sequence[Estimate],
+    counts: tuple[IntArray, IntArray],
+    lowest: float | None,
+) -> Ranking:
+    """Return the ranking by these scores.
+
+    ``counts``: pairs or ratings requested and used. ``lowest``: the lowest score there can be; None: there is none.
+    """
     values = np.array([one.value for one in found], np.float64)
     rows = [
         RankedAgent(
@@ -212,5 +223,7 @@ def _ranking(unit: str, agents: Sequence[str], found: Sequence[Estimate], counts
         for agent, one, asked, used in zip(agents, found, *counts, strict=True)
     ]
     rows.sort(key=lambda row: (row.rank is None, row.rank or 0, row.agent))
-    notes = tuple(f"{agent}: {one.note}" for agent, one in zip(agents, found, strict=True) if one.note)
-    return Ranking(unit, tuple(rows), notes)
+    notes = [f"{agent}: {one.note}" for agent, one in zip(agents, found, strict=True) if one.note]
+    if lowest is not None:
+        notes += uneven_missing_notes(rows, lowest)
+    return Ranking(unit, tuple(rows), tuple(notes))

@@ -37,7 +37,7 @@ class Price:
         return self.longer[1].of_call(input_tokens)
 
     def cost(self, usage: Usage) -> float:
-        """What one call costs."""
+        """The cost of one call."""
         price = self.of_call(usage.input_tokens)
         return (usage.input_tokens * price.input_usd + usage.output_tokens * price.output_usd) / MILLION
 
@@ -226,7 +226,7 @@ class Ledger:
 
 
 class Reservations:
-    """What is set aside for calls, by key, from before they are sent until they are booked.
+    """The money and tokens set aside for calls, by key, from before they are sent until they are booked.
 
     A context manager, so that nothing stays set aside, however its block ends: a call that was sent and is not booked
     may be charged for, so it is booked at the most it can cost; what was set aside for any other is returned.

@@ -518,6 +518,15 @@ def check_options(options: Options) -> list[Metric]:
     named, drawn, selected = (one is not None for one in (options.peers, options.peer_sample, options.budget_calls))
     if options.baseline is not None and options.compare == "leader":
         raise UserError("--baseline and --compare leader exclude each other. Give one of them")
+    if options.until and options.baseline is not None:
+        raise UserError(
+            "--baseline must be left out with --until, which decides what is compared. "
+            f"Try --until baseline={options.baseline}"
+        )
+    if options.until and options.compare == "leader":
+        raise UserError(
+            "--compare leader must be left out with --until, which decides what is compared. Try --until best"
+        )
     if named and drawn:
         raise UserError("--peers and --peer-sample exclude each other: name the peers, or give how many to draw")
     if options.pairing is not None and (named or drawn or selected):

@@ -341,7 +341,7 @@ def what_people_said(study: Study, options: Options) -> People:
         raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
     if margin is None:
         margin = usual_margin(said, convention=options.convention)
-    how: dict[str, Any] = {"tasks": study.tasks, "agents": [agent.agent for agent in study.agents]}
+    how: dict[str, Any] = {"tasks": study.tasks, "agents": study.agent_list}
     labels = pair_labels(said, least_margin=margin, **how)
     ratings = median_ratings(said, **how) if study.n_ratings else None
     if not examines:

@@ -201,7 +201,7 @@ def _tasks_for(
 def more_tasks(
     differences: FloatArray, *, alpha: float, bound: Bound = FIXED_SAMPLE, at_least: int = AT_LEAST
 ) -> int | None:
-    """How many tasks more it takes until these differences are decided; see ``tasks_missing``."""
+    """Number of further tasks that it takes until these differences are decided; see ``tasks_missing``."""
     n = len(differences)
     if n < 2:
         return None

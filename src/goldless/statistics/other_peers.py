@@ -1,4 +1,4 @@
-"""How firm an order is under other peers: whether a decided difference would keep its sign.
+"""Firmness of an order under other peers: the chance that a decided difference would keep its sign.
 
 The level of all scores moves with the peers, since an easy peer is easy for everyone; what matters is whether the order
 stays. For two agents let d_p be the mean difference of their scores with common peer p. As many peers are drawn with

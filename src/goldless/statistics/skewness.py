@@ -103,7 +103,7 @@ def believed(n: FloatArray, mean: FloatArray, sd: FloatArray, skew: FloatArray) 
 
 
 def pair_times(n: FloatArray) -> FloatArray:
-    """How often the skewness of a single pair counts, where its own p and its interval decide."""
+    """Times that the skewness of a single pair counts, where its own p and its interval decide."""
     return np.asarray(3 + 80 / np.maximum(n, 1.0))
 
 

@@ -175,7 +175,7 @@ def with_labels(study: Study, labels: Any) -> Study:
             raise UserError(f"{path}: no such labels file; {ALLOWED}")
         labels = path
     tasks = Listed("task", study.task_table["task"], study.name)
-    agents = Listed("agent", pl.Series("agent", [agent.agent for agent in study.agents], pl.String), study.name)
+    agents = Listed("agent", pl.Series("agent", study.agent_list, pl.String), study.name)
     with all_at_once("labels") as problems:
         file = labels.name if isinstance(labels, Path) else "labels"
         table = Table(labels, problems, file, what="labels")

@@ -50,6 +50,11 @@ def test_a_request_on_which_the_model_raises_is_the_only_failed_call(worker):
     assert isinstance(worker.work(1, asked).error, CapabilityError)
 
 
+def test_a_worker_that_loads_what_the_first_could_not_is_not_the_one_that_cannot():
+    lacking = ready(error=PrerequisiteError("needs torch"))
+    assert unlike(lacking.models, ready()) == "node7 loaded hf:org/m@abc, which another worker cannot load: needs torch"
+
+
 def ready(settings: str = "packed-8192", version: str = __version__, error: UserError | None = None) -> Ready:
     identity = None if error else ModelIdentity("hf", "org/m", "abc", settings={"sharing": settings})
     return Ready("node7", version, (Loaded(identity, error=error),))

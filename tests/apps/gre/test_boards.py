@@ -330,3 +330,8 @@ def test_in_the_papers_tables_the_larger_of_a_family_always_scores_higher(effect
         middle = regression(rows)
         assert (slope.value, slope.low, slope.high) == pytest.approx((middle, middle - reach, middle + reach))
         assert slope.low > 0
+
+
+def test_a_metric_without_changes_is_a_table_without_rows(published):
+    without = replace(published, changes=())
+    assert [len(table.rows) for table in without.tables()[1:]] == [0 for _ in published.agreements]

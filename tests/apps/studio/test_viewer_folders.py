@@ -67,7 +67,8 @@ def test_a_folder_with_an_agreement_alone_has_results_and_a_link_to_its_report(t
 def test_a_run_page_shows_the_sentences_and_tables_of_every_other_result(tmp_path, goldless):
     out = ("--out", str(tmp_path / "runs" / "all"))
     goldless("crashtest", "sample", "--metric", "length", "--perturbation", "deletion", *out)
-    goldless("plan", "--cost", "sample", "--metric", "length", *out)
+    goldless("score", "sample", "--metric", "length", *out)
+    goldless("plan", "--cost", out[1], *out)
     page = run_page(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), {}, "all")
     assert re.sub("<[^>]+>", "", page).count("length passes 1 of 1 crash tests, fails none.") == 1
     assert "↓ deletion" in page

@@ -61,6 +61,22 @@ def test_arena_hard_answers_and_games(tmp_path):
     assert study.table("judge_gpt").rows() == [("u1", "base", "new", 1.0), ("u1", "new", "base", 0.5)]
 
 
+@pytest.mark.parametrize(
+    ("label", "won"),
+    [
+        *((label, 1.0) for label in ("A>>B", "A>B", "B<A", "B<<A")),
+        *((label, 0.5) for label in ("A=B", "B=A")),
+        *((label, 0.0) for label in ("B>A", "B>>A", "A<B", "A<<B")),
+    ],
+)
+def test_arena_hard_games_are_read_by_all_labels_of_its_own_table(tmp_path, label, won):
+    """The labels are those of LABEL_TO_SCORE in Arena-Hard's show_result.py."""
+    folder = arena_hard(tmp_path / "a")
+    (judged,) = folder.glob("model_judgment/*.jsonl")
+    judged.write_text(judged.read_text().replace("A>>B", label))
+    assert goldless.read_study(folder).table("judge_gpt")["first_wins"].to_list() == [won, 0.5]
+
+
 def test_votes_of_arena_are_peoples_preferences(tmp_path):
     def vote(number, winner, a="m-1", b="m-2"):
         def talk(model):

@@ -40,6 +40,23 @@ def test_opentelemetry_spans_are_grouped_by_identical_input(name):
     assert missing.select("agent", "missing").rows() == [("small-1", "error")]
 
 
+def test_whole_numbers_of_otlp_json_are_text_and_are_read_as_numbers(tmp_path):
+    """Protocol Buffers' JSON mapping writes an int64 as a string: {"intValue": "4"}."""
+
+    def span(model):
+        texts = {"gen_ai.request.model": model, "input.value": "Say hello.", "output.value": f"Hello from {model}."}
+        attributes = [{"key": key, "value": {"stringValue": text}} for key, text in texts.items()]
+        score = {"key": "annotation.tone.score", "value": {"intValue": "4"}}
+        kind = {"key": "annotation.tone.annotator_kind", "value": {"stringValue": "HUMAN"}}
+        return {"traceId": "t", "spanId": model, "name": "chat", "attributes": [*attributes, score, kind]}
+
+    spans = [{"scopeSpans": [{"spans": [span("small"), span("large")]}]}]
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps({"resourceSpans": spans}))
+    study = goldless.read_study(path)
+    assert {(r.agent, r.rater, r.score) for r in study.ratings()} == {("small", "tone", 4.0), ("large", "tone", 4.0)}
+
+
 def test_openinference_spans_and_their_annotations(tmp_path):
     def span(model, text):
         return {

@@ -140,8 +140,10 @@ def unlike(known: Sequence[Loaded], ready: Ready) -> str | None:
     for one, other in zip(known, ready.models, strict=True):
         if one.identity == other.identity:
             continue
-        if one.identity is None or other.identity is None:
-            return f"{ready.machine} cannot load a model that another worker loaded: {other.error or one.error}"
+        if other.identity is None:
+            return f"{ready.machine} cannot load a model that another worker loaded: {other.error}"
+        if one.identity is None:
+            return f"{ready.machine} loaded {other.identity.short}, which another worker cannot load: {one.error}"
         ours, theirs = ({**each.as_dict(), **each.settings} for each in (one.identity, other.identity))
         names = [name for name in {**ours, **theirs} if name != "settings" and ours.get(name) != theirs.get(name)]
         return (

@@ -1,4 +1,4 @@
-"""What other apps add to GRE-bench: verbs of ``goldless gre``, and results of an edition beside its own."""
+"""Additions of other apps to GRE-bench: verbs of ``goldless gre``, and results of an edition beside its own."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def edition_additions() -> dict[str, EditionAddition]:
 
 
 def added_sentences(edition: Edition) -> tuple[str, ...]:
-    """What apps say of an edition as it is now."""
+    """Sentences of apps on an edition as it is now."""
     return tuple(sentence for app in edition_additions().values() for sentence in app.sentences(edition))

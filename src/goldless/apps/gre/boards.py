@@ -308,7 +308,7 @@ class BoardComparison:
             Column("change", "change of score", "signed", decimals=2, wide=True),
         ]
         to_human = ("first_to_human", "second_to_human")
-        if all(rows[0][name] is not None for name in to_human):
+        if rows and all(rows[0][name] is not None for name in to_human):
             columns += [Column(name, "minus human", "signed", decimals=2) for name in to_human]
         title = f"{metric}: agents on {self.first} (first) and {self.second} (second)"
         return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))

@@ -77,21 +77,29 @@ async def score_edition(
     except Exception:  # settings that did not work are not kept; those of an interrupted run are
         (edition.folder / CONFIG).write_bytes(before)
         raise
-    hidden = await _hidden_evaluation(planned, asked, evaluation)
     added = {name: app.result(planned, study, evaluation) for name, app in edition_additions().items()}
-    result = replace(edition_result(planned, study, evaluation, hidden), notes=sentences, added=added)
-    evaluation = replace(evaluation, findings=(*result.findings(), *evaluation.findings))
-    if _would_lose(folder, result, evaluation):
-        spare = _free_name(folder)
-        folder.rename(spare)
-        asked.say(f"{folder}: earlier results with other settings, cutoffs or reviews were moved to {spare}")
-    save_run(evaluation, folder)
-    if hidden is not None:
-        save_run(hidden, folder / INJECTED)
-    if folder != own:
-        result.save(folder, study)
-    result = _with_standing(planned, result, folder, study, asked.say)
-    return tried, result, evaluation
+
+    def saved(hidden: Evaluation | None) -> tuple[EditionResult, Evaluation]:
+        """Write what there is; the result of the edition, and the evaluation with its findings."""
+        result = replace(edition_result(planned, study, evaluation, hidden), notes=sentences, added=added)
+        with_findings = replace(evaluation, findings=(*result.findings(), *evaluation.findings))
+        if _would_lose(folder, result, with_findings):
+            spare = _free_name(folder)
+            folder.rename(spare)
+            asked.say(f"{folder}: earlier results with other settings, cutoffs or reviews were moved to {spare}")
+        save_run(with_findings, folder)
+        if hidden is not None:
+            save_run(hidden, folder / INJECTED)
+        if folder != own:
+            result.save(folder, study)
+        return _with_standing(planned, result, folder, study, asked.say), with_findings
+
+    try:
+        hidden = await _hidden_evaluation(planned, asked, evaluation)
+    except Exception:
+        saved(None)  # what is finished is kept, whatever became of the hidden instructions
+        raise
+    return tried, *saved(hidden)
 
 
 def _with_standing(

@@ -32,10 +32,10 @@ class PublicBoard:
 
 
 class BoardAddition:
-    """What the public board adds to the results of editions."""
+    """Additions of the public board to the results of editions."""
 
     def sentences(self, edition: Edition) -> Iterator[str]:
-        """Whether the edition is as it was registered. Raises if the registration or the log was damaged."""
+        """Return True if the edition is as it was registered. Raises if the registration or the log was damaged."""
         read_log(edition.folder)
         registered = check_registration(edition)
         if registered is not None:

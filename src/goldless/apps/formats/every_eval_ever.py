@@ -13,11 +13,9 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless._version import __version__
-from goldless.comparison.pairing import known_metric
 from goldless.errors import UserError
-from goldless.exporting.scored_run import REVIEW, ScoredRun, path_name, write_folder
-from goldless.judging.judges import JUDGES
-from goldless.reports.leaderboard import Leaderboard
+from goldless.exporting.catalogue import BuiltInExporter
+from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
 from goldless.signature import Signature
 from goldless.statistics.standings import LeaderboardRow
 
@@ -44,17 +42,30 @@ def write_eee(
     source = {"source_type": "evaluation_run", "source_organization_name": organization}
     source["evaluator_relationship"] = relationship
     boards = {name: board for name, board in run.chosen(metric).items() if metric is not None or name not in CONTROLS}
+    if not boards:
+        raise UserError(
+            f"{run.path} has no scores but those of {', '.join(CONTROLS)}, which does not measure "
+            f"quality, so eee leaves it out. To export it all the same, add --metric {CONTROLS[0]}"
+        )
+    responses = None
+    if run.scores is not None:
+        of_boards = run.scores.filter(pl.col("metric").is_in(list(boards)))
+        responses = run.with_texts(run.scores_of_single_responses(of_boards, "have no line in the files of samples"))
     files: dict[str, list[str]] = {}
     for agent in dict.fromkeys(row.agent for board in boards.values() for row in board.rows):
         rows = {name: next((row for row in board.rows if row.agent == agent), None) for name, board in boards.items()}
         scored = {name: row for name, row in rows.items() if row is not None and row.score is not None}
         if scored:
-            files |= _agent_files(run, agent, scored, source)
+            files |= _agent_files(run, agent, scored, source, responses)
     write_folder(path, files)
 
 
 def _agent_files(
-    run: ScoredRun, agent: str, rows: Mapping[str, LeaderboardRow], source: Mapping[str, str]
+    run: ScoredRun,
+    agent: str,
+    rows: Mapping[str, LeaderboardRow],
+    source: Mapping[str, str],
+    responses: pl.DataFrame | None,
 ) -> Iterator[tuple[str, list[str]]]:
     # the same identifier for the same results, of the form that the schema asks for
     parts = "\0".join([run.made_by.fingerprint, agent, *(run.ranked[name].signature for name in rows)])
@@ -64,7 +75,9 @@ def _agent_files(
     stem = "/".join(["data", *map(path_name, place), str(name)])
     now = str(time.time())
     identity = f"{run.study_name}/{agent}/{now}"
-    lines = list(_instances(run, agent, list(rows), identity))
+    lines: list[str] = []
+    if responses is not None:
+        lines = list(_instances(run, responses.filter(pl.col("agent") == agent), identity))
     data = {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -73,7 +86,7 @@ def _agent_files(
         "source_metadata": source,
         "eval_library": {"name": "goldless", "version": run.made_by.goldless or __version__},
         "model_info": _model(agent),
-        "evaluation_results": [_result(run, name, run.ranked[name], row) for name, row in rows.items()],
+        "evaluation_results": [_result(run, name, row) for name, row in rows.items()],
     }
     if lines:
         data["detailed_evaluation_results"] = {
@@ -94,7 +107,8 @@ def _model(name: str, **details: str) -> dict[str, Any]:
     return {"name": name, "id": name, **known, "additional_details": {**unknown, **details}}
 
 
-def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
+def _result(run: ScoredRun, name: str, row: LeaderboardRow) -> dict[str, Any]:
+    board = run.ranked[name]
     settings = Signature.parse(board.signature).settings
     uncertainty: dict[str, Any] = {"num_samples": row.estimate.n}
     if row.estimate.low is not None and row.estimate.high is not None:
@@ -107,8 +121,7 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
     if (resamples := settings.get("resamples", "")).isdigit():
         uncertainty["num_bootstrap_samples"] = int(resamples)
     counts = {"rank": row.rank, "asked": row.asked, "used": row.used, "missing": row.missing}
-    bounds = (0.0, 1.0) if board.unit == "win rate" else getattr(known_metric(name), "bounds", None)
-    low, high = bounds or ("-Infinity", "Infinity")
+    low, high = run.bounds(name) or ("-Infinity", "Infinity")
     judges, fingerprint = _judges(run, name, settings), {"fingerprint": run.made_by.fingerprint}
     return {
         "evaluation_result_id": f"goldless.{name}",
@@ -135,16 +148,10 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
 
 def _judges(run: ScoredRun, name: str, settings: Mapping[str, str]) -> dict[str, Any] | None:
     """The critic of TVD-MI, or the reviewers who voted; None if no model judged."""
-    review, scores = run.review, run.leaderboard
-    if name == REVIEW and review is not None:
-        judges = [
-            {"model_info": _model(row.model or row.name), "weight": row.weight}
-            for row in review.reviewers
-            if row.passed and row.weight is not None
-        ]
-        scale = JUDGES.get(review.scale)
-        prompt = review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
-        return {"judges": judges, "input_prompt": prompt, "aggregation_method": "weighted_average"} if judges else None
+    judges = [{"model_info": _model(row.model or row.name), "weight": row.weight} for row in run.voters(name)]
+    if judges:
+        return {"judges": judges, "input_prompt": run.review_question, "aggregation_method": "weighted_average"}
+    scores = run.leaderboard
     if scores is None or "critic" not in settings or "critic" not in scores.models:
         return None
     critic = scores.models["critic"]
@@ -152,17 +159,14 @@ def _judges(run: ScoredRun, name: str, settings: Mapping[str, str]) -> dict[str,
     return {"judges": [judge], "input_prompt": "\n\n".join(scores.prompts.values()) or settings.get("prompt", "")}
 
 
-def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) -> Iterator[str]:
-    """One line per response and metric; a missing score has no line, because the schema wants a number."""
-    if run.scores is None:
-        return
-    mine = run.scores.drop_nulls("score").filter((pl.col("agent") == agent) & pl.col("metric").is_in(metrics))
-    for row in run.with_texts(mine).drop_nulls("text").iter_rows(named=True):
+def _instances(run: ScoredRun, responses: pl.DataFrame, identity: str) -> Iterator[str]:
+    """One line per response of an agent and metric; a missing score has no line: the schema wants a number."""
+    for row in responses.drop_nulls("text").iter_rows(named=True):
         prompt, reference = row["prompt"] or "", [row["reference"]] if row["reference"] else []
         line = {
             "schema_version": SCHEMA,
             "evaluation_id": identity,
-            "model_id": agent,
+            "model_id": row["agent"],
             "evaluation_name": run.study_name,
             "evaluation_result_id": f"goldless.{row['metric']}",
             "sample_id": row["task"],
@@ -175,3 +179,6 @@ def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) ->
             "metadata": {"is_correct": NO_GOLD},
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+EVERY_EVAL_EVER = BuiltInExporter("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee)

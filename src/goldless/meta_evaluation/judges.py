@@ -19,6 +19,7 @@ import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError, check_known, listed
+from goldless.evidence import of_verb
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import PanelScores, PanelVerdicts, usual_fusion
 from goldless.metrics.judgement_table import NEITHER, Convention, judgement_arrays
@@ -180,7 +181,8 @@ def recorded_scales(study: Study) -> dict[str, list[str]]:
     table = study.table("judgements")
     if table is None or not {"reviewer", "format"} <= set(table.columns):
         return {}
-    rows = table.select("format", "reviewer").drop_nulls().unique(maintain_order=True)
+    named = of_verb(table.lazy(), "review").select("format", "reviewer").drop_nulls()
+    rows = named.unique(maintain_order=True).collect()
     found: dict[str, list[str]] = {scale: [] for scale in sorted(rows["format"].unique())}
     for scale, reviewer in rows.iter_rows():
         found[scale].append(reviewer)

@@ -10,9 +10,10 @@ from types import ModuleType, SimpleNamespace
 import anyio
 import pytest
 
+from goldless.apps.foreign_metrics.inspect import read_inspect_score
 from goldless.errors import MetricError
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics import find_user_metric, read_inspect_score
+from goldless.user_metrics import find_user_metric
 
 ITEMS = [
     TextItem(Task("t", "q?", reference="two words"), "ann", "two words", {"bob": "x"}),

@@ -8,9 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from goldless.apps.foreign_metrics.promptfoo import read_assertion
 from goldless.errors import MetricError
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics import find_user_metric, read_assertion
+from goldless.user_metrics import find_user_metric
 
 ITEM = TextItem(
     Task("t", "What grows here?", reference="moss", synopses={"abstract": "a bog"}, extra={"topic": "bananas"}),

@@ -1,7 +1,7 @@
 """Plugins: what installed packages add to goldless, and the catalogues that list it with the built-ins.
 
-A package adds a metric, a model provider, a perturbation, an importer, an exporter, a section of the report or a
-verb by an entry point:
+A package adds a metric, a model provider, a perturbation, an importer, an exporter, a form of names of custom
+metrics, a section of the report or a verb by an entry point:
 
     [project.entry-points."goldless.metrics"]
     novelty = "my_package:novelty"
@@ -14,11 +14,11 @@ shape or takes a name in use is recorded with the reason, and everything else wo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import iter_modules, resolve_name
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from goldless.errors import UserError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters"),
-    *("goldless.sections", "goldless.verbs"),
+    *("goldless.metric_forms", "goldless.sections", "goldless.verbs"),
 )
 """Entry-point groups, one per kind of extension."""
 
@@ -82,10 +82,34 @@ def _loaded(entry: EntryPoint) -> Plugin:
     return Plugin(entry.group, entry.name, _package(entry), version, value, failure)
 
 
-class Catalogue(Generic[T]):
-    """Objects of one kind by name: built-ins, and those that plugins add under the same rules.
+def must_be(what: str, kind: type) -> Callable[[Any], str | None]:
+    """Make a catalogue's check that an object is of a class."""
 
-    ``check`` returns what is wrong with a plugin's object, or None if it has the right shape.
+    def check(value: Any) -> str | None:
+        got = type(value).__name__
+        return None if isinstance(value, kind) else f"{what} must be a {kind.__module__}.{kind.__name__}, got {got}"
+
+    return check
+
+
+def must_have(what: str, *, methods: Sequence[str], texts: Sequence[str]) -> Callable[[Any], str | None]:
+    """Make a catalogue's check that an object has methods and texts of these names."""
+
+    def check(value: Any) -> str | None:
+        if isinstance(value, type):
+            return f"{what} must be an object, got a class. Try an instance of it"
+        lacking = [name for name in methods if not callable(getattr(value, name, None))]
+        lacking += [name for name in texts if not isinstance(getattr(value, name, None), str)]
+        return f"{what} must have {', '.join((*methods, *texts))}; this one lacks {lacking[0]}" if lacking else None
+
+    return check
+
+
+class Catalogue(Generic[T]):
+    """Objects of one kind by name: built-ins, those of apps, and those that plugins add under the same rules.
+
+    An app's object is imported when it is first needed. ``check`` returns what is wrong with a plugin's object, or None
+    if it has the right shape.
     """
 
     def __init__(self, group: str, ours: Mapping[str, T], check: Callable[[Any], str | None]) -> None:
@@ -95,7 +119,7 @@ class Catalogue(Generic[T]):
 
     def plugins(self) -> Iterator[Plugin]:
         """Additions of packages, each with the reason if it cannot be used."""
-        taken = dict.fromkeys(self._ours, "goldless itself")
+        taken = dict.fromkeys([*self._ours, *self._paths_in_apps()], "goldless itself")
         for plugin in plugins(self.group):
             failure = plugin.failure or self._check(plugin.value)
             if failure is None and plugin.name in taken:
@@ -104,17 +128,30 @@ class Catalogue(Generic[T]):
                 taken[plugin.name] = plugin.package
             yield replace(plugin, value=plugin.value if failure is None else None, failure=failure)
 
-    def all(self) -> dict[str, T]:
-        """Everything usable, built-ins first."""
-        return self._ours | {plugin.name: plugin.value for plugin in self.plugins() if plugin.failure is None}
+    def of_packages(self) -> dict[str, Plugin]:
+        """Additions of packages that can be used, by name."""
+        return {plugin.name: plugin for plugin in self.plugins() if plugin.failure is None}
 
-    def refuse_broken(self, name: str) -> None:
-        """Raise with the reason if a package adds this name but it cannot be used."""
-        if name not in self._ours and name not in self.all():
+    def all(self) -> dict[str, T]:
+        """Everything usable: built-ins, then what apps add, then what plugins add."""
+        of_apps = {name: resolve_name(path) for name, path in self._paths_in_apps().items()}
+        return self._ours | of_apps | {name: plugin.value for name, plugin in self.of_packages().items()}
+
+    def get(self, name: str) -> T | None:
+        """The object of that name; None: nothing has it. Raises with the reason if what a package adds is broken.
+
+        Plugins are loaded only if neither goldless nor an app of it has the name.
+        """
+        if name in self._ours:
+            return self._ours[name]
+        paths = self._paths_in_apps()
+        added: T | None = resolve_name(paths[name]) if name in paths else self.all().get(name)
+        if added is None:
             for plugin in self.plugins():
                 if plugin.name == name:
                     raise UserError(f"{name!r} from the package {plugin.package} cannot be used: {plugin.failure}")
+        return added
 
-    def get(self, name: str) -> T | None:
-        """The object of that name; plugins are loaded only if it is not a built-in."""
-        return self._ours[name] if name in self._ours else self.all().get(name)
+    def _paths_in_apps(self) -> dict[str, str]:
+        """Where each object of an app is, as ``MODULE:NAME``."""
+        return {name: path for name, path in added_by_apps(self.group).items() if name not in self._ours}

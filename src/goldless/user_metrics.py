@@ -1,4 +1,9 @@
-"""Custom metrics: a Python function, a command, a promptfoo assertion, a DeepEval metric or an Inspect scorer.
+"""Custom metrics: a Python function, a command, and forms that apps and packages add, such as another tool's metrics.
+
+A package adds a form of names, a ``MetricForm``, by an entry point whose name is the prefix:
+
+    [project.entry-points."goldless.metric_forms"]
+    toy = "my_package:toy_form"
 
 A Python function is called in this process, with the fields that its parameters name. One that takes ``items`` is
 called once with all responses and returns a list. One thread makes all calls of a metric, in order: functions are
@@ -13,7 +18,6 @@ bad line.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import hashlib
@@ -23,13 +27,12 @@ import inspect
 import json
 import math
 import numbers
-import os
 import shlex
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from reprlib import Repr
 from types import ModuleType
@@ -40,6 +43,7 @@ import anyio
 from goldless.child_process import file_hash, program_files, program_words, run_program
 from goldless.concurrency import side_by_side
 from goldless.errors import MetricError, PrerequisiteError, nearest
+from goldless.plugins import Catalogue, must_be
 from goldless.records import ItemMetric, ItemScore, TextItem
 
 COMMAND_SECONDS, FUNCTION_SECONDS = 600.0, 3600.0
@@ -68,12 +72,19 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> Item
     none for other code. A file is loaded, and an object of it made, once while it is unchanged.
     """
     prefix, colon, rest = name.partition(":")
-    for pattern, _, seconds, make in _FORMS:
-        if colon and prefix == pattern.partition(":")[0]:
-            if not rest.strip():
-                raise MetricError(f"{name!r} is incomplete. Write {pattern}")
-            return _limited(make(rest.strip(), name), timeout_seconds or seconds)
-    return None
+    if not colon:
+        return None
+    form = FORMS.get(prefix)
+    if form is None:
+        return None
+    if not rest.strip():
+        raise MetricError(f"{name!r} is incomplete. Write {form.pattern}")
+    return _limited(form.make(rest.strip(), name), timeout_seconds)
+
+
+def metric_forms() -> dict[str, str]:
+    """Return the forms of names of custom metrics with their descriptions."""
+    return {form.pattern: form.description for form in FORMS.all().values()}
 
 
 def function_metric(function: Callable[..., Any], *, timeout_seconds: float | None = None) -> ItemMetric:
@@ -83,18 +94,21 @@ def function_metric(function: Callable[..., Any], *, timeout_seconds: float | No
         source = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
     except (OSError, TypeError):
         source = "unknown"
-    found = _python_metric(function, {"object": place, "source": source}, f"python:{place}")
-    return _limited(found, timeout_seconds or FUNCTION_SECONDS)
+    metric = _python_metric(function, {"object": place, "source": source}, f"python:{place}")
+    return _limited(metric, timeout_seconds)
 
 
-def _limited(found: ItemMetric, seconds: float | None) -> ItemMetric:
-    return replace(found, timeout_seconds=seconds) if isinstance(found, CallMetric | CommandMetric) else found
+def _limited(metric: ItemMetric, seconds: float | None) -> ItemMetric:
+    if seconds is None or not isinstance(metric, CallMetric | CommandMetric):
+        return metric
+    return replace(metric, timeout_seconds=seconds)
 
 
 # --- scores and messages --------------------------------------------------------------------------------------------
 
 
-def _fields(item: TextItem) -> dict[str, Any]:
+def item_fields(item: TextItem) -> dict[str, Any]:
+    """Return the fields of a response by the names that a metric may take."""
     return {
         "response": item.text,
         "prompt": item.task.prompt,
@@ -121,7 +135,7 @@ def number_score(value: Any, *, verb: str = "returned", absent: str = "None") ->
     return ItemScore(score)
 
 
-def _value_score(value: Any, words: Mapping[str, float]) -> ItemScore:
+def value_score(value: Any, words: Mapping[str, float]) -> ItemScore:
     """The score in a number, a truth value, either of them as text, or a word with a known value."""
     if isinstance(value, str):
         number = words.get(value, words.get(value.lower(), _parsed_number(value)))
@@ -278,7 +292,7 @@ def _prints_to_standard_error() -> Iterator[None]:
 
 
 @functools.cache
-def _made(found: Callable[[], Any], name: str) -> Any:
+def call_without_arguments(found: Callable[[], Any], name: str) -> Any:
     """The result of calling the class or function without arguments; once, for it may load a model."""
     try:
         return found()
@@ -289,7 +303,7 @@ def _made(found: Callable[[], Any], name: str) -> Any:
         ) from error
 
 
-def _load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
+def load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
     """The object at ``MODULE:OBJECT`` or ``FILE.py:OBJECT``, and the settings that tell its version.
 
     ``name`` is that of the metric, for messages. Modules can be imported from the current folder, as with
@@ -303,10 +317,10 @@ def _load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
         if not file.is_file() or file.suffix != ".py":
             near = nearest(file.name, [other.name for other in file.parent.glob("*.py")])
             raise MetricError(f"{name!r}: no such file, or its name does not end in .py: {source!r}{near}")
-        with _loading(source, name, file.parent, Path.cwd()):
+        with importing(source, name, file.parent, Path.cwd()):
             module = _file_module(file, file_hash(file))
     else:
-        with _loading(source, name, Path.cwd()):
+        with importing(source, name, Path.cwd()):
             module = importlib.import_module(source)
     try:
         found = functools.reduce(getattr, path.split("."), module)
@@ -330,7 +344,7 @@ def _file_module(path: Path, version: str) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _loading(source: str, name: str, *folders: Path) -> Iterator[None]:
+def importing(source: str, name: str, *folders: Path) -> Iterator[None]:
     """Put the folders first on the import path while a module is loaded, and last afterwards.
 
     Last: a metric may import when it is called, but no file in its folder may hide a module that goldless imports.
@@ -376,6 +390,25 @@ def _version(found: object, module: ModuleType) -> dict[str, str]:
 # --- Python functions -----------------------------------------------------------------------------------------------
 
 
+def import_tool(package: str, name: str, *modules: str) -> tuple[str, *tuple[Any, ...]]:
+    """Import modules of a tool's package; return its name with its version, and the modules."""
+    with importing("", name):
+        found = [importlib.import_module(f"{package}.{module}") for module in modules]
+    return f"{package} {getattr(sys.modules[package], '__version__', 'unknown')}", *found
+
+
+def load_instance(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> tuple[Any, dict[str, str]]:
+    """The tool's object at a place, or what the class or function there returns, and its settings."""
+    (found, settings), said = load_object(place, name), "is"
+    if callable(found) and (inspect.isclass(found) or not is_one(found)):
+        found, said = call_without_arguments(found, name), "returns"
+    if not is_one(found):
+        raise MetricError(
+            f"{name!r} {said} {shown(found)}, which is not {what}. Name one, or a class or function that returns one"
+        )
+    return found, settings
+
+
 def _python_metric(found: Any, settings: Mapping[str, str], name: str) -> ItemMetric:
     """The function as a metric; its parameter names decide what it is given.
 
@@ -383,7 +416,7 @@ def _python_metric(found: Any, settings: Mapping[str, str], name: str) -> ItemMe
     """
     if hasattr(found, "needs") and hasattr(found, "scores"):
         factory: Any = found
-        return cast("ItemMetric", _made(factory, name) if inspect.isclass(found) else found)
+        return cast("ItemMetric", call_without_arguments(factory, name) if inspect.isclass(found) else found)
     if not callable(found) or inspect.isclass(found):
         raise MetricError(f"{name!r} must be a function, got {shown(found)} ({type(found).__name__})")
     try:
@@ -404,11 +437,11 @@ def _python_metric(found: Any, settings: Mapping[str, str], name: str) -> ItemMe
 
     def call(given: Any) -> Any:
         if takes_all:
-            return found(items=[{"id": i, **_fields(item)} for i, item in enumerate(given)])
-        fields = _fields(given)
+            return found(items=[{"id": i, **item_fields(item)} for i, item in enumerate(given)])
+        fields = item_fields(given)
         return found(**{field: fields[field] for field in taken})
 
-    return CallMetric(name=name, settings=settings, call=call, takes_all=takes_all)
+    return CallMetric(name=name, settings=settings, call=call, takes_all=takes_all, timeout_seconds=FUNCTION_SECONDS)
 
 
 # --- commands -------------------------------------------------------------------------------------------------------
@@ -421,7 +454,7 @@ class CommandMetric:
     words: Sequence[str]
     name: str
     settings: Mapping[str, str]
-    timeout_seconds: float | None = None
+    timeout_seconds: float = COMMAND_SECONDS
     unit: str = "score"
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
@@ -429,11 +462,10 @@ class CommandMetric:
         if not items:
             return []
         # Escaped to ASCII: a text may hold half a surrogate pair or what somebody's reader takes for the end of a line.
-        lines = (json.dumps({"id": i, **_fields(item)}).encode("ascii") + b"\n" for i, item in enumerate(items))
+        lines = (json.dumps({"id": i, **item_fields(item)}).encode("ascii") + b"\n" for i, item in enumerate(items))
         most = min(OUTPUT_PER_ITEM * max(len(items), 16), MOST_OUTPUT)
         try:
-            seconds = self.timeout_seconds or COMMAND_SECONDS
-            ended = await run_program(self.words, lines, timeout_seconds=seconds, most_output=most)
+            ended = await run_program(self.words, lines, timeout_seconds=self.timeout_seconds, most_output=most)
         except OSError as error:
             raise MetricError(f"{self.name}: cannot start the command ({error})") from error
         found, problems = read_score_lines(ended.output, len(items))
@@ -509,173 +541,39 @@ def _read_line(text: str, place: int, count: int) -> tuple[int, ItemScore]:
     return identity, score
 
 
-# --- other tools ----------------------------------------------------------------------------------------------------
+# --- forms of names -------------------------------------------------------------------------------------------------
 
 
-def _promptfoo_assertion(place: str, name: str) -> CallMetric:
-    place = place.removeprefix("file://")
-    function, settings = _load_object(f"{place}:get_assert" if place.endswith(".py") else place, name)
-    if not callable(function):
-        raise MetricError(f"{name!r} must be a function, got {shown(function)}")
-    try:
-        inspect.signature(function).bind("output", {})
-    except TypeError as error:
-        raise MetricError(f"{name!r} cannot be called as get_assert(output, context): {error}") from error
+@dataclass(frozen=True, slots=True)
+class MetricForm:
+    """A form of names of custom metrics: a prefix and, after a colon, what the metric is made from."""
 
-    def asserted(item: TextItem) -> Any:
-        """Called with promptfoo's context as far as a study has it; other task columns become variables."""
-        variables = {**item.task.extra, **_fields(item)}
-        del variables["response"]
-        context = {
-            "prompt": item.task.prompt,
-            "vars": variables,
-            "test": {"vars": variables, "assert": [], "options": {}},
-            "config": {},
-            "provider": {"id": item.agent},
-            "providerResponse": {"output": item.text},
-            "logProbs": None,
-            "trace": None,
-            "metadata": {},
-        }
-        return function(item.text, context)
-
-    return CallMetric(name=name, settings={**settings, "shim": "promptfoo"}, call=asserted, read=read_assertion)
+    pattern: str
+    """The form as users write it: ``command:WORDS``."""
+    description: str
+    make: Callable[[str, str], ItemMetric]
+    """Makes the metric from what follows the prefix and from the whole name."""
 
 
-def read_assertion(value: Any) -> ItemScore:
-    """The score in what an assertion returned: a truth value, a number, either of them as text, or a mapping.
-
-    A threshold in promptfoo's configuration is not applied: it would turn the score into a verdict.
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, Mapping):
-        if isinstance(value.get("score"), bool) or "score" not in value:
-            return ItemScore(None, f"returned {shown(dict(value))}, in which 'score' is not a number")
-        return number_score(value["score"])
-    if value is None:
-        return ItemScore(None, "returned nothing, not a truth value, a number or {pass, score, reason}")
-    return _value_score(value.strip() if isinstance(value, str) else value, {"true": 1.0, "false": 0.0})
+def _function_at(place: str, name: str) -> ItemMetric:
+    function, settings = load_object(place, name)
+    return _python_metric(function, settings, name)
 
 
-def _tool(package: str, name: str, *modules: str) -> tuple[str, *tuple[Any, ...]]:
-    with _loading("", name):
-        found = [importlib.import_module(f"{package}.{module}") for module in modules]
-    return f"{package} {getattr(sys.modules[package], '__version__', 'unknown')}", *found
-
-
-def _object(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> tuple[Any, dict[str, str]]:
-    """The tool's object at a place, or what the class or function there returns, and its settings."""
-    (found, settings), said = _load_object(place, name), "is"
-    if callable(found) and (inspect.isclass(found) or not is_one(found)):
-        found, said = _made(found, name), "returns"
-    if not is_one(found):
-        raise MetricError(
-            f"{name!r} {said} {shown(found)}, which is not {what}. Name one, or a class or function that returns one"
-        )
-    return found, settings
-
-
-_SHOWN_OR_SENT = ("_show_indicator", "_log_metric_to_confident")
-"""Arguments of DeepEval's own metrics that are set to False: no progress display, and no upload."""
-_measuring = threading.Lock()  # two runs in one process share a metric, which stores its last score
-
-
-def _deepeval_metric(place: str, name: str) -> CallMetric:
-    """The DeepEval metric named, or what the class or function named returns, as a metric.
-
-    It stores its last score, so responses are measured one after the other.
-    """
-    os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
-    shim, cases = _tool("deepeval", name, "test_case")
-    metric, settings = _object(place, name, "a DeepEval metric with measure", lambda found: hasattr(found, "measure"))
-    taken = inspect.signature(metric.measure).parameters
-    quiet = {name: False for name in _SHOWN_OR_SENT if name in taken}
-
-    def measured(item: TextItem) -> Any:
-        known = _fields(item)
-        case = cases.LLMTestCase(
-            input=item.task.prompt or "",
-            actual_output=item.text,
-            expected_output=item.task.reference,
-            context=list(item.task.synopses.values()) or None,
-            metadata={name: known[name] for name in ("task", "agent", "references", "synopses")},
-            name=item.task.task,
-        )
-        with _measuring:
-            # what the last response left behind must not pass for this one's
-            metric.score = metric.error = None
-            try:
-                returned = metric.measure(case, **quiet)
-            except NotImplementedError:  # it can only be awaited
-                returned = asyncio.run(metric.a_measure(case))
-            if metric.error:
-                raise RuntimeError(str(metric.error))
-            return returned if metric.score is None else metric.score
-
-    return CallMetric(name=name, settings={**settings, "shim": shim}, call=measured)
-
-
-_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""Words that Inspect reads as numbers."""
-
-
-def _inspect_scorer(place: str, name: str) -> CallMetric:
-    shim, models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
-    what = "an Inspect scorer: async score(state, target) -> Score"
-    scorer, settings = _object(place, name, what, inspect.iscoroutinefunction)
-
-    def scored(item: TextItem) -> Any:
-        """The response is the state of a sample after the model's answer."""
-        # an empty target would be found in every response
-        target = scorers.Target(list(item.peers.values()) if item.task.reference is None else item.task.reference)
-        prompt, known = item.task.prompt or "", _fields(item)
-        state = solvers.TaskState(
-            model=models.ModelName(f"goldless/{item.agent}"),
-            sample_id=item.task.task,
-            epoch=1,
-            input=prompt,
-            messages=[models.ChatMessageUser(content=prompt), models.ChatMessageAssistant(content=item.text)],
-            target=target,
-            output=models.ModelOutput.from_content(model=item.agent, content=item.text),
-            completed=True,
-            metadata={**item.task.extra, **{name: known[name] for name in ("agent", "references", "synopses")}},
-        )
-        return scorer(state, target)
-
-    settings |= {"shim": shim, "target": "reference, else peers"}
-    return CallMetric(name=name, settings=settings, call=scored, read=read_inspect_score)
-
-
-def read_inspect_score(value: Any) -> ItemScore:
-    """The score in what a scorer returned, as Inspect reads it; NaN is Inspect's mark for what was not scored."""
-    if not hasattr(value, "value"):
-        return ItemScore(None, f"returned {shown(value)} ({type(value).__name__}), which is not a Score")
-    found = value.value
-    parts = list(found.values()) if isinstance(found, Mapping) else found
-    if isinstance(parts, list | tuple):
-        if len(parts) != 1:
-            return ItemScore(None, f"returned {len(parts)} values, {shown(found)}; a metric must return one number")
-        found = parts[0]
-    if isinstance(found, float) and math.isnan(found):
-        why = getattr(value, "reason", None) or getattr(value, "explanation", None) or "no reason given"
-        return ItemScore(None, f"not scored: {str(why)[:300]}")
-    return _value_score(found, _GRADES)
-
-
-# a table, laid out by hand
-# fmt: off
-_FORMS: tuple[tuple[str, str, float | None, Callable[[str, str], ItemMetric]], ...] = (
-    ("python:MODULE:FUNCTION", "a Python function of a response, or python:FILE.py:FUNCTION", FUNCTION_SECONDS,
-     lambda place, name: _python_metric(*_load_object(place, name), name)),
-    ("command:WORDS", "a program that reads responses as JSON lines and writes one score per line", None,
-     _command_metric),
-    ("promptfoo:FILE.py[:FUNCTION]", "a Python assertion for promptfoo (default function: get_assert)", None,
-     _promptfoo_assertion),
-    ("deepeval:MODULE:OBJECT", "a DeepEval metric, or a class or function that returns one", None, _deepeval_metric),
-    ("inspect:MODULE:SCORER", "an Inspect scorer, or a function that returns one", None, _inspect_scorer),
+FORMS: Catalogue[MetricForm] = Catalogue(
+    "goldless.metric_forms",
+    {
+        "python": MetricForm(
+            "python:MODULE:FUNCTION",
+            "a Python function of a response, or python:FILE.py:FUNCTION",
+            _function_at,
+        ),
+        "command": MetricForm(
+            "command:WORDS",
+            "a program that reads responses as JSON lines and writes one score per line",
+            _command_metric,
+        ),
+    },
+    must_be("a form of metric names", MetricForm),
 )
-# fmt: on
-"""Forms of names, descriptions, default time limits, and the metric from what follows the prefix and its name."""
-USER_METRICS: Mapping[str, str] = {pattern: description for pattern, description, *_ in _FORMS}
-"""Name forms of custom metrics, with descriptions; the part before the first colon identifies the form."""
+"""Forms by prefix."""

@@ -17,7 +17,7 @@ from goldless.metrics.catalogue import METRICS
 from goldless.runs.option_forms import check_each, declared
 from goldless.runs.options import TRAITS, Options
 from goldless.templates import TEMPLATES
-from goldless.user_metrics import USER_METRICS
+from goldless.user_metrics import metric_forms
 from tests.support.paths import DOCS, ROOT
 
 OPTIONS = declared(Options)
@@ -45,7 +45,7 @@ def test_the_help_names_metrics_that_there_are_and_the_verb_that_lists_all(goldl
     assert [name for name in named if name not in METRICS] == []
     monkeypatch.setenv("COLUMNS", "200")
     listed = goldless("list", "metrics").out
-    assert [name for name in (*METRICS, *USER_METRICS) if name not in listed] == []
+    assert [name for name in (*METRICS, *metric_forms()) if name not in listed] == []
 
 
 ELSEWHERE = """

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from goldless.cli.main import app
-from goldless.errors import ModelSpecError
+from goldless.errors import ModelSpecError, UserError
 from goldless.models.catalogue import (
     PROVIDERS,
     find_provider,
@@ -66,7 +66,8 @@ def test_what_is_no_provider_is_told_and_left_out():
     failures = {plugin.name: plugin.failure for plugin in PROVIDERS.plugins()}
     assert failures["toy"] is None
     assert "must be a goldless.models.provider.Provider, got str" in failures["wrong"]
-    assert find_provider("wrong:x") is None
+    with pytest.raises(UserError, match="'wrong' from the package unknown cannot be used: a model provider must be"):
+        find_provider("wrong:x")
 
 
 def test_what_a_plugins_record_says_decides_like_our_own():

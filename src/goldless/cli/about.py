@@ -17,7 +17,7 @@ from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import Option, argument
 
 CATALOGUES = (
-    *("goldless.metrics.catalogue:CATALOGUE", "goldless.models.catalogue:PROVIDERS"),
+    *("goldless.metrics.catalogue:CATALOGUE", "goldless.user_metrics:FORMS", "goldless.models.catalogue:PROVIDERS"),
     *("goldless.meta_evaluation.perturbations.catalogue:CATALOGUE", "goldless.studies.importers:IMPORTERS"),
     *("goldless.exporting.catalogue:EXPORTERS", "goldless.reports.html.page:CATALOGUE", "goldless.cli.main:ADDED"),
 )
@@ -63,10 +63,10 @@ def list_(own: Listing, output: Output) -> None:
 def _metric_rows() -> list[dict[str, Any]]:
     """The metrics with what each measures: ours, those of installed packages, and the forms of custom ones."""
     from goldless.metrics.catalogue import CATALOGUE, METRICS
-    from goldless.user_metrics import USER_METRICS
+    from goldless.user_metrics import metric_forms
 
-    of_packages = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
-    return [{"metric": name, "measures": text} for name, text in {**METRICS, **of_packages, **USER_METRICS}.items()]
+    of_packages = {name: f"from {plugin.package}" for name, plugin in CATALOGUE.of_packages().items()}
+    return [{"metric": name, "measures": text} for name, text in {**METRICS, **of_packages, **metric_forms()}.items()]
 
 
 def _list_metrics(output: Output) -> None:

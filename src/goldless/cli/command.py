@@ -385,11 +385,11 @@ def completer(name: str, metavar: str, said: str, choices: Sequence[str]) -> Cal
 
 def _metrics() -> Iterator[tuple[str, str]]:
     from goldless.metrics.catalogue import BASELINES, CATALOGUE, METRICS
-    from goldless.user_metrics import USER_METRICS
+    from goldless.user_metrics import metric_forms
 
-    for name, said in (*METRICS.items(), *USER_METRICS.items()):
+    for name, said in (*METRICS.items(), *metric_forms().items()):
         yield re.sub(r"([\[:])[A-Z].*", r"\1", name), said
-    for name in (*BASELINES, *(plugin.name for plugin in CATALOGUE.plugins() if plugin.failure is None)):
+    for name in (*BASELINES, *CATALOGUE.of_packages()):
         if name not in METRICS:
             yield name, ""
 

@@ -80,14 +80,18 @@ class Settings:
         """Models by their short names."""
         from goldless.models.catalogue import PROVIDERS  # a verb without settings needs no model
 
-        found = {keys[-1]: (keys, model) for keys, model in self.entries.items() if keys[0] == MODELS}
-        for name, (keys, model) in found.items():
+        found: dict[str, str] = {}
+        for keys, model in self.entries.items():
+            if keys[0] != MODELS:
+                continue
+            name = ".".join(keys[1:]) or MODELS
             if not isinstance(model, str) or not model or re.search(r"[\s,=:/]", name) or len(keys) != 2:
                 said = 'NAME = "MODEL", with a name without spaces and , = : /'
                 raise self.problem(keys, f"a model must be {said}, got {name} = {model!r}")
-            if (taken := PROVIDERS.get(name)) is not None and taken.bare:
+            if (taken := PROVIDERS.all().get(name)) is not None and taken.bare:
                 raise self.problem(keys, f"{name} is a name of goldless's own. Choose another")
-        return {name: model for name, (_, model) in found.items()}
+            found[name] = model
+        return found
 
     def check(self, verbs: Sequence[str]) -> None:
         """Refuse what none of the verbs knows, and models that are not named as one."""

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 from goldless.cli.command import Reading, verb, verbs_app
 from goldless.cli.console import NOTHING, echo, end, say
 from goldless.cli.output import OUTPUT, Output, plain_table
+from goldless.plugins import added_by_apps
 from goldless.runs.option_forms import REQUIRED, argument, option, values
 
 if TYPE_CHECKING:
     from goldless.reports.report_table import ReportTable
     from goldless.studies import Study
 
-FORMATS = (
-    "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
-    "helm, lighteval, traces"
+FORMATS = ", ".join(
+    (
+        *("study", "table", "inspect", "lm_eval", "promptfoo", "alpaca_eval", "every_eval_ever"),
+        *added_by_apps("goldless.importers"),
+    )
 )
 """Formats as the help lists them; plugins may add others."""
 FILES = (

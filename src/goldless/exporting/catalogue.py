@@ -15,25 +15,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goldless.errors import UserError, check_known
-from goldless.exporting.every_eval_ever import write_eee
 from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import has_pairs, write_pairs
 from goldless.exporting.scored_run import ScoredRun, check_free, scored_run
 from goldless.exporting.tables import EVENT, write_csv, write_events, write_hub, write_markdown, write_schemas
 from goldless.files import temporary_prefix
-from goldless.plugins import Catalogue
+from goldless.plugins import Catalogue, must_have
 from goldless.reports.run_folder import RunFolder
 from goldless.studies import Study, as_study, write_study
 from goldless.studies.writing import Exporter
-
-
-def _shape(value: Any) -> str | None:
-    lacking = [name for name in ("exports", "write") if not callable(getattr(value, name, None))]
-    lacking += [name for name in ("description", "suffix") if not isinstance(getattr(value, name, None), str)]
-    if lacking or isinstance(value, type):
-        got = "a class" if isinstance(value, type) else f"one without {lacking[0]}"
-        return f"an exporter must be an object with description, suffix, exports and write, got {got}"
-    return None
 
 
 def _is_run(thing: Any) -> bool:
@@ -73,7 +63,6 @@ BUILT_IN: Mapping[str, Exporter] = {
     ),
     "parquet": _study_folder("parquet"),
     "markdown": BuiltInExporter("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
-    "eee": BuiltInExporter("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
     "inspect": BuiltInExporter("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
     "hf-eval-results": BuiltInExporter(
         "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository", "", write_hub
@@ -84,7 +73,8 @@ BUILT_IN: Mapping[str, Exporter] = {
     "otel": BuiltInExporter(f"OpenTelemetry: {EVENT} events as OTLP JSON", ".json", write_events),
     "schema": BuiltInExporter("JSON schemas of all files with results", ".json", write_schemas),
 }
-EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", BUILT_IN, _shape)
+_SHAPE = must_have("an exporter", methods=("exports", "write"), texts=("description", "suffix"))
+EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", BUILT_IN, _SHAPE)
 
 
 def export(source: Any, path: str | os.PathLike[str], *, exporter: str, **options: Any) -> Path:
@@ -113,10 +103,9 @@ def exported_text(source: Any, *, exporter: str, **options: Any) -> str:
 
 def _prepared(source: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, Any, bool]:
     """The exporter of that name, the object that it writes of a source, and whether that is one file."""
-    EXPORTERS.refuse_broken(name)
-    known = EXPORTERS.all()
+    chosen, known = EXPORTERS.get(name), EXPORTERS.all()
     check_known([name], known, "unknown export format", "Formats")
-    chosen = known[name]
+    assert chosen is not None
     for option in options:
         if not _takes(chosen, option):
             takers = ", ".join(other for other, one in known.items() if _takes(one, option))

@@ -11,9 +11,12 @@ from pathlib import Path
 import polars as pl
 
 from goldless.audit.finding import listed
+from goldless.comparison.pairing import known_metric
 from goldless.errors import UserError, suggested
 from goldless.files import filled_folder
+from goldless.judging.judges import JUDGES
 from goldless.reports.leaderboard import Leaderboard
+from goldless.reports.review import ReviewerResult
 from goldless.reports.run_folder import RunFolder
 
 REVIEW = "peer-review"
@@ -49,6 +52,27 @@ class ScoredRun(RunFolder):
             said = suggested(metric, self.ranked, "Metrics")
             raise UserError(f"--metric must be a metric of {self.path}, got {metric!r}{said}")
         return {metric: self.ranked[metric]}
+
+    def bounds(self, metric: str) -> tuple[float, float] | None:
+        """Return the least and greatest score of a metric; None if it has none or is not known."""
+        if self.ranked[metric].unit == "win rate":
+            return (0.0, 1.0)
+        limits: tuple[float, float] | None = getattr(known_metric(metric), "bounds", None)
+        return limits
+
+    def voters(self, metric: str) -> list[ReviewerResult]:
+        """Return the reviewers whose weighted votes made this ranking; none if it is not that of a review."""
+        if metric != REVIEW or self.review is None:
+            return []
+        return [row for row in self.review.reviewers if row.passed and row.weight is not None]
+
+    @property
+    def review_question(self) -> str:
+        """The words around what the reviewers were shown, or the name of a scale that is not known here."""
+        if self.review is None:
+            return ""
+        scale = JUDGES.get(self.review.scale)
+        return self.review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
 
     def response_scores(self, metric: str | None = None) -> pl.DataFrame:
         """Columns metric, task, agent, score (null: missing) of these metrics; raises if the run has none."""

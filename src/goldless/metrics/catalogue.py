@@ -188,8 +188,7 @@ def find_metric(name: str) -> Metric:
     found = OURS[base](name, option) if base in OURS else _made(CATALOGUE.get(base), name, option)
     if found is not None:
         return found
-    CATALOGUE.refuse_broken(base)
-    theirs = [plugin.name for plugin in CATALOGUE.plugins() if plugin.failure is None]
+    theirs = CATALOGUE.of_packages()
     near = nearest(name, (*METRICS, *BASELINES, *theirs)) or f". Metrics: {', '.join([*METRICS, *theirs])}."
     raise MetricError(f"unknown metric {name!r}{near} goldless list metrics describes all")
 

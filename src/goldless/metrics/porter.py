@@ -10,49 +10,28 @@ from functools import lru_cache
 
 WORDS_KEPT = 1 << 17
 """Words whose stems are remembered: stemming is most of the cost of ROUGE, and texts share most of their words."""
-IRREGULAR = {
-    **dict.fromkeys(("sky", "skies"), "sky"),
-    **dict.fromkeys(("inning", "innings"), "inning"),
-    **dict.fromkeys(("outing", "outings"), "outing"),
-    **dict.fromkeys(("canning", "cannings"), "canning"),
-    "dying": "die",
-    "lying": "lie",
-    "tying": "tie",
-    **{word: word for word in ("news", "howe", "proceed", "exceed", "succeed")},
-}
-STEP_1A = {"sses": "ss", "ies": "i", "ss": "ss", "s": ""}
-STEP_1B = {"at": "ate", "bl": "ble", "iz": "ize"}
-STEP_2 = {
-    "ational": "ate",
-    "tional": "tion",
-    "enci": "ence",
-    "anci": "ance",
-    "izer": "ize",
-    "bli": "ble",
-    "entli": "ent",
-    "eli": "e",
-    "ousli": "ous",
-    "ization": "ize",
-    "ation": "ate",
-    "ator": "ate",
-    "alism": "al",
-    "iveness": "ive",
-    "fulness": "ful",
-    "ousness": "ous",
-    "aliti": "al",
-    "iviti": "ive",
-    "biliti": "ble",
-    "fulli": "ful",
-}
-STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-STEP_4 = dict.fromkeys(
-    (
-        *("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent"),
-        *("ou", "ism", "ate", "iti", "ous", "ive", "ize"),
-    ),
-    "",
+
+
+def endings_table(written: str) -> dict[str, str]:
+    """Read pairs of an ending and its replacement, separated by commas."""
+    pairs = (pair.partition(" ") for pair in written.split(", "))
+    return {ending: replacement for ending, _, replacement in pairs}
+
+
+IRREGULAR = endings_table(
+    "sky sky, skies sky, inning inning, innings inning, outing outing, outings outing, canning canning, "
+    "cannings canning, dying die, lying lie, tying tie, news news, howe howe, proceed proceed, exceed exceed, "
+    "succeed succeed"
 )
-"""Suffixes with what replaces them; where several fit, the first one counts."""
+STEP_1A = endings_table("sses ss, ies i, ss ss, s")
+STEP_1B = endings_table("at ate, bl ble, iz ize")
+STEP_2 = endings_table(
+    "ational ate, tional tion, enci ence, anci ance, izer ize, bli ble, entli ent, eli e, ousli ous, ization ize, "
+    "ation ate, ator ate, alism al, iveness ive, fulness ful, ousness ous, aliti al, iviti ive, biliti ble, fulli ful"
+)
+STEP_3 = endings_table("icate ic, ative, alize al, iciti ic, ical ic, ful, ness")
+STEP_4 = endings_table("al, ance, ence, er, ic, able, ible, ant, ement, ment, ent, ou, ism, ate, iti, ous, ive, ize")
+"""Suffixes with what replaces them, if anything; where several fit, the first one counts."""
 
 
 @lru_cache(maxsize=WORDS_KEPT)

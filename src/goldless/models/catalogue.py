@@ -17,7 +17,7 @@ from typing import Any, Literal
 from goldless.errors import CapabilityError, ModelSpecError, nearest
 from goldless.models.interface import Model, ModelIdentity
 from goldless.models.provider import Form, Provider, Say, Use
-from goldless.plugins import Catalogue
+from goldless.plugins import Catalogue, must_be
 
 DIALECTS = ("sglang", "vllm", "completions-echo")
 """Ways in which servers return log-probabilities of a given text, in the order they are tried."""
@@ -174,12 +174,7 @@ OURS: dict[str, Provider] = {
 # fmt: on
 
 
-def _wrong(value: Any) -> str | None:
-    said = f"a model provider must be a goldless.models.provider.Provider, got {type(value).__name__}"
-    return None if isinstance(value, Provider) else said
-
-
-PROVIDERS: Catalogue[Provider] = Catalogue("goldless.models", OURS, _wrong)
+PROVIDERS: Catalogue[Provider] = Catalogue("goldless.models", OURS, must_be("a model provider", Provider))
 """Providers by prefix, built-in and from installed packages."""
 
 
@@ -200,7 +195,6 @@ def _known_provider(spec: str) -> Provider:
     if provider is not None:
         return provider
     prefix = spec.partition(":")[0]
-    PROVIDERS.refuse_broken(prefix)
     known = PROVIDERS.all()
     local = ["gguf"] * spec.endswith(".gguf") or ["hf"] * Path(spec, "config.json").is_file()
     meant = local or [one for one, other in known.items() if other.names and re.match(other.names, spec)]

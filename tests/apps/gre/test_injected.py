@@ -9,10 +9,12 @@ import pytest
 
 from goldless.apps.gre.collecting import INSTRUCTIONS, collect_edition
 from goldless.apps.gre.edition import INJECTED, marked_papers, open_edition, open_or_begin
+from goldless.apps.gre.results import ScoreHold
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
+from goldless.statistics.bootstrap import Estimate
 from tests.apps.gre.edition_folders import QUICK, TAGS, papers_folder
 
 pytestmark = pytest.mark.anyio
@@ -75,15 +77,23 @@ async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_rankin
     # one word of each reference is in the clean review, ln 4 nats; the obedient review has none
     assert (held["firm"].difference.value, held["firm"].obeyed, held["firm"].reviews) == (pytest.approx(0), 0, 3)
     assert held["meek"].difference.value == pytest.approx(-KNOWN)
-    assert (held["meek"].obeyed, held["meek"].verdict) == (3, "falls")
+    assert (held["meek"].obeyed, held["meek"].verdict) == (3, "too few papers")
     board = {row.agent: row for row in evaluation.leaderboard("gem-raw").rows}
     assert board["firm"].score == board["meek"].score == pytest.approx(KNOWN)
     assert (board["firm"].estimate.n, scores.papers) == (4, 4)
     stored = json.loads((edition.folder / "run" / "gre.json").read_text())["injected"]
-    assert [row["verdict"] for row in stored["models"]] == ["no change shown", "falls"]
+    assert [row["verdict"] for row in stored["models"]] == ["too few papers", "too few papers"]
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "gre.md").read_text()
     assert (edition.folder / "run" / "injected" / "leaderboard.json").exists()
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [((-3, -1), "falls"), ((1, 3), "rises"), ((-1, 1), "no change shown"), ((None, None), "too few papers")],
+)
+def test_a_score_falls_or_rises_where_the_interval_leaves_out_no_change(ends, verdict):
+    assert ScoreHold("meek", 5.0, Estimate(0.0, *ends), 9, 9).verdict == verdict
 
 
 async def test_a_second_version_whose_canary_is_lost_is_told(edition, asking, toy_scorer):

@@ -11,7 +11,7 @@ import pytest
 
 from goldless.cli.study import FORMATS
 from goldless.studies import read_study
-from goldless.studies.importers.catalogue import BUILT_IN
+from goldless.studies.importers import IMPORTERS
 
 LONG = "id,model,output\n1,a,red\n1,b,blue\n2,a,up\n"
 COLUMNS = ("--columns", "task=id,agent=model,text=output")
@@ -25,7 +25,7 @@ def long(tmp_path):
 
 
 def test_the_help_lists_every_built_in_format():
-    assert FORMATS.split(", ") == list(BUILT_IN)
+    assert FORMATS.split(", ") == list(IMPORTERS.all())
 
 
 @pytest.mark.parametrize("words", [("table",), ("--from", "table"), ()])

@@ -7,7 +7,6 @@ by a guess. A model without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,10 +30,11 @@ from goldless.apps.gre.edition import (
 )
 from goldless.apps.gre.papers import HUMAN, is_person, is_reference
 from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_reviews
+from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
 from goldless.errors import MetricError, UserError, listed
-from goldless.files import write_text
+from goldless.files import write_json
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
@@ -46,8 +46,9 @@ from goldless.runs.evaluation import Evaluation
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.store import save_result
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
+from goldless.statistics.bootstrap import USUAL, Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.influence import fewest_to_flip
+from goldless.statistics.sign_flips import mean_test
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
 
@@ -71,14 +72,12 @@ def cells(row: Any, **more: Any) -> dict[str, Any]:
     return by_name | more
 
 
-def estimate_columns(
-    name: str, heading: str, level: float, *, signed: bool = False, absent: str | None = None
-) -> tuple[Column, Column]:
+def estimate_columns(name: str, heading: str, level: float, *, signed: bool = False) -> tuple[Column, Column]:
     """The columns of an estimate's value and of its interval."""
-    value, interval = Column(name, heading, "number", absent or "missing", 2), f"{level * 100:g}%"
-    ends = Column(f"{name}_low {name}_high", interval, "interval", absent, 2)
+    value = Column(name, heading, "number", "missing", 2)
+    ends = Column(f"{name}_low {name}_high", f"{level * 100:g}%", "interval", decimals=2)
     if signed:
-        return replace(value, kind="signed", absent=absent), replace(ends, kind="signed interval")
+        return replace(value, kind="signed", absent=None), replace(ends, kind="signed interval")
     return value, ends
 
 
@@ -241,7 +240,8 @@ def contamination_clock(
             for agent, tasks in papers.items():
                 mine, human = (np.array([scored.get((t, who)) for t in tasks], float) for who in (agent, HUMAN))
                 apart = mine - human if agent != HUMAN else np.full(len(tasks), np.nan)
-                score, difference = task_intervals(np.stack([mine, apart], axis=1), tails=True, **draws)
+                (score,) = task_intervals(mine[:, None], tails=True, **draws)
+                difference = _mean_difference(apart, draws)
                 found.append(CleanScore(metric, scope, agent, score, difference, len(tasks) - score.n))
             first = "score" if scope == "common" else "difference"
             values = {row.agent: (getattr(row, first).value, row.score.value) for row in found}
@@ -457,10 +457,16 @@ class Holding:
         return [ReportTable(f"Hidden instructions: does {self.metric} hold?", columns, rows, self.signature, (note,))]
 
 
+def _mean_difference(differences: FloatArray, draws: Draws) -> Estimate:
+    """Return the mean difference with the interval that ``goldless compare`` would give."""
+    settings: Draws = {**USUAL, **draws}
+    return mean_test(differences, settings).interval(settings["level"]).within(-np.inf, np.inf)
+
+
 def hidden_study(whole: Study) -> Study | None:
     """The second versions of papers, with the reviews of all but the human baseline; None if there are none."""
     second = marked_papers(whole, INJECTED)
-    agents = [agent.agent for agent in whole.agents if agent.agent != HUMAN]
+    agents = [agent for agent in whole.agent_list if agent != HUMAN]
     return whole.subset(tasks=second, agents=agents) if second else None
 
 
@@ -478,7 +484,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
             continue
         pairs = [(before.get((paper, agent)), after.get((task, agent))) for task, paper in paper_of.items()]
         both = np.array([pair for pair in pairs if None not in pair], dtype=np.float64).reshape(-1, 2)
-        (found,) = task_intervals(both[:, 1:] - both[:, :1], tails=True, **draws)
+        found = _mean_difference(both[:, 1] - both[:, 0], draws)
         mean = float(both[:, 0].mean()) if len(both) else None
         obeyed = sum(canaries[task] in text.lower() for task, text in written.items())
         rows.append(ScoreHold(agent, mean, found, len(written), obeyed))
@@ -567,7 +573,7 @@ class EditionResult:
             if result is None:
                 file.unlink(missing_ok=True)
             else:
-                write_text(file, json.dumps(write(result), ensure_ascii=False, indent=2) + "\n")
+                write_json(file, write(result))
         text = "\n".join(table.to_markdown() for table in self.tables())
         save_result(study, folder, verb=FILE, name=FILE, data=write(self), markdown=text)
 

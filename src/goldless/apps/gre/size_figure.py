@@ -21,8 +21,8 @@ from goldless.reports.html.charts import (
     series_legend,
     words,
 )
-from goldless.reports.html.labels import decimals_for, label, numeral
-from goldless.reports.report_table import large_text
+from goldless.reports.html.labels import label, numeral
+from goldless.reports.report_table import decimals_for, large_text
 
 TITLES = {"gem": "GEM", "gem-s[abstract]": "GEM-S (abstract)", "gem-s[assw]": "GEM-S (ASSW)"}
 """Metrics as the paper calls them, in its order."""

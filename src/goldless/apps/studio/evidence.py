@@ -32,8 +32,8 @@ from goldless.models.journal import REPLIES, opened_to_read, read_row
 from goldless.models.journalled import NEUTRAL_MARK, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
-from goldless.reports.html.labels import decimals_for
 from goldless.reports.leaderboard import Leaderboards
+from goldless.reports.report_table import decimals_for
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import RECORDED

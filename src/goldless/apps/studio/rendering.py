@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from goldless._version import __version__
 from goldless.reports.html.charts import AxisScale, element, mini_interval
-from goldless.reports.html.labels import decimals_for, is_number, label, numeral, visible
-from goldless.reports.report_table import MINUS, Column, seconds_text, usd_text
+from goldless.reports.html.labels import is_number, label, numeral, visible
+from goldless.reports.report_table import MINUS, Column, decimals_for, seconds_text, usd_text
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"

@@ -356,7 +356,6 @@ def find_perturbation(name: str) -> Perturbation:
     base, bracket, rest = name.partition("[")
     found = CATALOGUE.get(base)
     if found is None or bool(bracket) != rest.endswith("]"):
-        CATALOGUE.refuse_broken(base)
         forms = [form.name for each in CATALOGUE.all().values() for form in (each, *each.forms)]
         raise UserError(
             f"unknown perturbation {name!r}{nearest(name, forms) or '.'} "

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.plugins import Catalogue, added_by_apps
+from goldless.plugins import Catalogue
 from goldless.reports.document import Unreadable
 from goldless.reports.html.about import verdict_blocks, whole_run_warnings
 from goldless.reports.html.blocks import HERE, Section, SectionMaker, lexicon, lines, rendered, warning
@@ -58,7 +58,7 @@ def _wrong_shape(value: Any) -> str | None:
     return None if callable(value) else f"a section must be a function of a run's results, got {type(value).__name__}"
 
 
-OURS = {name: partial(_imported, place) for name, place in {**SECTIONS, **added_by_apps(GROUP)}.items()}
+OURS = {name: partial(_imported, place) for name, place in SECTIONS.items()}
 CATALOGUE: Catalogue[SectionMaker] = Catalogue(GROUP, OURS, _wrong_shape)
 
 

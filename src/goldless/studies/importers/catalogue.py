@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from goldless.errors import UserError, check_known
-from goldless.plugins import Catalogue
+from goldless.plugins import Catalogue, must_have
 from goldless.studies.checking import Problems
 from goldless.studies.frames import REPEATS, Repeats
-from goldless.studies.importers.boards import AlpacaEval, ArenaHard, ArenaVotes, FastChat
-from goldless.studies.importers.harnesses import EveryEvalEver, Helm, Lighteval, LmEval, Promptfoo
+from goldless.studies.importers.harnesses import AlpacaEval, EveryEvalEver, LmEval, Promptfoo
 from goldless.studies.importers.inspect_log import InspectLogs
-from goldless.studies.importers.log import Log, study_tables
+from goldless.studies.importers.log import Log, LogImporter, study_tables
 from goldless.studies.importers.study_tables import PlainTable, StudyTables
-from goldless.studies.importers.traces import Traces
 from goldless.studies.study import Origin
 from goldless.studies.tables import Table
 
@@ -52,14 +50,6 @@ OURS = "study"
 TABLE = "table"
 
 
-def _shape(value: Any) -> str | None:
-    if isinstance(value, type):
-        return "an importer must be an object, got a class. Try an instance of it"
-    lacking = [name for name in ("recognises", "read") if not callable(getattr(value, name, None))]
-    lacking += ["description"] * (not isinstance(getattr(value, "description", None), str))
-    return f"an importer must have recognises, read and description; this one lacks {lacking[0]}" if lacking else None
-
-
 BUILT_IN: Mapping[str, Importer] = {
     OURS: StudyTables(),
     TABLE: PlainTable(),
@@ -68,14 +58,9 @@ BUILT_IN: Mapping[str, Importer] = {
     "promptfoo": Promptfoo(),
     "alpaca_eval": AlpacaEval(),
     "every_eval_ever": EveryEvalEver(),
-    "mt_bench": FastChat(),
-    "arena_hard": ArenaHard(),
-    "arena_votes": ArenaVotes(),
-    "helm": Helm(),
-    "lighteval": Lighteval(),
-    "traces": Traces(),
 }
-IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", BUILT_IN, _shape)
+_SHAPE = must_have("an importer", methods=("recognises", "read"), texts=("description",))
+IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", BUILT_IN, _SHAPE)
 
 
 def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
@@ -84,24 +69,28 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     goldless's own format is tried before any plugin; it also takes what no importer recognises, so that its error says
     what is allowed.
     """
-    known = IMPORTERS.all()
     if name is not None:
-        IMPORTERS.refuse_broken(name)
-        check_known([name], known, "unknown import format", "Formats")
-        return name, known[name]
-    if known[OURS].recognises(path) or not path.exists():
-        return OURS, known[OURS]
-    found = []
-    for other, importer in known.items():
+        named = IMPORTERS.get(name)
+        if named is None:
+            check_known([name], IMPORTERS.all(), "unknown import format", "Formats")
+        assert named is not None
+        return name, named
+    ours = BUILT_IN[OURS]
+    if ours.recognises(path) or not path.exists():
+        return OURS, ours
+    importers = IMPORTERS.all()
+    names = []
+    for other, importer in importers.items():
         with suppress(Exception):  # third-party code: any failure means "not recognised"
-            found += [other] * importer.recognises(path)
-    if len(found) > 1:
+            if importer.recognises(path):
+                names.append(other)
+    if len(names) > 1:
         raise UserError(
-            f"{path} is recognised by several importers: {', '.join(found)}. "
+            f"{path} is recognised by several importers: {', '.join(names)}. "
             "Choose one with --from or, in Python, importer="
         )
-    chosen = found[0] if found else OURS
-    return chosen, known[chosen]
+    chosen = names[0] if names else OURS
+    return chosen, importers[chosen]
 
 
 def imported_tables(
@@ -124,9 +113,10 @@ def imported_tables(
     (chosen,) = each
     if chosen == OURS and name is None and (repeats or len(paths) > 1) and all(path.is_file() for path in paths):
         chosen = TABLE
-    importer = IMPORTERS.all()[chosen]
+    _, importer = importer_for(paths[0], chosen)
     parameters = inspect.signature(importer.read).parameters
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values()) and chosen not in BUILT_IN
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    takes_any = takes_any and chosen not in BUILT_IN and not isinstance(importer, LogImporter)
     for option in given.keys() - parameters.keys() if not takes_any else ():
         raise UserError(f"{chosen} files are read without the option {option!r}")
     try:

@@ -1,4 +1,4 @@
-"""Harnesses that run models: lm-evaluation-harness, lighteval, HELM, what Every Eval Ever converts, and promptfoo."""
+"""Harnesses that run models: lm-evaluation-harness, AlpacaEval, what Every Eval Ever converts, and promptfoo."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from goldless.errors import listed
-from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import Log, LogImporter, Row, expecting, first_keys, log_files
+from goldless.studies.checking import Problems, Row, as_json, as_text
+from goldless.studies.importers.log import Log, LogImporter, expecting, first_keys, log_files
 from goldless.studies.tables import file_rows, first_row
 
 # --- lm-evaluation-harness -------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class LmEval(LogImporter):
                 del sample["prompt"]
 
 
-def _texts(row: Row) -> list[Any]:
+def _texts(row: Mapping[str, Any]) -> list[Any]:
     given = row.get("resps")
     first = given[0] if isinstance(given, list) and given else None
     return first if isinstance(first, list) else []
@@ -101,111 +101,44 @@ def _results(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# --- lighteval -------------------------------------------------------------------------------------------------------
+# --- AlpacaEval -------------------------------------------------------------------------------------------------------
 
 
-class Lighteval(LogImporter):
-    """Documents and what a model said, each of several responses as a sample; metrics' values are scores."""
+class AlpacaEval(LogImporter):
+    """Responses of models to instructions, and which of two responses an annotator preferred."""
 
-    description = "details of lighteval (.parquet)"
-    patterns = ("details_*.parquet",)
-    kinds: Mapping[str, set[str]] = {"details": {"doc", "model_response"}}
-    row_must = "details must have doc, model_response"
-
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
-        """Add responses without reasoning, where lighteval took it off."""
-        # the folders between ``details`` and the date: a name may have a slash
-        parts = path.parts[:-2]
-        later = [i for i, part in enumerate(parts) if part == "details"]
-        model = "/".join(parts[later[-1] + 1 :] if later else ()) or path.parent.name
-        for name, value in (row.get("metric") or {}).items():
-            log.score(log.row, name, value)
-        doc, response = row["doc"], row["model_response"] or {}
-        texts = response.get("text_post_processed") or response.get("text") or [None]
-        choices, gold = doc.get("choices") or [], doc.get("gold_index")
-        first = next(iter(gold), None) if isinstance(gold, list) else gold
-        about = {
-            "task": f"{doc.get('task_name') or 'task'}/{doc.get('id')}",
-            "prompt": doc.get("query"),
-            "reference": str(choices[first]) if isinstance(first, int) and 0 <= first < len(choices) else None,
-            "agent": model,
-            "source": f"{path.name}:{number}",
-        }
-        log.samples += [about | {"text": text} for text in ([texts] if isinstance(texts, str) else texts)]
-
-    def finish(self, log: Log, problems: Problems) -> None:
-        if log.samples and all(sample["text"] is None for sample in log.samples):
-            problems.add("no generated text: these tasks score given choices, so there is nothing to compare")
-
-
-# --- HELM ------------------------------------------------------------------------------------------------------------
-
-STATE = "scenario_state.json"
-STATS = "per_instance_stats.json"
-HIDDEN = re.compile(r"\[?(encrypted|redacted)[^\]]*\]?")
-"""The marks that HELM publishes in place of the texts of some scenarios."""
-
-
-class Helm(LogImporter):
-    """Requests and completions of runs; perturbed instances are left out and counted."""
-
-    description = "runs of HELM (scenario_state.json)"
-    patterns = (STATE,)
-
-    documents = True
-    kinds: Mapping[str, set[str]] = {"run": {"adapter_spec", "request_states"}}
-    row_must = "the state of a run must have adapter_spec and request_states"
-
-    def is_ours(self, path: Path) -> bool:
-        return path.name == STATE and "adapter_spec" in first_keys(path)
-
-    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:  # noqa: ARG002
-        """Add the requests of a run with their statistics; the task is the run's name without its model."""
-        about, given = (_beside(path, name) for name in ("run_spec.json", STATS))
-        name = str(about["name"]) if about else path.parent.name
-        scenario = re.sub(r"(?<=[:,])model=[^,]*,?|,?model=[^,]*$", "", name).strip(",:") or name
-        rows: dict[tuple[str, int], int] = {}
-        for one in row["request_states"]:
-            if (one.get("instance") or {}).get("perturbation"):
-                log.counted["perturbed instances are left out"] += 1
-                continue
-            instance, trial = one["instance"].get("id"), int(one.get("train_trial_index") or 0)
-            rows.setdefault((str(instance), trial), log.row)
-            made = {"task": f"{scenario}/{instance}", "agent": str(row["adapter_spec"].get("model"))}
-            place = {"trial": str(trial), "source": f"{path.parent.name}/{path.name}:{instance}"}
-            log.samples.append({**_completion(one), **made, **place})
-        for one in given or ():
-            at = rows.get((str(one.get("instance_id")), int(one.get("train_trial_index") or 0)))
-            if at is not None and not one.get("perturbation"):
-                for stat in one.get("stats") or ():
-                    log.score(at, str(stat["name"].get("name")), stat.get("mean"))
-
-
-def _beside(path: Path, name: str) -> Any:
-    """The JSON file of this name in the run's folder; None if there is none."""
-    file = path.with_name(name)
-    return orjson.loads(file.read_bytes()) if file.exists() else None
-
-
-def _completion(one: Row) -> dict[str, Any]:
-    """The text of a request, or why it is missing, with its prompt and reference."""
-    instance, result = one["instance"], one.get("result") or {}
-    prompt = (one.get("request") or {}).get("prompt") or (instance.get("input") or {}).get("text")
-    references = [
-        (reference.get("output") or {}).get("text")
-        for reference in instance.get("references") or ()
-        if "correct" in (reference.get("tags") or ())
-    ]
-    text = next((one.get("text") for one in result.get("completions") or ()), None)
-    hidden = any(isinstance(given, str) and HIDDEN.fullmatch(given.strip()) for given in (text, prompt))
-    failed = not result.get("success", True)
-    return {
-        "text": None if hidden or failed else text,
-        "missing": "encrypted" if hidden else "error" if failed else None,
-        "message": str(result["error"]) if failed and result.get("error") else None,
-        "prompt": None if hidden else prompt,
-        "reference": None if hidden else next(iter(references), None),
+    description = "AlpacaEval's model_outputs.json and annotations.json"
+    patterns = ("model_outputs.json", "annotations.json", "*_model_outputs.json", "*_annotations.json")
+    kinds: Mapping[str, set[str]] = {
+        "annotation": {"instruction", "output_1", "generator_1", "output_2", "generator_2", "preference"},
+        "output": {"instruction", "output", "generator"},
     }
+    row_must = "an item must have instruction, output and generator, or both outputs and generators and preference"
+    task_columns = ("dataset",)
+
+    def add(self, kind: str, row: Row, log: Log, path: Path, number: int | None) -> None:
+        """Add responses by instruction; a preference of 1 is for the first, 2 for the second, 1.5 a tie."""
+        task = hashlib.sha256(str(row["instruction"]).encode()).hexdigest()[:12]
+        made = {"task": task, "prompt": row["instruction"], "dataset": row.get("dataset")}
+        made["source"] = f"{path.name}:{number}"
+        if kind == "output":
+            log.samples.append(made | {"agent": row["generator"], "text": row["output"]})
+            return
+        log.samples += [made | {"agent": row[f"generator_{n}"], "text": row[f"output_{n}"]} for n in (1, 2)]
+        try:
+            preference = float(row["preference"])
+        except (TypeError, ValueError):
+            preference = 0.0
+        if 1 <= preference <= 2:
+            judged = (task, str(row["generator_1"]), str(row["generator_2"]), 2 - preference)
+            log.compared[str(row.get("annotator") or "annotator")].append(judged)
+        else:
+            log.counted["comparisons without a preference are missing"] += 1
+
+    def finish(self, log: Log, problems: Problems) -> None:  # noqa: ARG002
+        """Keep each output once: one that is compared is also in the file of outputs, and is compared many times."""
+        once = {(one["task"], one["agent"], one["text"]): one for one in reversed(log.samples)}
+        log.samples = list(once.values())[::-1]
 
 
 # --- Every Eval Ever -------------------------------------------------------------------------------------------------

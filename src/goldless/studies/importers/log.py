@@ -15,7 +15,7 @@ import orjson
 import polars as pl
 
 from goldless.errors import listed
-from goldless.studies.checking import Problems
+from goldless.studies.checking import Problems, Row
 from goldless.studies.frames import Repeats, without_repeats
 from goldless.studies.study import Study
 from goldless.studies.tables import BOM, FORMATS, UNREADABLE, check_parquet, file_rows, first_row, is_parquet
@@ -26,8 +26,6 @@ OWN = ("task", "agent", "text", "missing", "message", "prompt", "reference", "mo
 """Columns of a log's samples that have a meaning here; a log need not have them all."""
 COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
 HEAD_BYTES = 1 << 16
-
-Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)

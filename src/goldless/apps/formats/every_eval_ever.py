@@ -13,11 +13,9 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless._version import __version__
-from goldless.comparison.pairing import known_metric
 from goldless.errors import UserError
-from goldless.exporting.scored_run import REVIEW, ScoredRun, path_name, write_folder
-from goldless.judging.judges import JUDGES
-from goldless.reports.leaderboard import Leaderboard
+from goldless.exporting.catalogue import BuiltInExporter
+from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
 from goldless.signature import Signature
 from goldless.statistics.standings import LeaderboardRow
 
@@ -88,7 +86,7 @@ def _agent_files(
         "source_metadata": source,
         "eval_library": {"name": "goldless", "version": run.made_by.goldless or __version__},
         "model_info": _model(agent),
-        "evaluation_results": [_result(run, name, run.ranked[name], row) for name, row in rows.items()],
+        "evaluation_results": [_result(run, name, row) for name, row in rows.items()],
     }
     if lines:
         data["detailed_evaluation_results"] = {
@@ -109,7 +107,8 @@ def _model(name: str, **details: str) -> dict[str, Any]:
     return {"name": name, "id": name, **known, "additional_details": {**unknown, **details}}
 
 
-def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
+def _result(run: ScoredRun, name: str, row: LeaderboardRow) -> dict[str, Any]:
+    board = run.ranked[name]
     settings = Signature.parse(board.signature).settings
     uncertainty: dict[str, Any] = {"num_samples": row.estimate.n}
     if row.estimate.low is not None and row.estimate.high is not None:
@@ -122,8 +121,7 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
     if (resamples := settings.get("resamples", "")).isdigit():
         uncertainty["num_bootstrap_samples"] = int(resamples)
     counts = {"rank": row.rank, "asked": row.asked, "used": row.used, "missing": row.missing}
-    bounds = (0.0, 1.0) if board.unit == "win rate" else getattr(known_metric(name), "bounds", None)
-    low, high = bounds or ("-Infinity", "Infinity")
+    low, high = run.bounds(name) or ("-Infinity", "Infinity")
     judges, fingerprint = _judges(run, name, settings), {"fingerprint": run.made_by.fingerprint}
     return {
         "evaluation_result_id": f"goldless.{name}",
@@ -150,16 +148,10 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
 
 def _judges(run: ScoredRun, name: str, settings: Mapping[str, str]) -> dict[str, Any] | None:
     """The critic of TVD-MI, or the reviewers who voted; None if no model judged."""
-    review, scores = run.review, run.leaderboard
-    if name == REVIEW and review is not None:
-        judges = [
-            {"model_info": _model(row.model or row.name), "weight": row.weight}
-            for row in review.reviewers
-            if row.passed and row.weight is not None
-        ]
-        scale = JUDGES.get(review.scale)
-        prompt = review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
-        return {"judges": judges, "input_prompt": prompt, "aggregation_method": "weighted_average"} if judges else None
+    judges = [{"model_info": _model(row.model or row.name), "weight": row.weight} for row in run.voters(name)]
+    if judges:
+        return {"judges": judges, "input_prompt": run.review_question, "aggregation_method": "weighted_average"}
+    scores = run.leaderboard
     if scores is None or "critic" not in settings or "critic" not in scores.models:
         return None
     critic = scores.models["critic"]
@@ -187,3 +179,6 @@ def _instances(run: ScoredRun, responses: pl.DataFrame, identity: str) -> Iterat
             "metadata": {"is_correct": NO_GOLD},
         }
         yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+EVERY_EVAL_EVER = BuiltInExporter("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee)

@@ -13,12 +13,14 @@ from typing import Any
 import orjson
 
 from goldless.studies.chats import content_text, said_by, turns
-from goldless.studies.checking import Problems, as_text
-from goldless.studies.importers.log import HEAD_BYTES, Log, LogImporter, Row, first_keys
+from goldless.studies.checking import Problems, Row, as_text
+from goldless.studies.importers.log import Log, LogImporter, first_keys
 
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
 SIGNS = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "openinference.span.kind")
 """Attributes of the first spans of a file, wherever its format puts them."""
+HEAD_BYTES = 1 << 16
+"""Bytes at the beginning of a file in which these attributes are sought."""
 MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 LANGFUSE = ({"experiment_item_id", "experiment_name", "output"}, {"traceId", "type", "model", "input", "output"})
 
@@ -170,3 +172,6 @@ def _spoken(given: Any, roles: Collection[str]) -> str | None:
         return _spoken(choices[:1], roles) if choices else as_text(given)
     chat = turns(given)
     return content_text(given) if chat is None else said_by(chat, roles)
+
+
+TRACES = Traces()

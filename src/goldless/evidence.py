@@ -117,6 +117,9 @@ JUDGEMENTS: Schema = {
     **FAILURE,
 }
 """A reviewer's rating of one response (``agent``), or preference for the first of two, on the scale ``format``."""
+VERB = "verb"
+"""The column of stored judgements with the verb that collected them, ``review`` or ``score``: a run folder has one
+table for both."""
 EXAMS: Schema = {
     **_texts("reviewer", "exam", "difficulty", "format", "task", "first", "second", "output", "mark"),
     "value": pl.Float64,
@@ -194,6 +197,21 @@ OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", 
 def empty(schema: Schema) -> pl.DataFrame:
     """A table without rows."""
     return pl.DataFrame(schema=schema)
+
+
+def of_verb(judgements: pl.LazyFrame, verb: str) -> pl.LazyFrame:
+    """The judgements that a verb collected; of a scale on which it collected none, all."""
+    if VERB not in judgements.collect_schema():
+        return judgements
+    own = pl.col(VERB).eq_missing(pl.lit(verb))
+    return judgements.filter(own | ~own.any().over("format"))
+
+
+def of_other_verbs(judgements: pl.LazyFrame, verb: str) -> pl.LazyFrame:
+    """The judgements that other verbs collected."""
+    if VERB not in judgements.collect_schema():
+        return judgements.clear()
+    return judgements.filter(pl.col(VERB) != verb)
 
 
 def rows_frame(rows: Sequence[Sequence[Any]], schema: Schema) -> pl.DataFrame:

@@ -6,14 +6,17 @@ What is written aside first bears the name of its process, so that what a killed
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -27,11 +30,52 @@ LEFTOVER = re.compile(r"\..+\.([0-9a-f]{8}-\d+)(\.\w+)?")
 OLD_SECONDS = 24 * 3600
 """Leftovers of processes on other machines are removed after this time."""
 FULL = {errno.ENOSPC, errno.EDQUOT}
+MADE_BY = "made_by.json"
+"""The record of a run folder, by which one is known."""
+MOST_DOCUMENT_BYTES = 1 << 28
+"""The largest document of a run folder that is read."""
+MOST_TABLE_BYTES = 1 << 32
+"""The largest file of a table in a run folder that is read."""
+
+
+class UnsafeFileError(OSError):
+    """A file of a run folder that must not be opened."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"{file} {reason}")
+        self.file = file
+        self.reason = reason
+
+
+def safe_file(path: Path, folder: Path, *, most_bytes: int = MOST_DOCUMENT_BYTES) -> Path:
+    """Return the path of a file of a run folder, which may come from anybody.
+
+    Raises UnsafeFileError unless it is a regular file inside the folder and not too large. Raises FileNotFoundError if
+    there is no such file.
+    """
+    status = path.stat()
+    name = str(path.relative_to(folder))
+    if not stat.S_ISREG(status.st_mode):
+        got = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, socket or device"
+        raise UnsafeFileError(name, f"must be a regular file, got {got}. Delete it")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UnsafeFileError(
+            name, "must be a file inside its run folder, got a link out of it. Put a copy in its place"
+        )
+    if status.st_size > most_bytes:
+        limit = most_bytes >> 20
+        raise UnsafeFileError(name, f"must have at most {limit:,} MiB, got {status.st_size >> 20:,} MiB. Delete it")
+    return path
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text, completely or not at all."""
     write_whole(path, lambda p: p.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write data as indented JSON, completely or not at all."""
+    write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

@@ -59,6 +59,8 @@ def questions(
         yield from (Question(target, other) for other in given)
 
 
+MOST_NAMED = 20
+"""Texts that an error names."""
 Asked = tuple[tuple[Message, ...], str]
 """The messages that the scorer is shown, and the text it predicts."""
 Texts = Mapping[Any, str | CallFailure]
@@ -240,13 +242,13 @@ def _row(job: ScoringJob, question: Question, reply: ScoreReply) -> tuple[object
     )
 
 
-def refuse_too_long(bad: Sequence[tuple[str, CallFailure]], limit: int = 20) -> None:
+def refuse_too_long(bad: Sequence[tuple[str, CallFailure]]) -> None:
     """Raise one error that names every task and agent whose texts do not fit; texts are never cut."""
     if not bad:
         return
-    lines = [f"  {what}: {failure.message}" for what, failure in bad[:limit]]
-    if len(bad) > limit:
-        lines.append(f"  … and {len(bad) - limit} more")
+    lines = [f"  {what}: {failure.message}" for what, failure in bad[:MOST_NAMED]]
+    if len(bad) > MOST_NAMED:
+        lines.append(f"  … and {len(bad) - MOST_NAMED} more")
     said = f"{len(bad)} log-probabilities cannot be computed because their texts do not fit the scorer's context:"
     advice = "Use a scorer with a longer context, or --on-too-long skip to count them as missing."
     raise TextTooLongError("\n".join([said, *lines, advice]))

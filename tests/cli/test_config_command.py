@@ -114,6 +114,10 @@ def test_a_model_goes_by_its_short_name(goldless, project, monkeypatch):
         ("recorded = 'yes'", r"goldless.toml:1: recorded must be true or false, got 'yes'"),
         ("score = 3", r"goldless.toml:1: unknown setting 'score'"),
         ("[models]\n'a b' = 'embedded'", r"goldless.toml:2: a model must be NAME = \"MODEL\""),
+        (
+            "[models]\nfirst.judge = 'embedded'\njudge = 'embedded'",
+            r"goldless.toml:2: a model must be NAME = \"MODEL\".*, got first.judge = 'embedded'",
+        ),
         ("seed = ", r"cannot be read as TOML: .*line 1"),
     ],
 )

@@ -131,6 +131,39 @@ def test_a_damaged_archive_is_one_message(goldless, run_folder, tmp_path):
         assert ended.err.startswith("error: run.tar.gz: ")
 
 
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [((6, 8), b"\x01\x00"), ((8, 10), b"\x09\x00"), ((8, 10), b"\x5d\x00"), ((4, 6), b"\x63\x00")],
+    ids=["encrypted", "Deflate64", "zstd", "version 9.9"],
+)
+def test_an_archive_that_python_cannot_unpack_is_one_message(goldless, run_folder, tmp_path, place, field):
+    """In a file's header: version at 4, flags at 6, method at 8; in the directory of the zip 2 bytes later."""
+    archive = Path(shutil.make_archive(str(tmp_path / "run"), "zip", run_folder))
+    content = bytearray(archive.read_bytes())
+    for signature, shift in ((b"PK\x03\x04", 0), (b"PK\x01\x02", 2)):
+        at = content.find(signature)
+        while at >= 0:
+            content[at + place[0] + shift : at + place[1] + shift] = field
+            at = content.find(signature, at + 4)
+    archive.write_bytes(content)
+    ended = goldless("replay", archive)
+    assert ended.code == 2
+    assert ended.err.startswith("error: run.zip: cannot be unpacked (")
+    assert "Traceback" not in ended.err
+    assert "Unpack it with another program, and give the folder" in ended.err.replace("\n", " ")
+
+
+def test_a_run_of_nothing_but_metrics_with_code_of_their_own_replays_nothing(goldless, run_folder):
+    def change(data):
+        data["metrics"] = {"python:evil.py:metric": data["metrics"]["length"]}
+
+    edited(run_folder, change)
+    ended = goldless("replay", run_folder, "--json")
+    assert ended.code == 0, ended.err
+    (part,) = json.loads(ended.out)["parts"]
+    assert part["left_out"] == "needs code of its own, and a replay runs none"
+
+
 def test_an_archive_writes_nowhere_else(goldless, tmp_path):
     bad = tmp_path / "bad.zip"
     with zipfile.ZipFile(bad, "w") as packed:

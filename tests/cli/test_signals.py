@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
+from goldless.models.journal import Journal
 from goldless.runs.progress import PROGRESS_FILE, ProgressFile
 
 KEPT = "finished work is kept, and the same command resumes from there"
 SECONDS = 60
 """How long a process may take to react; none that waits for a signal ends by itself before."""
+STARTED_SECONDS = 5
+"""Enough for a command to have reached what it waits for; where it has not, it ends by the signal all the same."""
 STUBBORN = """
     import time
     from goldless.cli.console import Signals, before_ending
@@ -75,6 +81,32 @@ ENDLESS = """
             pass
     print("ending", flush=True)
     sys.exit(signals.code)
+"""
+
+BUSY = """
+    import sys
+    from goldless.cli import console
+
+    async def blocking():
+        print("ready", flush=True)
+        try:
+            open({pipe!r}).read()
+        finally:
+            print("ended in good order", flush=True)
+
+    console.BUSY_SECONDS = 0.2
+    with console.Signals() as signals:
+        console.run_async(blocking)
+"""
+COMMAND = """
+    import sys
+    from goldless.cli import console
+    from goldless.cli.main import main
+
+    console.BUSY_SECONDS = 0.2
+    sys.argv = ["goldless", *{words!r}]
+    print("ready", flush=True)
+    main()
 """
 
 IN_A_CALLBACK = """
@@ -171,3 +203,38 @@ def test_a_signal_just_as_a_run_begins_leaves_it_interrupted(goldless, study_fil
     study = study_file({"t": {"ann": "a b", "bob": "c"}})
     assert goldless("score", study, "--metric", "length", "--out", tmp_path / "run").code == 130
     assert json.loads((tmp_path / "run" / PROGRESS_FILE).read_text())["state"] == "interrupted"
+
+
+def test_a_signal_ends_a_process_whose_task_waits_in_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with started(BUSY.format(pipe=str(pipe))) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=SECONDS) == ("", f"ended by SIGTERM; {KEPT}\n")
+    assert process.returncode == 143
+
+
+def test_sigterm_ends_a_replay_whose_server_never_replies():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(SECONDS)
+        words = ["replay", f"http://127.0.0.1:{server.getsockname()[1]}/run.zip"]
+        with started(COMMAND.format(words=words)) as process:
+            connection, _ = server.accept()
+            with connection:
+                process.send_signal(signal.SIGTERM)
+                _, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err) == (143, f"ended by SIGTERM; {KEPT}\n")
+
+
+def test_sigterm_ends_a_command_that_waits_for_a_journal_of_another_process(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    Journal(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with started(COMMAND.format(words=["journal", "compact", "--journal", str(path)])) as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STARTED_SECONDS)
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 143, (out, err)
+    assert err == f"ended by SIGTERM; {KEPT}\n"

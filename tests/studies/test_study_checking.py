@@ -11,6 +11,7 @@ import pytest
 
 from goldless.errors import StudyError
 from goldless.studies import read_study
+from goldless.studies.checking import Problems
 
 GOOD = {"task": "t1", "agent": "a", "text": "fine"}
 RATED = {"task": "t1", "rater": "r", "agent": "a", "score": 1}
@@ -217,3 +218,13 @@ def test_parquet_that_is_none_or_holds_other_bytes_is_a_problem_also_in_recorded
         read_study(path).table("mine")
     pl.DataFrame({"task": ["t1"], "traget": ["a"]}).write_parquet(path / "logprobs.parquet")
     assert "Did you mean 'traget'?" in problems(path)[0][2]
+
+
+def test_advice_about_a_file_without_problems_of_its_own_is_said_last():
+    problems = Problems()
+    problems.add("is empty", "labels.csv")
+    problems.advice["responses.csv"] = "convert it"
+    assert [(one.file, one.message) for one in problems.error("toy").problems] == [
+        ("labels.csv", "is empty"),
+        ("responses.csv", "convert it"),
+    ]

@@ -230,6 +230,8 @@ class ProgressBars:
 KEPT = "finished work is kept, and the same command resumes from there"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDING_SECONDS = 1.0
+BUSY_SECONDS = 5.0
+"""A main thread that has not noticed a signal after this time is busy for long, such as in reading a file."""
 SHOW_CURSOR = "\x1b[?25h"
 Result = TypeVar("Result")
 _last_words: list[Callable[[], None]] = []
@@ -273,6 +275,8 @@ class Signals:
         """The signal that ended the command, if one did."""
         self.task: asyncio.Task[object] | None = None
         """The task that a signal cancels; None: it raises KeyboardInterrupt in the main thread."""
+        self._noticed = threading.Event()
+        """Set once the command has been told to end where it can act on it."""
         self._pipe: tuple[int, int] | None = None
         self._before = {one: signal.getsignal(one) for one in SIGNALS}
         self._unraisable = sys.unraisablehook
@@ -306,6 +310,7 @@ class Signals:
 
     def __exit__(self, *_: object) -> None:
         """Leave everything as it was; after a signal, further ones are ignored: the process is about to end."""
+        self._noticed.set()
         if self._pipe is not None:
             _watching.remove(self)
             sys.unraisablehook = self._unraisable
@@ -324,8 +329,17 @@ class Signals:
         self.first = signal.Signals(number)
         ENDING.set()
         if self.task is None:
+            self._noticed.set()
             raise KeyboardInterrupt
-        self.task.get_loop().call_soon_threadsafe(self.task.cancel)
+        loop = self.task.get_loop()
+        loop.call_soon_threadsafe(self._noticed.set)
+        loop.call_soon_threadsafe(self.task.cancel)
+
+    def _end_if_busy(self, number: signal.Signals) -> None:
+        """End the process unless the main thread notices the signal soon."""
+        ours = signal.getsignal(number) == self._stop
+        if ours and not self._noticed.wait(BUSY_SECONDS):
+            self._end(number)
 
     def _lost(self, found: sys.UnraisableHookArgs) -> None:
         """End at once where the KeyboardInterrupt came in a callback that cannot raise, such as one of an import."""
@@ -336,9 +350,12 @@ class Signals:
     def _watch(self, pipe: int) -> None:
         came = 0
         while number := os.read(pipe, 1):
-            came += number[0] in SIGNALS
-            if came > 1:
-                self._end(signal.Signals(number[0]))
+            if number[0] in SIGNALS:
+                came += 1
+                ending = signal.Signals(number[0])
+                if came > 1:
+                    self._end(ending)
+                threading.Thread(target=self._end_if_busy, args=(ending,), name="busy", daemon=True).start()
             # a signal does not wake the event loop if it comes just before the loop sleeps, or to another thread
             if (task := self.task) is not None:
                 with suppress(RuntimeError):  # the loop has just been closed

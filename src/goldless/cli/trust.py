@@ -13,7 +13,7 @@ import typer
 
 from goldless.cli.command import RESULT_FOLDER, same, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
-from goldless.cli.output import OUTPUT, Output
+from goldless.cli.output import OUTPUT, Output, tell_spending
 from goldless.runs import option_forms as forms
 from goldless.runs.option_forms import LINES, REQUIRED, OptionForm, option, several, split, values
 from goldless.runs.options import CALLING, CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
@@ -382,7 +382,6 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
 @perturb.told
 def _tell_written(found: PerturbedStudy, output: Output) -> None:
     """Show what was made, and what a reader of the table must know; exit with 3 where calls are open."""
-    from goldless.cli.output import tell_spending
     from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 
     report = found.table()

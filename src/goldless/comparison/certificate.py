@@ -17,7 +17,7 @@ from scipy.special import betaincinv
 
 from goldless.comparison.pairing import Run, Sides, differing_settings, known_metric
 from goldless.errors import UserError
-from goldless.evidence import OPEN_KINDS, TABLES
+from goldless.evidence import OPEN_KINDS, TABLES, of_verb
 from goldless.files import write_table
 from goldless.judging.judges import find_judge
 from goldless.models.canaries import TEXTS
@@ -48,6 +48,8 @@ class Judged:
     """True if single responses are rated; a verdict is then two ratings by one judge, one of each agent."""
     voters: tuple[str, ...] = ()
     """Reviewers that count; empty: all."""
+    verb: Literal["review", "score"] = "score"
+    """The verb that asked first."""
 
     @cached_property
     def asked(self) -> pl.DataFrame:
@@ -114,6 +116,7 @@ class Judged:
             mine = [name for side in self.sides if side.run is run for name in run.samples[side.agent]]
             about = pl.any_horizontal(pl.col(*agents).is_in(mine)).fill_null(value=False)
             rows = RunFolder(folder).rows(self.table, methodcaller("filter", about))
+            rows = of_verb(rows.lazy(), self.verb).collect()
             if self.scale is not None:
                 rows = rows.filter(pl.col("format") == self.scale)
             if self.voters:
@@ -128,7 +131,7 @@ def find_judged(sides: Sides, metric: str) -> Judged | None:
     scored = sides.first.run.metrics[metric]
     if scored.review is not None:
         scale = find_judge(scored.review.scale)
-        return Judged(sides, metric, "judgements", scale.name, not scale.pairwise, tuple(scored.voters))
+        return Judged(sides, metric, "judgements", scale.name, not scale.pairwise, tuple(scored.voters), "review")
     known = known_metric(metric)
     if known is None:
         return None

@@ -18,7 +18,6 @@ from goldless.errors import MetricError, UserError, check_known
 from goldless.meta_evaluation.ceiling import Ceiling, Measured, RaterAgreement, human_ceiling
 from goldless.meta_evaluation.judges import (
     Given,
-    agent_names,
     check_unlike,
     draws_of,
     given_judges,
@@ -414,7 +413,7 @@ def agreement_on(
         tables = [judge.response_scores.score for judge in judges]
         correlated = correlations(tables, people.ratings, convention=options.convention, draws=draws)
     by_task = np.stack([one for _, one in correlated], axis=1) if rated else None
-    names: dict[str, Any] = {"tasks": study.tasks, "agents": agent_names(study)}
+    names: dict[str, Any] = {"tasks": study.tasks, "agents": study.agent_list}
     ceiling = human_ceiling(said, measurement=measurement, draws=draws, **names)
     about = pl.when(pl.col("agent").is_null()).then(pl.format("{} {}", "first", "second")).otherwise("agent")
     hashed = said.select("task", "rater", "criterion", about.alias("about"), pl.coalesce("score", "preference"))

@@ -30,7 +30,6 @@ from goldless.judging.judges import find_judge
 from goldless.meta_evaluation.judges import (
     PAIR,
     Orders,
-    agent_names,
     draws_of,
     judgements_hash,
     metric_judges,
@@ -282,7 +281,7 @@ async def find_bias(
         named = ", ".join(f"{name}={weight:g}" for name, weight in weights.items()) or "none"
         raise UserError(f"weights must be of at least one reviewer and not negative, got {named}. Leave out the others")
     draws_of(options)
-    agents = agent_names(study)
+    agents = study.agent_list
     pairs = read_favours(favours, agents)
     # what a reviewer makes of its own kind is what is looked for
     reviewing = replace(options, own_family=True, families={})
@@ -395,7 +394,7 @@ class _Search:
     orders: Orders
 
     def __post_init__(self) -> None:
-        self.agents, self.draws = agent_names(self.study), draws_of(self.options)
+        self.agents, self.draws = self.study.agent_list, draws_of(self.options)
         self.table, judges = None, metric_judges(self.evaluation, self.study)
         self.panel: dict[str, float] = {}
         if len(self.rows):

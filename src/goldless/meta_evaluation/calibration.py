@@ -19,7 +19,6 @@ from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.judges import (
     Given,
-    agent_names,
     check_unlike,
     draws_of,
     given_judges,
@@ -297,7 +296,7 @@ async def calibrate(
         evaluation = await evaluate_study(study, options)
         judges = [*metric_judges(evaluation, study), *judges]
     check_unlike(judges)
-    known = agent_names(study)
+    known = study.agent_list
     kept = [known.index(agent) for agent in agents]
     values = np.stack([judge.response_scores.score[:, kept] for judge in judges], axis=2)
     names = tuple(judge.name for judge in judges)
@@ -353,13 +352,13 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
         several = ", ".join("none" if name is None else name for name in known)
         raise UserError(f"labels must be of one criterion, got {several}. Choose one with --criterion")
     ratings = study.label_table.filter(pl.col("second").is_null(), pl.col("criterion").eq_missing(pl.lit(known[0])))
-    by_rater = rater_voices(ratings, tasks=study.tasks, agents=agent_names(study))
+    by_rater = rater_voices(ratings, tasks=study.tasks, agents=study.agent_list)
     means = by_rater.group_by("task", "low", maintain_order=True).agg(pl.col("value").mean())
     table = np.full((len(study), len(study.agents)), np.nan)
     table[means["task"].to_numpy(), means["low"].to_numpy()] = means["value"].to_numpy()
     answered = ~np.isnan(score_table(study.response_table, study, pl.lit(1.0))) | (not study.n_responses)
     kept = np.flatnonzero(~np.isnan(table).all(axis=0))
-    table, answered, agents = table[:, kept], answered[:, kept], tuple(agent_names(study)[i] for i in kept)
+    table, answered, agents = table[:, kept], answered[:, kept], tuple(study.agent_list[i] for i in kept)
     lacking = answered & np.isnan(table)
     partly = np.flatnonzero(~np.isnan(table).all(axis=1) & lacking.any(axis=1))
     if len(partly):
@@ -391,7 +390,7 @@ def proxy_judges(study: Study, options: Options, scale: str | None, scores: Give
     scored = run_scores(RunFolder(run))
     known = [one.metric for one in scored]
     check_known(map(str, options.metrics), known, f"{run} has no metric", "It has")
-    names = {"tasks": study.tasks, "agents": agent_names(study)}
+    names = {"tasks": study.tasks, "agents": study.agent_list}
     of_run = [
         scoring_judge(one.metric, "metric", one.scores, signature=one.signature, **names)
         for one in scored

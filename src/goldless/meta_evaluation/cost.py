@@ -17,6 +17,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
+from goldless.files import MADE_BY
 from goldless.judging.judges import find_judge
 from goldless.models.interface import Usage
 from goldless.reports.document import write
@@ -24,7 +25,6 @@ from goldless.reports.findings import Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.reports.run_record import Spending
-from goldless.runs.store import MADE_BY
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import ABSENT, USUAL, Draws, Estimate, task_intervals
 from goldless.studies import Study

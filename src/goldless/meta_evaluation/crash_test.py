@@ -347,7 +347,7 @@ def find_peers(
     ``references``: the agents used as peers, or their number: the next ones around a circle that the seed draws, so
     that an agent has the same peers on every task that they answered.
     """
-    known = [agent.agent for agent in study.agents]
+    known = study.agent_list
     wanted = [*(agents or ()), *(() if isinstance(references, int) else references)]
     check_known(wanted, known, "unknown agent", "Agents")
     if isinstance(references, int) and references < 1:

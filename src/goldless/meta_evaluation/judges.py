@@ -19,6 +19,7 @@ import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError, check_known, listed
+from goldless.evidence import of_verb
 from goldless.judging.scales import find_scale
 from goldless.metrics.chair import PanelScores, PanelVerdicts, usual_fusion
 from goldless.metrics.judgement_table import NEITHER, Convention, judgement_arrays
@@ -52,11 +53,6 @@ def check_unlike(judges: Sequence[Judge]) -> None:
             f"names of metrics, reviewers and scores must be unique, got {', '.join(map(repr, twice))} more than once. "
             "Rename one in the column metric of its file, or leave one out"
         )
-
-
-def agent_names(study: Study) -> tuple[str, ...]:
-    """The agents of a study."""
-    return tuple(agent.agent for agent in study.agents)
 
 
 def refuse_rater_metrics(options: Options, to: str) -> None:
@@ -150,7 +146,7 @@ def scoring_judge(
 
 def metric_judges(evaluation: Evaluation | None, study: Study, *, only_asked: bool = False) -> list[Judge]:
     """Computed metrics as judges, by their response scores; ``only_asked``: without responses that have no pair."""
-    found, names = [], {"tasks": study.tasks, "agents": agent_names(study)}
+    found, names = [], {"tasks": study.tasks, "agents": study.agent_list}
     for name, one in ({} if evaluation is None else evaluation.outcomes).items():
         rows = one.responses.filter(pl.col("asked") > 0) if only_asked else one.responses
         found.append(scoring_judge(name, "metric", response_scores(rows), signature=one.signature, **names))
@@ -185,7 +181,8 @@ def recorded_scales(study: Study) -> dict[str, list[str]]:
     table = study.table("judgements")
     if table is None or not {"reviewer", "format"} <= set(table.columns):
         return {}
-    rows = table.select("format", "reviewer").drop_nulls().unique(maintain_order=True)
+    named = of_verb(table.lazy(), "review").select("format", "reviewer").drop_nulls()
+    rows = named.unique(maintain_order=True).collect()
     found: dict[str, list[str]] = {scale: [] for scale in sorted(rows["format"].unique())}
     for scale, reviewer in rows.iter_rows():
         found[scale].append(reviewer)
@@ -219,7 +216,7 @@ def recorded_judges(
         raise MetricError(
             "the given reviewers judged only agents of their own family. Add --own-family to count these judgements"
         )
-    table = judgement_arrays(rows, reviewers=heard, tasks=study.tasks, agents=agent_names(study))
+    table = judgement_arrays(rows, reviewers=heard, tasks=study.tasks, agents=study.agent_list)
     settings = {
         "scale": chosen.name,
         "own-family": "judged" if own_family else "left-out",
@@ -259,7 +256,7 @@ def read_table(
         check.add(empty)
     known: dict[Literal["task", "agent"], Sequence[str]] = {}
     if study is not None:
-        known = {"task": study.tasks, "agent": agent_names(study)}
+        known = {"task": study.tasks, "agent": study.agent_list}
     for what, names in known.items():
         if what in columns:
             # a run's own file guards names that a spreadsheet would compute
@@ -274,7 +271,7 @@ def read_table(
 def given_judges(scores: Given | None, study: Study) -> list[Judge]:
     """External scores as judges. Reports all problems at once: unknown names, repeated rows, bad numbers."""
     if isinstance(scores, Mapping):
-        known = set(study.tasks), set(agent_names(study))
+        known = set(study.tasks), set(study.agent_list)
         for name, one in scores.items():
             strange = [f"{t!r} and {a!r}" for t, a in one if t not in known[0] or a not in known[1]]
             if strange:
@@ -300,7 +297,7 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
 def _given_judge(name: str, scores: Scores, study: Study, **file: str) -> Judge:
     rows_hash = evidence_hash([(task, agent, score) for (task, agent), score in sorted(scores.items())])
     signature = str(Signature(name, {"scores": f"given-{rows_hash}", **file, "study": study.fingerprint[:8]}))
-    names = {"tasks": study.tasks, "agents": agent_names(study)}
+    names = {"tasks": study.tasks, "agents": study.agent_list}
     return scoring_judge(name, "scores", scores, signature=signature, **names).levelled()
 
 

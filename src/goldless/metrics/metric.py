@@ -203,7 +203,7 @@ class Given:
     @cached_property
     def agents(self) -> tuple[str, ...]:
         """Names of the agents, in their order."""
-        return tuple(agent.agent for agent in self.study.agents)
+        return self.study.agent_list
 
     def own_family(self, juror: str) -> frozenset[str]:
         """The agents of a juror's own family; none where it is not known."""

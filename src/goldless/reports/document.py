@@ -19,6 +19,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from goldless.files import UnsafeFileError, safe_file
+
 LARGEST = 1e18
 """Larger numbers, infinities and NaN count as missing."""
 HERE_ONLY: Final[Mapping[str, bool]] = {"json": False}
@@ -271,9 +273,11 @@ def read_object(path: Path) -> dict[str, Any] | Unreadable | None:
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return parse(safe_file(path, path.parent).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except UnsafeFileError as error:
+        return Unreadable(path.name, error.reason)
     except (OSError, ValueError, RecursionError) as error:
         return Unreadable(path.name, f"cannot be read ({type(error).__name__}: {error})")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -17,8 +18,8 @@ from typing import Any, TypeVar
 import polars as pl
 
 from goldless.errors import UserError
-from goldless.evidence import TABLES
-from goldless.files import POLARS_FAILED
+from goldless.evidence import TABLES, of_verb
+from goldless.files import MOST_TABLE_BYTES, POLARS_FAILED, UnsafeFileError, safe_file
 from goldless.grouped import sum_in_order
 from goldless.metrics.metric import PAIRS
 from goldless.records import Agent
@@ -30,7 +31,7 @@ from goldless.reports.review import ReviewReport
 from goldless.reports.run_record import MadeBy, RunProgress
 from goldless.studies import Study, read_study
 from goldless.studies.recorded import texts_as_text
-from goldless.studies.tables import PARTS
+from goldless.studies.tables import PARTS, check_tables
 
 SCORES = "response_scores.csv"
 KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
@@ -188,13 +189,17 @@ class RunFolder:
     def scores(self) -> pl.DataFrame | None:
         """metric, task, agent, score, asked, used and signature of every response; None: the folder has none."""
         path = self.path / SCORES
-        if not path.is_file():
-            return None
         try:
-            table = pl.scan_csv(path, schema_overrides={**KEYS, **COUNTED}, glob=False)
+            file = safe_file(path, self.path, most_bytes=MOST_TABLE_BYTES)
+            table = pl.scan_csv(file, schema_overrides={**KEYS, **COUNTED}, glob=False)
             there = table.collect_schema().names()
             more = [pl.col(name) if name in there else pl.lit(None, kind).alias(name) for name, kind in COUNTED.items()]
             frame = guarded_frame(table.select(*KEYS, *more).collect(), unguarded)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except UnsafeFileError as error:
+            self._damaged[SCORES] = str(error)
+            return None
         except (OSError, ValueError, *POLARS_FAILED) as error:
             self._damaged[SCORES] = f"{SCORES} cannot be read as {', '.join(KEYS)} ({_first_line(error)})"
             return None
@@ -231,6 +236,7 @@ class RunFolder:
         there = set() if table is None else set(table.collect_schema().names())
         if table is None or not {"reviewer", "format", "task", "value"} <= there:
             return pl.DataFrame(schema=kinds)
+        table = of_verb(table, "review")
         review, reviewer, weight = self.review, pl.col("reviewer"), pl.lit(1.0)
         if review is not None and review.voters:
             weights = {row.name: row.weight or 1.0 for row in review.reviewers if row.name in review.voters}
@@ -257,16 +263,20 @@ class RunFolder:
     @cached_property
     def study(self) -> Study:
         """Tasks and responses; raises if they cannot be read."""
+        check_tables(self.path)
         return read_study(self.path)
 
     def files(self, table: str) -> list[Path]:
         """The Parquet files of a table in order: NAME.parquet, or the parts in the folder NAME."""
         whole = self.path / f"{table}.parquet"
-        return [whole] if whole.is_file() else sorted((self.path / table).glob(PARTS))
+        return [whole] if whole.exists() else sorted((self.path / table).glob(PARTS))
 
     def scan(self, table: str) -> pl.LazyFrame | None:
-        """A table, with names and texts as text; None: there is none. Raises what polars does if it is damaged."""
-        files = self.files(table)
+        """A table, with names and texts as text; None: there is none.
+
+        Raises what polars does if it is damaged, and UnsafeFileError if a file of it must not be opened.
+        """
+        files = [safe_file(file, self.path, most_bytes=MOST_TABLE_BYTES) for file in self.files(table)]
         return texts_as_text(pl.scan_parquet(files, glob=False)) if files else None
 
     def rows(self, table: str, wanted: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
@@ -278,6 +288,8 @@ class RunFolder:
         try:
             found = self.scan(table)
             return wanted(pl.concat([*every, *([] if found is None else [found])], how="diagonal_relaxed")).collect()
+        except UnsafeFileError as error:
+            raise UserError(f"{self.path}: {error}") from error
         except (OSError, *POLARS_FAILED) as error:
             file = self.files(table)[0]
             raise UserError(f"{file}: cannot be read ({_first_line(error)}). Make the run again") from error
@@ -297,15 +309,18 @@ class RunFolder:
                 causes = causes.rename({"kind": "cause", "len": "count"})
                 ordered = causes.sort("count", "cause", descending=[True, False]).collect()
                 found += ({"what": TABLES[table].rows, **row} for row in ordered.iter_rows(named=True))
+            except UnsafeFileError as error:
+                self._damaged[table] = str(error)
             except (OSError, ValueError, *POLARS_FAILED) as error:
                 self._damaged[table] = f"{table}.parquet cannot be read ({_first_line(error)})"
         return found
 
     @property
     def report(self) -> Path | None:
-        """The report; None: there is none, or it is a link out of the folder, which is not followed."""
-        path = self.path / "report.html"
-        return path if path.is_file() and path.resolve().is_relative_to(self.path.resolve()) else None
+        """The report; None: there is none, or it must not be opened."""
+        with suppress(OSError):
+            return safe_file(self.path / "report.html", self.path)
+        return None
 
 
 OTHERS = {

@@ -212,8 +212,16 @@ class Collection:
             rows, pairing = self.examined.judgements, options.pairing
             return Evidence(judgements=rows if pairing is None else paired_judgements(rows, pairing))
         found = recorded_evidence(plan.study, options, plan.metrics)
-        how: dict[str, Any] = {"reviewers": list(map(str, options.reviewers)), "convention": options.convention}
-        ratings = [recorded_review(plan.study, scale=scale, **how).judgements for scale in plan.scales]
+        ratings = [
+            recorded_review(
+                plan.study,
+                scale=scale,
+                reviewers=list(map(str, options.reviewers)),
+                convention=options.convention,
+                verb="score",
+            ).judgements
+            for scale in plan.scales
+        ]
         return replace(found, judgements=pl.concat(ratings)) if ratings else found
 
     def _described(self, found: Evidence) -> dict[str, dict[str, str]]:

@@ -279,7 +279,7 @@ def metric_outcome(
 
     ``until``: the question that decided how many tasks there are.
     """
-    metric, names = found.metric, [agent.agent for agent in study.agents]
+    metric, names = found.metric, study.agent_list
     paired = None if options.pairing is None or until is not None else {agent for _, agent in options.pairing}
     ranked = [j for j, name in enumerate(names) if paired is None or name in paired]
     values, by_peer = score_table(found.responses, study), _by_peer(found, study)
@@ -346,7 +346,7 @@ def _by_wording(scores: Scores, study: Study) -> dict[str, dict[str, float | Non
         shared = mine.join(used.drop_nulls("score"), on=["task", "agent", "peer"], how="semi", maintain_order="left")
         means = scores_over_tasks(score_table(over_peers(shared, scores.over or "own"), study))
         known = [None if np.isnan(mean) else float(mean) for mean in means]
-        found[name] = dict(zip([agent.agent for agent in study.agents], known, strict=True))
+        found[name] = dict(zip(study.agent_list, known, strict=True))
     return found
 
 

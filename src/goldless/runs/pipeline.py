@@ -124,7 +124,7 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
             raise MetricError(f"--until compares agents, but {first} scores raters. Name another metric first")
         responses = evaluation.averaged(scores[first], plan.study.samples).responses
         pairs = all_pairs(evaluation.score_table(responses, plan.agents))
-        found = rounds.until.compare([agent.agent for agent in plan.agents.agents], pairs)
+        found = rounds.until.compare(plan.agents.agent_list, pairs)
     rounds.look(found, over_budget=scored.evidence.failures["budget"] > 0)
     plan.options.say(rounds.answer)
     return replace(scored, scores=scores)

@@ -178,7 +178,7 @@ class RunPlan:
 
     @property
     def names(self) -> dict[str, Sequence[str]]:
-        return {"tasks": self.study.tasks, "agents": [agent.agent for agent in self.study.agents]}
+        return {"tasks": self.study.tasks, "agents": self.study.agent_list}
 
     @property
     def likelihood(self) -> tuple[Metric, ...]:
@@ -303,14 +303,14 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     options = samples_apart(study, asked)
     called = not options.recorded and any(metric.needs.compares for metric in metrics)
     _check_metrics(study, options, metrics, called=called)
-    names = [agent.agent for agent in agents.agents]
+    names = agents.agent_list
     if options.compare_groups is not None:
         group_members(agents, options.compare_groups)
     if options.baseline is not None:
         check_known([options.baseline], names, "--baseline must be an agent of the study, got", "Agents")
     until = _until(options, names)
     _warn_of_unused(options, metrics)
-    every = [agent.agent for agent in study.agents]
+    every: Sequence[str] = study.agent_list
     if options.peer_sample is not None and not options.recorded:
         answered = {r.agent for _, responses in study.with_peers() for r in responses}
         every = [name for name in every if name in answered]
@@ -340,7 +340,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
 def plan_review(study: Study, options: Options) -> RunPlan:
     """Plan a review. Raises if the options exclude each other, or an exam needs labels that are not there."""
     check_review_options(options)
-    until = _until(options, [agent.agent for agent in study.agents])
+    until = _until(options, study.agent_list)
     return RunPlan(study, study, options, options, until, reviews=True, people=what_people_said(study, options))
 
 
@@ -428,7 +428,7 @@ def _check_peers(study: Study) -> None:
         advice = "It has recorded evidence; add --recorded to use it without calling models"
     if study.n_responses == 0:
         raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score. {advice}")
-    answered = [agent.agent for agent in study.agents]
+    answered = study.agent_list
     if len(answered) < 2:
         raise MetricError(
             f"{study.name}: only one agent ({answered[0]}). These metrics compare the responses of agents, so they "
@@ -601,7 +601,7 @@ class Rounds:
 
     def __init__(self, plan: RunPlan, until: Until) -> None:
         study, options = plan.study, plan.options
-        agents = [agent.agent for agent in study.agents]
+        agents = study.agent_list
         # recorded evidence may be of any agent on any task
         given = {task.task: agents if options.recorded else [r.agent for r in rs] for task, rs in study}
         # by hash, so that a further task changes the order of no other two

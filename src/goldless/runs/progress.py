@@ -167,17 +167,17 @@ class ProgressFile:
 class Arriving:
     """Evidence as it arrives, and now and then the boards it makes: never more than a small share of a run's time."""
 
-    def __init__(self, boards: Boards, tell: Tell | None, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._boards, self._tell, self._clock = boards, tell, clock
+    def __init__(self, boards: Boards, tell: Tell | None) -> None:
+        self._boards, self._tell = boards, tell
         self._parts: dict[str, dict[str, Callable[[], pl.DataFrame]]] = {}
-        self._next = clock() + LEAST_SECONDS
+        self._next = time.perf_counter() + LEAST_SECONDS
 
     def __call__(self, table: str, part: str, rows: Callable[[], pl.DataFrame]) -> None:
         """Rows of a part of a table have arrived; ``rows`` makes all of them."""
         if self._tell is None:
             return
         self._parts.setdefault(table, {})[part] = rows
-        began = self._clock()
+        began = time.perf_counter()
         if began < self._next:
             return
         try:
@@ -187,5 +187,5 @@ class Arriving:
             found = ()
         if found:
             self._tell(found)
-        ended = self._clock()
+        ended = time.perf_counter()
         self._next = ended + max(LEAST_SECONDS, (ended - began) / SHARE_OF_TIME)

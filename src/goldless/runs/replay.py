@@ -9,6 +9,7 @@ import contextlib
 import lzma
 import math
 import shutil
+import struct
 import tarfile
 import tempfile
 import urllib.error
@@ -24,6 +25,7 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import GoldlessError, UserError
+from goldless.files import MADE_BY
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
 from goldless.reports.document import write
@@ -32,7 +34,6 @@ from goldless.reports.run_folder import RunFolder
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
-from goldless.runs.store import MADE_BY
 
 OF_REVIEW = ("reviewers", "panel", "ranking", "rankings", "comparisons", "labels", "until", "sweep")
 """The parts of a review that are computed from its evidence."""
@@ -42,6 +43,17 @@ RELATIVE_TOLERANCE = 1e-9
 """Processors round sums differently; what is printed has far fewer digits."""
 SHOWN = 20
 ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
+DAMAGED_ARCHIVE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    ValueError,
+    EOFError,
+    OSError,
+)
+"""Errors of an archive that is cut or changed."""
 MOST_BYTES = 4 << 30
 """The most that an archive may hold, unpacked."""
 SECONDS = 60
@@ -172,7 +184,7 @@ async def _score_again(run: RunFolder, printed: Mapping[str, Any]) -> list[Repla
         with contextlib.suppress(GoldlessError):  # no folder from elsewhere runs its code
             find_metric(name)
             ours.append(name)
-    found = dict.fromkeys(ours, await evaluated(*ours))
+    found = dict.fromkeys(ours, await evaluated(*ours)) if ours else {}
     if len(ours) > 1 and isinstance(found[ours[0]], str) and "until" not in printed:
         found = {name: await evaluated(name) for name in ours}
     parts = []
@@ -297,7 +309,10 @@ def _unpacked(archive: Path, folder: Path) -> Path:
                 _untar(tape, folder)
         else:
             raise UserError(f"{archive.name}: not an archive ({', '.join(ARCHIVES)}). Give a run folder or its archive")
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, ValueError, EOFError, OSError) as error:
+    except RuntimeError as error:  # encrypted, or packed in a way that Python does not know
+        advice = "Unpack it with another program, and give the folder"
+        raise UserError(f"{archive.name}: cannot be unpacked ({error}). {advice}") from error
+    except DAMAGED_ARCHIVE as error:
         raise UserError(f"{archive.name}: cannot be unpacked ({error}). Fetch it again") from error
     return folder
 

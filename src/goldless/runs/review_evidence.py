@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import polars as pl
 
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, check_known
-from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty
+from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, of_verb
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
-from goldless.judging.debate import DebateStage, find_debate
+from goldless.judging.review_stages import find_review_stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
@@ -89,8 +89,8 @@ def reviewer_stage(options: Options, name: str, model: OpenModel, scale: Scale) 
     """The stage that puts a reviewer's questions on a scale. Refuses a model that cannot answer them."""
     described = options.descriptions.get(name, options.task_description)
     if options.debate is not None:
-        debate = find_debate(options.debate)
-        return DebateStage(model.judge, scale, debate, reviewer=name, task_description=described)
+        stage = find_review_stage(options.debate)
+        return stage(model.judge, scale, reviewer=name, task_description=described)
     if not (scale.labels and reads_by_scoring(model.model.capabilities, options.verdicts)):
         refuse_without_chat(model, f"review on the scale {scale.name}")
     verdicts = options.verdicts if scale.labels else "labels"
@@ -146,15 +146,25 @@ def paired_judgements(judgements: pl.DataFrame, pairing: Pairing) -> pl.DataFram
 
 
 def recorded_review(
-    study: Study, *, scale: Scale, reviewers: Sequence[str], convention: Convention, with_exams: bool = False
+    study: Study,
+    *,
+    scale: Scale,
+    reviewers: Sequence[str],
+    convention: Convention,
+    with_exams: bool = False,
+    verb: Literal["review", "score"] = "review",
 ) -> ReviewEvidence:
-    """The recorded judgements of a study and, if requested, its exam answers."""
+    """The recorded judgements of a study and, if requested, its exam answers.
+
+    ``verb``: whose judgements are read where a run folder has those of several on one scale.
+    """
     table = find_table(study, "judgements")
     if table is None:
         raise MetricError(
             f"{study.name} has no recorded judgements (table judgements). Drop --recorded to call reviewers"
         )
     table.require(("reviewer", "format", "task", "output"))
+    table = replace(table, rows=of_verb(table.rows, verb))
     with table.reading():
         named = table.rows.select("format", "reviewer").unique(maintain_order=True).collect()
     if named["format"].null_count():
@@ -341,7 +351,7 @@ def what_people_said(study: Study, options: Options) -> People:
         raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
     if margin is None:
         margin = usual_margin(said, convention=options.convention)
-    how: dict[str, Any] = {"tasks": study.tasks, "agents": [agent.agent for agent in study.agents]}
+    how: dict[str, Any] = {"tasks": study.tasks, "agents": study.agent_list}
     labels = pair_labels(said, least_margin=margin, **how)
     ratings = median_ratings(said, **how) if study.n_ratings else None
     if not examines:

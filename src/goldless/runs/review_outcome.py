@@ -341,7 +341,7 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
     kin = []
     for name in qualification.passed:
         may = strangers(study, options, name, identities[name].name if name in identities else None)
-        if own := [one.agent for one in study.agents if one.agent not in may]:
+        if own := [one for one in study.agent_list if one not in may]:
             kin.append(f"{name}: {', '.join(own)}")
     if kin:
         notes.append(f"no reviewer judges agents of its own family ({listed(kin)}); --own-family lets it")

@@ -14,16 +14,17 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.files import sweep, write_table, write_text, write_whole
-from goldless.reports.document import read_document, write
+from goldless.evidence import VERB, of_other_verbs
+from goldless.files import MADE_BY, alone, sweep, write_table, write_text, write_whole
+from goldless.reports.document import Unreadable, read_document, write
 from goldless.reports.formats import guarded_frame
+from goldless.reports.run_folder import RunFolder
 from goldless.reports.run_record import Made, MadeBy, Spending
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.review_outcome import Review
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
 
-MADE_BY = "made_by.json"
 REPORT = "report.html"
 
 
@@ -36,6 +37,8 @@ def check_writable(
     folder. ``option``: the option that names the folder.
     """
     made_by = _made_by(folder)
+    if replaces_evidence:
+        RunFolder(folder).rows("judgements", lambda table: table)  # raises before anything is paid for
     noted = made_by or MadeBy()
     for table in ("tasks", "responses", "labels"):
         if made_by is None and any(folder.glob(f"{table}.*")):
@@ -80,8 +83,7 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         "rewrites": evidence.rewrites,
         "synopses": evidence.synopses,
     }
-    if len(evidence.judgements):  # those of a review in the same folder stay
-        evidence_tables["judgements"] = evidence.judgements
+    _write_judgements(evidence.judgements, folder, "score")
     for name, table in evidence_tables.items():
         write_table(None if table is None else as_texts(table), folder, name)
     agents = [json.dumps(row, ensure_ascii=False) + "\n" for row in evaluation.source.rows("agents")]
@@ -105,13 +107,21 @@ def save_review(review: Review, folder: Path | str) -> Path:
     """Write results and evidence, each file atomically."""
     folder = Path(folder)
     check_writable(folder, review.source, replaces_evidence=True)
-    write_table(as_texts(review.judgements), folder, "judgements")
+    _write_judgements(review.judgements, folder, "review")
     write_table(review.answers, folder, "exams")
     text = "\n".join(table.to_markdown() for table in review.tables())
     source, spending = review.source, review.spending
     return save_result(
         source, folder, verb="review", name="review", data=write(review), markdown=text, spending=spending
     )
+
+
+def _write_judgements(judgements: pl.DataFrame, folder: Path, verb: str) -> None:
+    """Replace the judgements of a verb in the table that verbs share; those of others stay."""
+    with alone(folder):
+        of_others = RunFolder(folder).rows("judgements", lambda table: of_other_verbs(table, verb))
+        own = as_texts(judgements).with_columns(pl.lit(verb).alias(VERB))
+        write_table(pl.concat([of_others.lazy(), own], how="diagonal_relaxed"), folder, "judgements")
 
 
 def save_result(
@@ -174,9 +184,11 @@ def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:
 
 
 def _made_by(folder: Path) -> MadeBy | None:
-    """The record of a run folder; None if it is not one."""
+    """The record of a run folder; None if it is not one. Raises UserError if it cannot be read."""
     noted = read_document(folder / MADE_BY, MadeBy)
-    return noted if isinstance(noted, MadeBy) else None
+    if isinstance(noted, Unreadable):
+        raise UserError(f"{folder}: {noted}. Without it, nothing is written here: choose another folder")
+    return noted
 
 
 def as_texts(table: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:

@@ -171,7 +171,7 @@ class Sampling:
         return ChatRequest(messages, max_tokens=self.max_tokens, temperature=self.temperature, seed=number)
 
 
-def samples_study(cases: Iterable[tuple[str | None, Sequence[str]]], name: str = "samples") -> Study:
+def samples_study(cases: Iterable[tuple[str | None, Sequence[str]]]) -> Study:
     """A study of questions with their answers, all by one agent; tasks are numbered from 1."""
     numbered = [(str(number), question, answers) for number, (question, answers) in enumerate(cases, 1)]
     for _, question, answers in numbered:
@@ -179,7 +179,7 @@ def samples_study(cases: Iterable[tuple[str | None, Sequence[str]]], name: str =
             raise UserError(f"the answers to {question!r} must be a list of strings, got {answers!r}")
     tasks = [Task(task, question) for task, question, _ in numbered]
     responses = [Response(task, str(i), text) for task, _, answers in numbered for i, text in enumerate(answers, 1)]
-    return study_from_records(tasks, responses, name=name)
+    return study_from_records(tasks, responses, name="samples")
 
 
 @dataclass(slots=True)

@@ -173,12 +173,12 @@ def parse_question(text: str, agents: Sequence[str], *, option: str = "--until")
     return Versus(number(first), number(second), text)
 
 
-def only_question(texts: Sequence[str], *, option: str = "--until") -> str:
+def only_question(texts: Sequence[str]) -> str:
     """The one question asked."""
     different = list(dict.fromkeys(text.strip() for text in texts))
     if len(different) != 1:
         raise UserError(
-            f"{option} takes one question, got {len(different)}: {', '.join(different)}. Ask one; a second run with "
+            f"--until takes one question, got {len(different)}: {', '.join(different)}. Ask one; a second run with "
             "another question continues from the replies of the first"
         )
     return different[0]

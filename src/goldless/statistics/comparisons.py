@@ -94,9 +94,9 @@ class Pairs:
     """[tasks, pairs], NaN where there is none."""
 
 
-def fewest_tasks(level: float = SIGNIFICANT) -> int:
-    """The number of common tasks a difference needs to be significant at all: 2 / 2^n must be below the level."""
-    return next(n for n in itertools.count(2) if 2.0 ** (1 - n) < level)
+def fewest_tasks() -> int:
+    """The number of common tasks a difference needs to be significant at all: 2 / 2^n must be below ``SIGNIFICANT``."""
+    return next(n for n in itertools.count(2) if 2.0 ** (1 - n) < SIGNIFICANT)
 
 
 def too_few_tasks(tasks: int) -> str | None:

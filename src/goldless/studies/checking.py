@@ -103,7 +103,8 @@ class Problems:
 
     def error(self, study: str) -> StudyError:
         """The error with these problems, ordered by file as read and by line."""
-        rank = {file: place for place, file in enumerate(dict.fromkeys(file for file, _ in self._kinds))}
+        files = dict.fromkeys((*(file for file, _ in self._kinds), *self.advice))
+        rank = {file: place for place, file in enumerate(files)}
         found = [(rank[file], one.line or 0, one) for (file, _), kept in self._kinds.items() for one in kept]
         for kind, more in self._more.items():
             last = self._kinds[kind][-1]

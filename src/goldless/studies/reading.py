@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from goldless.errors import UserError
-from goldless.files import temporary_prefix
+from goldless.files import MADE_BY, temporary_prefix
 from goldless.records import Agent, Response, Task
 from goldless.studies import frames
 from goldless.studies.checking import Problems, all_at_once
@@ -25,7 +25,7 @@ from goldless.studies.importers import imported_tables
 from goldless.studies.importers.study_tables import mapped
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
 from goldless.studies.study import MADE, Study, in_order
-from goldless.studies.tables import ALLOWED, BOM, Table, is_table
+from goldless.studies.tables import ALLOWED, BOM, Table, check_tables, is_table
 
 SAMPLE = "sample"
 CHATS = "texts are chats: the last turn of the assistant is the response, the turns before it are the prompt"
@@ -62,6 +62,8 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
             else:
                 files += hub_files(path) if isinstance(path, str) and path.startswith(PREFIX) else [Path(path)]
         first = files[0]
+        for folder in (path for path in files if (path / MADE_BY).exists()):
+            check_tables(folder)
         said = ", ".join(map(str, files)) if len(files) <= 3 else f"{first} and {len(files) - 1} more files"
         with all_at_once(said) as problems:
             found, origin, repeats = imported_tables(files, importer, problems, options)
@@ -175,7 +177,7 @@ def with_labels(study: Study, labels: Any) -> Study:
             raise UserError(f"{path}: no such labels file; {ALLOWED}")
         labels = path
     tasks = Listed("task", study.task_table["task"], study.name)
-    agents = Listed("agent", pl.Series("agent", [agent.agent for agent in study.agents], pl.String), study.name)
+    agents = Listed("agent", pl.Series("agent", study.agent_list, pl.String), study.name)
     with all_at_once("labels") as problems:
         file = labels.name if isinstance(labels, Path) else "labels"
         table = Table(labels, problems, file, what="labels")

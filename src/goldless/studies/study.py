@@ -97,9 +97,14 @@ class Study:
         return pl.Enum(self.task_table["task"])
 
     @cached_property
+    def agent_list(self) -> tuple[str, ...]:
+        """Names of the agents, in the order of ``agents``."""
+        return tuple(agent.agent for agent in self.agents)
+
+    @cached_property
     def agent_names(self) -> pl.Enum:
         """The names of the agents as a column's type."""
-        return pl.Enum([agent.agent for agent in self.agents])
+        return pl.Enum(self.agent_list)
 
     @property
     def n_responses(self) -> int:
@@ -218,7 +223,7 @@ class Study:
         lazy = recorded.scan(self.recorded_tables[name])
         if not self.part_of_whole:
             return lazy
-        return recorded.restricted(lazy, name, task=self.tasks, agent=[agent.agent for agent in self.agents])
+        return recorded.restricted(lazy, name, task=self.tasks, agent=self.agent_list)
 
     def reading(self, name: str) -> AbstractContextManager[object]:
         """A ``with`` block for collecting a recorded table: errors of a damaged file become a ``StudyError``."""

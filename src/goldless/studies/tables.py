@@ -22,8 +22,8 @@ import orjson
 import polars as pl
 
 from goldless.errors import PrerequisiteError, UserError
-from goldless.files import POLARS_FAILED
-from goldless.studies.checking import Cells, Problems, Row, describe, missing_column, read_cell
+from goldless.files import MOST_TABLE_BYTES, POLARS_FAILED, UnsafeFileError, safe_file
+from goldless.studies.checking import Cells, Problems, Row, all_at_once, describe, missing_column, read_cell
 
 FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
 ALLOWED = "a table must be a .jsonl, .csv, .tsv or .parquet file"
@@ -477,3 +477,18 @@ def is_table(path: Path) -> bool:
 def table_name(path: Path) -> str:
     """The table name of this file or folder of parts."""
     return path.name if path.is_dir() else path.stem
+
+
+def check_tables(folder: Path) -> None:
+    """Raise a ``StudyError`` with every table of a run folder that must not be opened."""
+    with all_at_once(str(folder)) as problems:
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.name.startswith(".") or not (path.is_dir() or path.suffix.lower() in FORMATS):
+                continue
+            for file in parts_of(path):
+                try:
+                    safe_file(file, folder, most_bytes=MOST_TABLE_BYTES)
+                except UnsafeFileError as error:
+                    problems.add(error.reason, error.file)
+                except FileNotFoundError:
+                    continue  # a link to nothing is no table

@@ -39,7 +39,7 @@ from goldless.apps.finetune.result import (
     held_out_evidence,
 )
 from goldless.errors import CanaryError, PrerequisiteError, UserError
-from goldless.files import write_text
+from goldless.files import write_json
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
@@ -117,8 +117,7 @@ async def finetune_study(study: Study, own: Finetuning, options: Options) -> Fin
         canaries=Canaries(base_report, report, refused),
         spending=tuple(spending),
     )
-    text = json.dumps(write(found), ensure_ascii=False, indent=2, allow_nan=False)
-    write_text(own.folder / RESULT_FILE, text + "\n")
+    write_json(own.folder / RESULT_FILE, write(found))
     shutil.rmtree(own.folder / CHECKPOINTS, ignore_errors=True)
     return found
 
@@ -224,7 +223,7 @@ def _settle_plan(folder: Path, plan: TrainingPlan) -> bool:
     check_writable(folder)
     now, before = asdict(plan), _read_plan(folder)
     if before is None:
-        write_text(folder / TRAINING_PLAN, json.dumps(now, ensure_ascii=False, indent=2) + "\n")
+        write_json(folder / TRAINING_PLAN, now)
     elif changed := _changed(before, json.loads(json.dumps(now))):
         raise UserError(
             f"{folder} has a training with another plan: {'; '.join(changed)}. Choose another folder, or remove that "

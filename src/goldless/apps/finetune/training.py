@@ -29,7 +29,7 @@ from goldless.apps.finetune.material import Example
 from goldless.apps.finetune.options import Recipe
 from goldless.apps.finetune.result import ADAPTER, CHECKPOINTS, TRAINING_FILE, Training
 from goldless.errors import CapabilityError, ModelError
-from goldless.files import write_text
+from goldless.files import write_json, write_text
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights.checkpoint import Checkpoint
 from goldless.models.local_weights.engine import explained_memory
@@ -196,7 +196,7 @@ def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapp
     if isinstance(config.get("target_modules"), list):
         config["target_modules"].sort()
     write_text(aside / ADAPTER_CONFIG, json.dumps(config, indent=2, sort_keys=True) + "\n")
-    write_text(aside / ADAPTER_RECORD, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+    write_json(aside / ADAPTER_RECORD, record)
     shutil.rmtree(folder, ignore_errors=True)
     aside.replace(folder)
 

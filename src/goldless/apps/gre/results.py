@@ -7,7 +7,6 @@ by a guess. A model without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
 from goldless.errors import MetricError, UserError, listed
-from goldless.files import write_text
+from goldless.files import write_json
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
@@ -73,14 +72,12 @@ def cells(row: Any, **more: Any) -> dict[str, Any]:
     return by_name | more
 
 
-def estimate_columns(
-    name: str, heading: str, level: float, *, signed: bool = False, absent: str | None = None
-) -> tuple[Column, Column]:
+def estimate_columns(name: str, heading: str, level: float, *, signed: bool = False) -> tuple[Column, Column]:
     """The columns of an estimate's value and of its interval."""
-    value, interval = Column(name, heading, "number", absent or "missing", 2), f"{level * 100:g}%"
-    ends = Column(f"{name}_low {name}_high", interval, "interval", absent, 2)
+    value = Column(name, heading, "number", "missing", 2)
+    ends = Column(f"{name}_low {name}_high", f"{level * 100:g}%", "interval", decimals=2)
     if signed:
-        return replace(value, kind="signed", absent=absent), replace(ends, kind="signed interval")
+        return replace(value, kind="signed", absent=None), replace(ends, kind="signed interval")
     return value, ends
 
 
@@ -469,7 +466,7 @@ def _mean_difference(differences: FloatArray, draws: Draws) -> Estimate:
 def hidden_study(whole: Study) -> Study | None:
     """The second versions of papers, with the reviews of all but the human baseline; None if there are none."""
     second = marked_papers(whole, INJECTED)
-    agents = [agent.agent for agent in whole.agents if agent.agent != HUMAN]
+    agents = [agent for agent in whole.agent_list if agent != HUMAN]
     return whole.subset(tasks=second, agents=agents) if second else None
 
 
@@ -576,7 +573,7 @@ class EditionResult:
             if result is None:
                 file.unlink(missing_ok=True)
             else:
-                write_text(file, json.dumps(write(result), ensure_ascii=False, indent=2) + "\n")
+                write_json(file, write(result))
         text = "\n".join(table.to_markdown() for table in self.tables())
         save_result(study, folder, verb=FILE, name=FILE, data=write(self), markdown=text)
 

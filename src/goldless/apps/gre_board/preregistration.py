@@ -7,7 +7,6 @@ know, only as a hash. Runs say whether the edition is still the registered one, 
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from goldless.apps.gre.edition import INJECTED, Edition, marked_papers, noted_dr
 from goldless.apps.gre.papers import draw_rank, is_person
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
-from goldless.files import write_text, write_whole
+from goldless.files import write_json, write_whole
 from goldless.generation import PROMPTS
 from goldless.models.interface import content_hash
 from goldless.reports.document import Unreadable, read_document, read_object
@@ -121,8 +120,7 @@ def preregister(edition: Edition) -> Registered:
         reviews_before=sum(not is_person(response.agent) for _, responses in whole for response in responses),
     )
     context = {"edition": edition.name, "goldless": __version__, "hashes": hashes, "parts": parts}
-    text = json.dumps({**asdict(registered), **context}, ensure_ascii=False, indent=2)
-    write_text(edition.folder / FILE, text + "\n")
+    write_json(edition.folder / FILE, asdict(registered) | context)
     return registered
 
 

@@ -112,7 +112,7 @@ def _refuse(edition: Edition, whole: Study, log: Sequence[Submission], *, name: 
     ]
     if reads_as_person(name):
         wrong.append(f"{name!r} is reserved for human reviews. Choose another name")
-    taken = {agent.agent for agent in whole.agents} | set(edition.config.models) | {one.name for one in log}
+    taken = set(whole.agent_list) | set(edition.config.models) | {one.name for one in log}
     if name.lower() in {one.lower() for one in taken}:
         wrong.append(f"the name {name!r} is taken. Every submission needs a name of its own")
     teams = {one.team for one in log if one.team.lower() == team.lower()} - {team}
@@ -232,7 +232,7 @@ def submission_results(
     """The best of each team by metric; None if there are no submissions. ``study``: without second versions."""
     if not log:
         return None
-    listed = {agent.agent for agent in study.agents} & {one.name for one in log}
+    listed = set(study.agent_list) & {one.name for one in log}
     full = {name for name in listed if all(study.response(task, name) is not None for task in study.tasks)}
     rows = []
     for metric, outcome in evaluation.outcomes.items():

@@ -31,7 +31,7 @@ from goldless.apps.studio.task_index import is_run
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.meta_evaluation.agreement import CriterionAgreement, agreement_on
-from goldless.meta_evaluation.judges import agent_names, response_scores, scoring_judge
+from goldless.meta_evaluation.judges import response_scores, scoring_judge
 from goldless.records import Preference
 from goldless.reports.html.blocks import table_html
 from goldless.reports.run_folder import KEYS, RunFolder, Stamp, stamp
@@ -343,7 +343,7 @@ def label_agreement(
     rows = pl.DataFrame(schema=KEYS) if scores is None else scores.select(*KEYS)
     judges = []
     for (metric,), some in rows.filter(pl.col("task").is_in(labelled.tasks)).group_by("metric", maintain_order=True):
-        known, agents = response_scores(some), agent_names(labelled)
+        known, agents = response_scores(some), labelled.agent_list
         judges.append(scoring_judge(str(metric), "scores", known, tasks=labelled.tasks, agents=agents))
     return agreement_on(labelled, judges, replace(AGREED, criterion=labels[0].criterion))
 

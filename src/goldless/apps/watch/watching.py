@@ -21,7 +21,7 @@ import polars as pl
 from goldless._version import __version__
 from goldless.apps.watch.change_evidence import Values, change_evidence, check_alpha
 from goldless.errors import MetricError, UserError
-from goldless.files import alone, write_text
+from goldless.files import alone, write_json, write_text
 from goldless.meta_evaluation.judges import read_table
 from goldless.reports.document import HERE_ONLY, read, write
 from goldless.reports.report_table import Column, ReportTable
@@ -189,7 +189,7 @@ def _same_watch(folder: Path, given: Watched) -> tuple[Watched, list[Occasion]]:
         with alone(folder):
             if any(folder.iterdir()):
                 raise UserError(f"{folder} has other files. Give a new folder to a watch")
-            write_text(folder / WATCH, json.dumps(write(given), ensure_ascii=False, indent=2) + "\n")
+            write_json(folder / WATCH, write(given))
         return given, []
     was, now = ({"anchors": one.fingerprint[:8], "--alpha": f"{one.alpha:g}", **one.judge} for one in (known, given))
     for name in {**was, **now}:

@@ -258,7 +258,7 @@ async def with_copies(
                 sample_of = agent.sample_of and copy_name(agent.sample_of, one.name)
                 name = copy_name(agent.agent, one.name)
                 added.append(Agent(name, group=one.kind, family=agent.family, sample_of=sample_of))
-    known = [agent.agent for agent in study.agents]
+    known = study.agent_list
     if taken := sorted({agent.agent for agent in added}.intersection(known)):
         raise UserError(f"the study already has agents named {', '.join(taken)}. Rename them first")
     responses = [response for _, given in study for response in given]
@@ -362,7 +362,7 @@ async def perturb_study(
         seed=options.seed,
         rows=tuple(rows),
         folder=None,
-        peers=tuple(one.agent for one in study.agents if one.agent not in chosen),
+        peers=tuple(one for one in study.agent_list if one not in chosen),
         failures=dict(Counter(failed["failure"])),
         examples=dict(failed.reverse().select("failure", "message").iter_rows()),
         spending=next(iter(spending), None),

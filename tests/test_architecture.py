@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
+from itertools import permutations
 from pathlib import Path
 
 import grimp
@@ -16,10 +17,12 @@ import typer
 
 import goldless
 from goldless.cli.main import app as cli_app
+from goldless.judging.scales import PAIRWISE
 from tests.support.readability import is_participle, is_vague, measure_package, measure_source
 from tests.support.surface import leaf_commands, measure_surface
 
-ANSWERS = "task,agent,text\nt1,a,one two three\nt1,b,one two\nt2,a,four five\nt2,b,six\n"
+TEXTS = (("one two three", "one two"), ("four five", "six"))
+ANSWERS = "task,agent,text\n" + "".join(f"t{i},a,{a}\nt{i},b,{b}\n" for i, (a, b) in enumerate(TEXTS))
 EVERY_MODULE = """
 import importlib, pkgutil, goldless
 names = [module.name for module in pkgutil.walk_packages(goldless.__path__, "goldless.", onerror=str)]
@@ -98,6 +101,21 @@ def test_without_the_public_board_an_edition_of_gre_bench_is_collected_reviewed_
     unknown = run("-m", "goldless", "gre", "submit", "edition", "--preregister")
     assert unknown.returncode == 2
     assert "unknown verb 'submit'" in unknown.stderr
+
+
+def test_without_debates_a_review_is_complete_and_the_option_names_what_there_is(without, tmp_path):
+    run = without("apps/debate")
+    (tmp_path / "answers.csv").write_text(ANSWERS)
+    pairs = [pair for texts in TEXTS for pair in permutations(texts)]
+    replies = [{"prompt": PAIRWISE.messages(*pair)[-1].content, "answer": "one"} for pair in pairs]
+    (tmp_path / "script.jsonl").write_text("\n".join(map(json.dumps, replies)))
+    review = ("-m", "goldless", "review", "answers.csv", "--reviewers", "r=scripted:script.jsonl", "--resamples", "200")
+    reviewed = run(*review, "--out", "run")
+    assert reviewed.returncode == 0, reviewed.stderr
+    assert (tmp_path / "run" / "report.html").is_file()
+    unknown = run(*review, "--debate", "C2")
+    assert unknown.returncode == 2
+    assert "unknown debate 'C2'. Known: none" in unknown.stderr
 
 
 def test_no_module_imports_itself_by_way_of_others():

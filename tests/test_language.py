@@ -47,7 +47,7 @@ PATTERNS = {said: re.compile(pattern, re.IGNORECASE) for said, pattern in FORBID
 
 PROMPTS = {
     "judging/judges.py": {"SAME_SOURCE", "THREE_LEVEL"},
-    "judging/debate.py": {"PUBLIC", "_messages"},
+    "apps/debate/stage.py": {"PUBLIC", "_messages"},
     "judging/exams.py": {"CHANGE"},
     "judging/scales.py": {"MATERIAL"},
     "templates.py": {"GENERAL", "PLAIN"},

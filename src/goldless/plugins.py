@@ -1,7 +1,7 @@
 """Plugins: what installed packages add to goldless, and the catalogues that list it with the built-ins.
 
 A package adds a metric, a model provider, a perturbation, an importer, an exporter, a form of names of custom
-metrics, a section of the report or a verb by an entry point:
+metrics, a review stage, a section of the report or a verb by an entry point:
 
     [project.entry-points."goldless.metrics"]
     novelty = "my_package:novelty"
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 GROUPS = (
     *("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters"),
-    *("goldless.metric_forms", "goldless.sections", "goldless.verbs"),
+    *("goldless.metric_forms", "goldless.review_stages", "goldless.sections", "goldless.verbs"),
 )
 """Entry-point groups, one per kind of extension."""
 

@@ -109,6 +109,20 @@ def test_a_pair_that_shares_twice_what_others_share_is_told_with_its_ranks_witho
     assert "instead of" in finding.message
 
 
+def test_a_link_far_above_the_others_is_told_even_if_no_rank_depends_on_it():
+    """x has careful's text: they share 165, the other pairs at most what their levels of 10 to 35 say."""
+    level = {"careful": 20.0, "x": 20.0, "solid": 16.0, "clear": 12.0, "brief": 8.0, "vague": 4.0}
+    agents = tuple(level)
+    shared = lambda one, other: 165.0 if {one, other} == {"careful", "x"} else level[one] + level[other]  # noqa: E731
+    graph = peer_graph(pairs(shared, agents), agents)
+    (finding,) = graph_findings("shared-info", "nats", graph)
+    assert (finding.kind, set(finding.agents)) == ("link", {"careful", "x"})
+    assert (
+        "Their ranks are the same without that. They may have copied, colluded or come from one model."
+        in finding.message
+    )
+
+
 # --- metrics beside each other ---------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import goldless as package
 from goldless.errors import GoldlessError, UserError
-from goldless.judging.debate import DEBATES
 from goldless.judging.judges import JUDGES
+from goldless.judging.review_stages import CATALOGUE
 from goldless.metrics.catalogue import METRICS
 from goldless.runs.option_forms import check_each, declared
 from goldless.runs.options import TRAITS, Options
@@ -31,7 +31,7 @@ OPTIONS = declared(Options)
     [
         ("templates", TEMPLATES),
         ("scale", JUDGES),
-        ("debate", DEBATES),
+        ("debate", CATALOGUE.all()),
         ("exams", TRAITS),
     ],
 )

@@ -72,6 +72,27 @@ def test_a_trusted_file_is_used_until_its_settings_change(goldless, folder):
     assert not (folder / "OTHER").exists()
 
 
+@pytest.mark.parametrize(
+    ("setting", "file"),
+    [
+        ("python:metric.py:f", "metric.py"),
+        ("python:metric:f", "metric.py"),
+        ("python:parts.metric:f", "parts/metric.py"),
+        ("command:sh judge.sh", "judge.sh"),
+        ("promptfoo:checks.yaml", "checks.yaml"),
+    ],
+)
+def test_code_that_changed_after_it_was_trusted_is_not_run(goldless, folder, setting, file):
+    (folder / "goldless.toml").write_text(f'[score]\nmetric = ["{setting}"]\n')
+    (folder / "parts").mkdir()
+    (folder / file).write_text("# harmless\n")
+    goldless("config", "trust")
+    assert "is not trusted" not in goldless("score", "sample").err
+    (folder / file).write_text("open('RAN', 'w')\n")
+    assert "is not trusted" in goldless("score", "sample").err
+    assert not (folder / "RAN").exists()
+
+
 def test_trust_is_for_a_file_in_its_place(goldless, folder, monkeypatch):
     (folder / "goldless.toml").write_text(RUNS)
     goldless("config", "trust")

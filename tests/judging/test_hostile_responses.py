@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from goldless.apps.debate.stage import C2, C3
 from goldless.judging.asking import ReviewQuestion, ReviewStage
-from goldless.judging.debate import C2, C3, DebateStage
 from goldless.judging.judges import JUDGES
 from goldless.judging.replies import TagReader
 from goldless.judging.scales import Scale
@@ -116,7 +116,7 @@ async def test_an_honest_reviewer_that_scores_labels_gives_the_same_verdict_with
         assert (injected.value, injected.label_logprobs) == (clean.value, clean.label_logprobs), name
 
 
-@pytest.mark.parametrize("debate", [C2, C3], ids=lambda debate: debate.name)
+@pytest.mark.parametrize("debate", [C2, C3], ids=["C2", "C3"])
 @pytest.mark.parametrize("scale", [JUDGES["pairwise"], JUDGES["5-level"]], ids=lambda scale: scale.name)
 async def test_honest_debaters_that_quote_the_hostile_response_come_to_the_same_verdict(scale, debate):
     """Each repeats the first response whole, and then decides from it."""
@@ -129,7 +129,7 @@ async def test_honest_debaters_that_quote_the_hostile_response_come_to_the_same_
         return f"The response says:\n{first}\nSo I think.{closing}"
 
     model = ScriptedModel(answers=debater)
-    stage = DebateStage(model, scale, debate)
+    stage = debate(model, scale)
     clean = (await reviewed(stage, scale, POOR, GOOD)).value
     for name, hostile in HOSTILE.items():
         assert (await reviewed(stage, scale, f"{POOR}\n{hostile}", GOOD)).value == clean, name

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldless.apps.debate.stage import C2
 from goldless.evidence import JUDGEMENTS
 from goldless.generation import rewrite, write_synopsis
 from goldless.judging.asking import ReviewQuestion, ReviewStage
-from goldless.judging.debate import C2, DebateStage
 from goldless.judging.exams import changed_items
 from goldless.judging.judges import CRITIC_PROMPTS, JUDGES
 from goldless.meta_evaluation.perturbations.perturbation import written
@@ -173,7 +173,7 @@ def judge(scale):
 
 
 async def debate(model):
-    stage = DebateStage(model, JUDGES["pairwise"], C2)
+    stage = C2(model, JUDGES["pairwise"])
     (judgement,) = await stage.review([ReviewQuestion("t", "ann", "bob")], TEXTS, {"t": "Why?"})
     return (judgement.value, judgement.output) if judgement.failure is None else judgement.failure
 

@@ -232,9 +232,8 @@ def test_settings_that_change_a_number_change_the_signature():
         review({"h": honest()}, labelled, **base, overlap=True).signature,
         review({"h": honest()}, labelled, **base, level=0.8).signature,
         review({"h": honest()}, labelled, **base, descriptions={"h": "Be kind."}).signature,
-        review({"h": honest()}, labelled, **base, debate="C1").signature,
     }
-    assert len(lines) == 5
+    assert len(lines) == 4
     with pytest.raises(UserError, match="--questioners must be at least two agents, got ann"):
         review({"h": honest()}, labelled, exams="human", questioners=["ann", "ann"])
 
@@ -272,14 +271,6 @@ def test_bad_requests_are_refused_with_what_is_allowed_before_anything_is_asked(
     with pytest.raises(UserError, match=message):
         review(models, **options)
     assert [len(model.calls) for model in models.values()] == [0] * reviewers
-
-
-def test_a_reviewer_may_be_a_debate_among_copies_of_its_model():
-    """C2: two debaters, one round: two calls a question, and the mean of two equal verdicts is the verdict."""
-    model = honest()
-    found = review({"h": model}, debate="C2")
-    assert [row.agent for row in found.ranking] == ["ann", "bob", "cy"]
-    assert len(model.calls) >= 2 * 36
 
 
 def test_questions_may_be_changed_by_a_model_for_the_pertinence_exam():
@@ -382,8 +373,6 @@ def test_a_licence_stands_for_the_exam_and_is_refused_for_another_task_or_model(
         review({"h": honest()}, licences=[folder], exams="auto")
     with pytest.raises(UserError, match="another prompt"):
         review({"h": honest()}, licences=[folder], task_kind="points", descriptions={"h": "Prefer rhymes."})
-    with pytest.raises(UserError, match="a licence is for a single model: leave out --debate"):
-        review({"h": honest()}, licences=[folder], task_kind="points", debate="C1")
 
 
 # --- the folder --------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from random import Random
 
 import anyio
 
+from goldless.apps.debate.stage import C2
 from goldless.generation import rewrite, write_synopsis
 from goldless.judging.asking import ReviewQuestion, ReviewStage
-from goldless.judging.debate import C2, DebateStage
 from goldless.judging.exams import changed_items
 from goldless.judging.judges import CRITIC_PROMPTS, JUDGES
 from goldless.meta_evaluation.perturbations.perturbation import written
@@ -155,7 +155,7 @@ async def conversations(response: str) -> list[tuple[str, tuple[Message, ...], s
     asked = {("t", "ann"): response, ("t", "bob"): HONEST}
     question = [ReviewQuestion("t", "ann", "bob")]
     await ReviewStage(model, JUDGES["pairwise"], verdicts="labels").review(question, asked, {"t": response})
-    await DebateStage(model, JUDGES["pairwise"], C2).review(question, asked, {"t": response})
+    await C2(model, JUDGES["pairwise"]).review(question, asked, {"t": response})
     if response.strip():  # a prompt without a word is none
         await changed_items(model, {"t": response}, asked, relevant="bob")
     await written(model, "Say it in other words.", response, what="paraphrase", most_tokens=64)

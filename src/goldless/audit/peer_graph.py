@@ -27,6 +27,8 @@ ROUNDING = 1e-9
 """A remainder below this share of the largest mean is rounding: where all tasks agree there is no other error."""
 MORE = 1.5
 """Each two agents of a block share this many times what any of them shares with others (AlpacaEval's models: 1.1)."""
+FAR = 2.5
+"""A link is far above the others at this many times the next one (a single one of five agents has 3 times)."""
 OUTSIDE = 0.1
 """Others share something where it is at least this share of what a block shares inside."""
 
@@ -86,7 +88,7 @@ def peer_graph(pairs: pl.DataFrame, agents: Sequence[str]) -> PeerGraph | None:
 
 
 def graph_findings(metric: str, unit: str, graph: PeerGraph, shown: Mapping[str, int] | None = None) -> list[Finding]:
-    """One for each block that ranks otherwise without what its agents share with each other.
+    """One for each block that ranks otherwise without what its agents share with each other, or is one far link.
 
     ``shown``: the ranks that the agents have, where their closest peers are left out.
     """
@@ -100,6 +102,8 @@ def graph_findings(metric: str, unit: str, graph: PeerGraph, shown: Mapping[str,
                 f"It is left out of their scores, as every agent's closest peer is; with it they would rank "
                 f"{_ordinals(block.ranks)} instead of {_ordinals(ranks)}. "
             )
+        elif _is_far_link(graph, block):
+            told = "Their ranks are the same without that. "
         else:
             continue
         why = "They may have copied, colluded or come from one model."
@@ -111,6 +115,14 @@ def graph_findings(metric: str, unit: str, graph: PeerGraph, shown: Mapping[str,
         )
         found.append(Finding("link", block.agents, shared, (metric,)))
     return found
+
+
+def _is_far_link(graph: PeerGraph, block: Block) -> bool:
+    """True if a block is the two agents of a link that is far above all others."""
+    closest = block == graph.blocks[0] and bool(graph.links)
+    if not closest or {graph.links[0].first, graph.links[0].second} != set(block.agents):
+        return False
+    return len(graph.links) == 1 or graph.links[0].excess >= FAR * graph.links[1].excess
 
 
 def _ordinals(ranks: tuple[int, ...]) -> str:

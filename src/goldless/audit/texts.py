@@ -6,9 +6,10 @@ No model is asked. Of large studies evenly spaced tasks are read, always the sam
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -31,12 +32,27 @@ COPIED = 0.8
 """A response repeats its prompt where this much of its runs of three words is in the prompt."""
 REARRANGED = 0.95
 """Or this much of its words, in any order, if it is at least half as long: a summary is shorter."""
+CONTAINED = 0.5
+"""A response may be made of another where it has this much of the shorter one's runs, beside what the prompt says."""
+QUOTED = 0.3
+"""A response may be made of its peers where they have this much of its runs, without the peer that has the most."""
+FAR = 3.0
+"""And where that is this many times what is usual in the study."""
+ENOUGH_RUNS = 6
+"""Texts with fewer runs of their own are left out: their words are those of the prompt."""
 ENOUGH_WORDS = 8
 """Shorter texts are often alike for good reasons."""
 ENOUGH_CHARACTERS = 40
 """The language of shorter texts cannot be recognised."""
 FEWEST_TASKS = 3
+FEWEST_TEXTS = 3
+"""Of two texts nothing is usual."""
 _WORD = re.compile(r"[぀-ヿ㐀-鿿가-힯]|[^\W_]+")  # where words are not separated, characters
+_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
 _REFUSAL = (
     r"(?i)\b(?:i.?m|i am) (?:really |very |so )?sorry,? but|\bas an ai(?: language)? model"
     r"|\bi (?:can.?t|cannot|won.?t|am (?:un|not )able to|must decline to) (?:\w+ )?"
@@ -82,7 +98,7 @@ def text_findings(study: Study) -> list[Finding]:
     if not study.n_responses:
         return []
     sample = _sampled(study)
-    checks = (_same_text, _near_identical, _repeated_prompts, _other_languages, _refusals)
+    checks = (_same_text, _near_identical, _taken_from_peers, _repeated_prompts, _other_languages, _refusals)
     return [found for check in checks for found in check(sample)]
 
 
@@ -106,7 +122,7 @@ def _sampled(study: Study) -> _Sample:
     tasks = study.task_table.filter(pl.col("task").is_in(chosen)).select("task", "prompt")
     rows = study.response_table.filter(pl.col("task").is_in(chosen)).join(tasks, on="task", maintain_order="left")
     texts = [*rows["text"], *(prompt or "" for prompt in tasks["prompt"])]
-    words = [_WORD.findall(text.casefold()) for text in texts]
+    words = [_words(text) for text in texts]
     sizes = np.array([len(found) for found in words])
     numbered = rows.select(
         pl.col("task").replace_strict(chosen, range(len(chosen)), return_dtype=pl.Int64),
@@ -116,6 +132,15 @@ def _sampled(study: Study) -> _Sample:
         pl.Series("words", sizes[: len(rows)]),
     )
     return _Sample(numbered, sizes[len(rows) :], _shingle_matrix(words, 3), _shingle_matrix(words, 1))
+
+
+def _words(text: str) -> list[str]:
+    """The words that a reader sees, and after them those in HTML comments, whatever characters they are written in."""
+    if not text.isascii():
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    if "<!--" in text:
+        text = "\n".join([_COMMENT.sub("", text), *_COMMENT.findall(text)])
+    return _WORD.findall(text.casefold())
 
 
 def _shingle_matrix(words: Sequence[Sequence[str]], run: int) -> sparse.csr_array:
@@ -204,6 +229,92 @@ def _near_identical(sample: _Sample) -> Iterator[Finding]:
             f"{listed(alike_ones)} give nearly the same responses ({share:.0%} alike on average). "
             "They vouch for each other: metrics that compare agents with their peers favour them.",
         )
+
+
+def _taken_from_peers(sample: _Sample) -> Iterator[Finding]:
+    """Agents whose responses are made of their peers', and pairs of which one has most of the other's text."""
+    agent = sample.rows["agent"].to_numpy()
+    names = dict(sample.rows.select("agent", "name").unique().iter_rows())
+    size = int(agent.max()) + 1
+    contained, quoted = (_Means(size) for _ in range(2))
+    task = sample.rows["task"].to_numpy()
+    for rows in sample.places("task"):
+        every = sample.shingles[rows]
+        of_prompt = sample.shingles[[len(sample.rows) + task[rows[0]]]]
+        used, columns = np.unique(every.indices, return_inverse=True)
+        runs = sparse.csr_array((every.data, columns, every.indptr), shape=(len(rows), len(used)))
+        runs = runs[:, ~np.isin(used, of_prompt.indices)]
+        enough = np.flatnonzero(runs.sum(axis=1) >= ENOUGH_RUNS)
+        if len(enough) < FEWEST_TEXTS:
+            continue
+        runs, members = runs[enough], agent[rows[enough]]
+        sizes: FloatArray = runs.sum(axis=1)
+        contained.add(members, (runs @ runs.T).toarray() / np.minimum(sizes[:, None], sizes[None, :]))
+        writers = np.asarray(runs.sum(axis=0)).ravel()
+        elsewhere: FloatArray = runs[:, writers >= 2].sum(axis=1)
+        of_two = runs[:, writers == 2]
+        quoted.add(members, (elsewhere[:, None] - (of_two @ of_two.T).toarray()) / sizes[:, None])
+    yield from _quoting(quoted.means(), contained.means(), names)
+
+
+def _quoting(quoted: FloatArray, contained: FloatArray, names: Mapping[int, str]) -> Iterator[Finding]:
+    """The findings of two tables of agents and peers, NaN on too few tasks.
+
+    ``quoted``: the share of an agent's runs that agents other than this peer have; ``contained``: of the shorter
+    response's runs that both have.
+    """
+    quoting = set()
+    for agent in np.flatnonzero(~np.isnan(quoted).all(axis=1)):
+        share = float(np.nanmin(quoted[agent]))
+        others = np.delete(quoted[:, agent], agent)  # what others share without this agent
+        usual = float(np.nanmedian(others))
+        if share >= max(QUOTED, FAR * usual):
+            quoting.add(int(agent))
+            yield Finding(
+                "quotes-peers",
+                (names[int(agent)],),
+                f"{names[int(agent)]} says what several peers say, word for word: {share:.0%} of its runs of three "
+                f"words, without those of its closest peer (usual here: {usual:.0%}). A text made of its peers' texts "
+                "wins metrics that compare agents with their peers.",
+            )
+    first, second = np.nonzero(np.triu(~np.isnan(contained), 1))
+    shares = contained[first, second]
+    for place in np.argsort(-shares, kind="stable"):
+        pair = int(first[place]), int(second[place])
+        usual = float(np.median(np.delete(shares, place))) if len(shares) > 1 else 0.0
+        if shares[place] < max(CONTAINED, FAR * usual) or len(shares) < FEWEST_TEXTS or quoting & set(pair):
+            continue
+        both = tuple(names[agent] for agent in pair)
+        yield Finding(
+            "contains-peer",
+            both,
+            f"{listed(both)} share {shares[place]:.0%} of the shorter response's runs of three words on average (usual "
+            f"here: {usual:.0%}). One may be an edited copy of the other: they vouch for each other under metrics that "
+            "compare agents with their peers.",
+        )
+
+
+@dataclass(slots=True)
+class _Means:
+    """Means over tasks of a table of agents."""
+
+    size: int
+    sums: FloatArray = field(init=False)
+    counts: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sums, self.counts = np.zeros((self.size, self.size)), np.zeros((self.size, self.size), np.int64)
+
+    def add(self, members: IntArray, values: FloatArray) -> None:
+        """Add the table of a task, in which these agents are."""
+        self.sums[np.ix_(members, members)] += values
+        self.counts[np.ix_(members, members)] += 1
+
+    def means(self) -> FloatArray:
+        """NaN where there are too few tasks, and for an agent with itself."""
+        known = (self.counts >= FEWEST_TASKS) & ~np.eye(self.size, dtype=bool)
+        found: FloatArray = np.where(known, self.sums / np.maximum(self.counts, 1), np.nan)
+        return found
 
 
 def _repeated_prompts(sample: _Sample) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ CATALOGUES = (
     *("goldless.metrics.catalogue:CATALOGUE", "goldless.user_metrics:FORMS", "goldless.models.catalogue:PROVIDERS"),
     *("goldless.meta_evaluation.perturbations.catalogue:CATALOGUE", "goldless.studies.importers:IMPORTERS"),
     *("goldless.exporting.catalogue:EXPORTERS", "goldless.reports.html.page:CATALOGUE", "goldless.cli.main:ADDED"),
+    "goldless.judging.review_stages:CATALOGUE",
 )
 """Where plugins come in, by entry point or as apps of ours."""
 PLUGIN_COLUMNS = ("group", "name", "package", "version", "failure")

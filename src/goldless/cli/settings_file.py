@@ -5,7 +5,8 @@ verb; ``[models]`` gives short names to models.
 
 A file that came with a folder may choose among what goldless brings: names, numbers, providers' models. What runs code,
 names a server or a key, or is outside the file's folder is used once the user has trusted the file. Trust is for a path
-and its settings, kept with the user's data: a change of the settings asks again.
+and its settings, kept with the user's data: a change of the settings, or of a file in the folder whose code they name,
+asks again.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ VARIABLE = "GOLDLESS_CONFIG"
 """Environment variable: the file to use, or none."""
 MODELS = "models"
 NO_FILE = "no settings here: no goldless.toml, and no [tool.goldless] in a pyproject.toml, in this folder or above it"
+RUNS_CODE = r"(?:^|[^\w-])(?:python|command|deepeval|inspect|promptfoo):"
 NEED_TRUST = {
-    r"(?:^|[^\w-])(?:python|command|deepeval|inspect|promptfoo):": "runs code",
+    RUNS_CODE: "runs code",
     r"[?&]key=": "sends a key from the environment",
     "://": "names a server",
 }
+CODE = {".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".r", ".R", ".yaml", ".yml"}
+"""Suffixes of files that run as code; others do if they are executable."""
 PATHS = (Path, list[Path])
 """Types of options whose values are relative to the file."""
 Keys = tuple[str, ...]
@@ -218,12 +222,30 @@ class Settings:
         write_text(place, json.dumps(_trusted() | {path: digest}, indent=1, sort_keys=True) + "\n")
 
     def _entry(self) -> tuple[str, str]:
-        """The path of the file, and a hash of its settings."""
+        """The path of the file, and a hash of its settings and of the code in its folder that they name."""
         import hashlib
 
         assert self.path is not None
         written = json.dumps(sorted((keys, repr(value)) for keys, value in self.entries.items()))
-        return str(self.path.resolve()), hashlib.sha256(written.encode()).hexdigest()
+        digest = hashlib.sha256(written.encode())
+        for file in self._code_files():
+            digest.update(f"\0{file}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
+        return str(self.path.resolve()), digest.hexdigest()
+
+    def _code_files(self) -> list[Path]:
+        """The files in the folder of the settings that values which run code name, as paths or as modules."""
+        assert self.path is not None
+        root = self.path.resolve().parent
+        files = set[Path]()
+        for value in self.entries.values():
+            for word in map(str, value if isinstance(value, list) else [value]):
+                if not re.search(RUNS_CODE, word):
+                    continue
+                for name in re.split(r"[\s,:;=\[\]\"']+", word):
+                    names = [name, f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__init__.py"]
+                    files |= {(folder / one).resolve() for folder in (root, Path.cwd()) for one in names if name}
+        here = [file for file in files if file.is_relative_to(root) and file.is_file()]
+        return sorted(file for file in here if file.suffix in CODE or os.access(file, os.X_OK))
 
 
 def in_terminal() -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from goldless.errors import UserError, check_known
 from goldless.judging.replies import NumberReader, Reader, TagReader, WordReader, own_text, read_marked
@@ -49,8 +49,8 @@ class Scale:
 
     name: str
     source: str
-    role: Literal["reviewer", "critic", "debater"] = "reviewer"
-    """The role of the model that is asked."""
+    role: str = "reviewer"
+    """The role of the model that is asked, as messages name it."""
     pairwise: bool = True
     """True if two responses are compared; False if one is rated."""
     lowest: float = 0.0

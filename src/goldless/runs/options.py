@@ -538,11 +538,11 @@ def check_options(options: Options) -> list[Metric]:
 
 def check_review_options(options: Options) -> None:
     """Refuse what no study could be reviewed with."""
-    from goldless.judging.debate import find_debate  # noqa: PLC0415 - a help needs no debate
+    from goldless.judging.review_stages import find_review_stage  # noqa: PLC0415 - a help needs no stage
 
     scale = options.chosen_scale
     if options.debate is not None:
-        find_debate(options.debate)
+        find_review_stage(options.debate)
     _check_exams(options)
     check_each(options)
     if options.orders != "both" and not scale.pairwise:

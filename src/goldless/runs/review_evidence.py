@@ -17,7 +17,7 @@ from goldless.errors import MetricError, UserError, check_known
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, of_verb
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
-from goldless.judging.debate import DebateStage, find_debate
+from goldless.judging.review_stages import find_review_stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
@@ -89,8 +89,8 @@ def reviewer_stage(options: Options, name: str, model: OpenModel, scale: Scale) 
     """The stage that puts a reviewer's questions on a scale. Refuses a model that cannot answer them."""
     described = options.descriptions.get(name, options.task_description)
     if options.debate is not None:
-        debate = find_debate(options.debate)
-        return DebateStage(model.judge, scale, debate, reviewer=name, task_description=described)
+        stage = find_review_stage(options.debate)
+        return stage(model.judge, scale, reviewer=name, task_description=described)
     if not (scale.labels and reads_by_scoring(model.model.capabilities, options.verdicts)):
         refuse_without_chat(model, f"review on the scale {scale.name}")
     verdicts = options.verdicts if scale.labels else "labels"

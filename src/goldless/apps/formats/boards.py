@@ -80,7 +80,7 @@ GAMES = {
     **dict.fromkeys(("A=B", "B=A"), 0.5),
     **dict.fromkeys(("B>A", "B>>A", "A<B", "A<<B"), 0.0),
 }
-"""How far A is better, by the labels of Arena-Hard's own ``show_result.py``."""
+"""Wins of A, by the labels of Arena-Hard's own ``show_result.py``."""
 PREFERENCES = {"model_a": 1.0, "model_b": -1.0, "tie": 0.0, "both_bad": 0.0, "tie (bothbad)": 0.0}
 
 

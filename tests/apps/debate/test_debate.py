@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from goldless.apps.debate.stage import C1, C2, C3
 from goldless.judging.asking import ReviewQuestion
-from goldless.judging.debate import C1, C2, C3, DebateStage
 from goldless.judging.scales import FIVE_LEVEL, PAIRWISE
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
@@ -28,7 +28,7 @@ def replying(*answers, name="scripted") -> ScriptedModel:
 
 
 async def debated(models, debate=C2, scale=PAIRWISE, texts=TEXTS, **options):
-    stage = DebateStage(models, scale, debate, **options)
+    stage = debate(models, scale, **options)
     return (await stage.review([PAIR if scale.pairwise else SINGLE], texts, {"t": "What do you see?"}))[0]
 
 

@@ -3,6 +3,8 @@
 One by one: each debater speaks in turn and sees all earlier turns. The turn of the last round ends with the debater's
 verdict on a scale, so a debate of d debaters and r rounds costs d times r calls, and one more for each verdict that
 cannot be read. A debate with a missing turn or verdict has no verdict.
+
+``C1``, ``C2`` and ``C3`` are those of the Auto-PRE paper, Table 12: one by one, with ChatEval's roles in our words.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError
 from goldless.evidence import VerdictReply
 from goldless.judging.asking import Answered, ReviewStage, VerdictQuestion, ask
-from goldless.judging.scales import fence, fenced, find_named
+from goldless.judging.scales import fence, fenced
 from goldless.models.interface import ChatRequest, Message
 from goldless.records import CallFailure
 
@@ -40,28 +43,6 @@ CRITIC = Debater(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Debate:
-    """The debaters, and the number of rounds."""
-
-    name: str
-    source: str
-    debaters: tuple[Debater, ...]
-    rounds: int
-
-
-TABLE_12 = "Auto-PRE paper, Table 12 (ChatEval {}), one-by-one strategy; roles of ChatEval, in our words"
-C1 = Debate("C1", TABLE_12.format("C1"), (PUBLIC,), 1)
-C2 = Debate("C2", TABLE_12.format("C2"), (PUBLIC, CRITIC), 1)
-C3 = Debate("C3", TABLE_12.format("C3"), (PUBLIC, CRITIC), 2)
-DEBATES = {debate.name: debate for debate in (C1, C2, C3)}
-
-
-def find_debate(name: str) -> Debate:
-    """The debate with this name."""
-    return find_named("debate", name, DEBATES)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastTurn(VerdictQuestion):
     """The turn of the last round, which ends with a marked verdict."""
@@ -78,11 +59,11 @@ class LastTurn(VerdictQuestion):
         return True
 
 
-@dataclass(frozen=True, slots=True)
 class DebateStage(ReviewStage):
     """Asks a debate questions; its verdict is the mean of the debaters', all played by the model."""
 
-    debate: Debate = C3
+    debaters: ClassVar[tuple[Debater, ...]]
+    rounds: ClassVar[int]
 
     def __post_init__(self) -> None:
         if not self.model.capabilities.chat:
@@ -91,32 +72,34 @@ class DebateStage(ReviewStage):
 
     @property
     def name(self) -> str:
-        return self.reviewer or f"debate-{self.debate.name}({self.model.identity.short})"
+        return self.reviewer or f"debate-{type(self).__name__}({self.model.identity.short})"
 
     @property
     def calls_each(self) -> int:
-        return len(self.debate.debaters) * self.debate.rounds
+        return len(self.debaters) * self.rounds
 
     async def verdicts_of(
         self, asked: Sequence[VerdictQuestion | CallFailure], at_once: int, answered: Answered
     ) -> list[VerdictReply]:
         """The verdict of a debate of each question; ``at_once``: concurrent debates."""
 
-        async def one(i: int) -> VerdictReply:
+        async def answer(i: int) -> VerdictReply:
             question = asked[i]
-            verdict = (
-                VerdictReply(failure=question) if isinstance(question, CallFailure) else await self._debate(question)
-            )
+            if isinstance(question, CallFailure):
+                verdict = VerdictReply(failure=question)
+            else:
+                verdict = await self._debate(question)
             answered(i, verdict)
             return verdict
 
-        return await side_by_side(one, range(len(asked)), at_once)
+        return await side_by_side(answer, range(len(asked)), at_once)
 
     async def _debate(self, question: VerdictQuestion) -> VerdictReply:
         turns: list[tuple[str, str]] = []
         values: list[float] = []
-        for last in [False] * (self.debate.rounds - 1) + [True]:
-            for debater in self.debate.debaters:
+        for number in range(1, self.rounds + 1):
+            last = number == self.rounds
+            for debater in self.debaters:
                 messages = partial(self._messages, question, debater, tuple(turns), last=last)
                 turn = await (self._close(messages, question) if last else self._speak(messages("")))
                 if turn.failure is not None:
@@ -131,8 +114,10 @@ class DebateStage(ReviewStage):
         reply = await self.model.chat(ChatRequest(messages, max_tokens=TURN_TOKENS))
         if isinstance(reply, CallFailure):
             return VerdictReply(failure=reply)
-        text, empty = reply.text.strip(), CallFailure("bad_reply", "the debater's reply is empty")
-        return VerdictReply(text=text, failure=None if text else empty)
+        text = reply.text.strip()
+        if not text:
+            return VerdictReply(failure=CallFailure("bad_reply", "the debater's reply is empty"))
+        return VerdictReply(text=text)
 
     async def _close(self, messages: Callable[[str], tuple[Message, ...]], question: VerdictQuestion) -> VerdictReply:
         scale = replace(self.scale, role="debater", most_tokens=max(TURN_TOKENS, self.scale.most_tokens))
@@ -151,7 +136,7 @@ class DebateStage(ReviewStage):
         usual = fence(*question.texts)
         line = fence(*question.texts, *(text for _, text in turns), mark=mark)
         asked = "\n\n".join(message.content for message in question.messages(explained=False)).replace(usual, line)
-        others = [other.name for other in self.debate.debaters if other != debater]
+        others = [other.name for other in self.debaters if other != debater]
         system = (
             f"You are {debater.name}, one who discusses a question with others before it is decided. "
             f"{debater.outlook}\n\n"
@@ -168,6 +153,27 @@ class DebateStage(ReviewStage):
         so_far = f"What has been said so far:\n\n{said}" if said else "Nobody has spoken yet."
         body = f"The question to be discussed, as it will have to be answered:\n\n{asked}\n\n{so_far}\n\n{how}"
         return Message("system", system), Message("user", body)
+
+
+class C1(DebateStage):
+    """One debater, one round."""
+
+    debaters = (PUBLIC,)
+    rounds = 1
+
+
+class C2(DebateStage):
+    """Two debaters, one round."""
+
+    debaters = (PUBLIC, CRITIC)
+    rounds = 1
+
+
+class C3(DebateStage):
+    """Two debaters, two rounds."""
+
+    debaters = (PUBLIC, CRITIC)
+    rounds = 2
 
 
 def _transcript(turns: Sequence[tuple[str, str]]) -> str:

@@ -34,7 +34,7 @@ LARGEST_HASHED = 64 * 2**20
 """Size of the largest file that is hashed, in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finished:
     """The end of a program, and what it wrote."""
 

@@ -38,7 +38,7 @@ class UserError(GoldlessError):
     """The input or the command is wrong: the message says what was given, what is allowed and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """One thing wrong in a study."""
 

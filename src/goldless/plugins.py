@@ -35,7 +35,7 @@ GROUPS = (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plugin:
     """One entry point of an installed package."""
 

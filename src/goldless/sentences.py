@@ -30,7 +30,7 @@ PAPER_SENTENCE = re.compile(r"[^.?!\n]*(?:[.?!\n]|\Z)")
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sentence:
     """One sentence, without the white space around it."""
 

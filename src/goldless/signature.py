@@ -18,7 +18,7 @@ NOTHING = np.uint64(0x2545F4914F6CDD1D)
 """The text for a missing value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """A number's making in one line: ``metric|key:value|…|goldless:version``. Equal lines mean comparable numbers."""
 

@@ -18,7 +18,7 @@ EXAMPLES = "+examples-"
 """The part of a template's name for worked examples before the question."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
     """A named pair of prompts."""
 

@@ -175,7 +175,7 @@ def _refuse_if_all_failed(
 # --- calls ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CallMetric:
     """A metric that calls custom code once per response, or once with all responses."""
 
@@ -447,7 +447,7 @@ def _python_metric(found: Any, settings: Mapping[str, str], name: str) -> ItemMe
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CommandMetric:
     """A command as a metric: one process for all responses."""
 
@@ -544,7 +544,7 @@ def _read_line(text: str, place: int, count: int) -> tuple[int, ItemScore]:
 # --- forms of names -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricForm:
     """A form of names of custom metrics: a prefix and, after a colon, what the metric is made from."""
 

@@ -33,7 +33,7 @@ OUTSIDE = 0.1
 """Others share something where it is at least this share of what a block shares inside."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PeerLink:
     """Two agents that predict each other more than their levels explain."""
 
@@ -44,7 +44,7 @@ class PeerLink:
     standard_error: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
     """Agents that share more with each other than with anyone else."""
 
@@ -59,7 +59,7 @@ class Block:
     """Their ranks by mean score with agents outside the block, beside the others' as they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PeerGraph:
     """The agents that predict each other under one metric."""
 

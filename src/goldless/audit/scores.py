@@ -21,7 +21,7 @@ ROUNDING = 1e-6
 """Scores that are no further apart are equal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AuditedRanking:
     """A metric's ranking, as far as it is audited."""
 

@@ -60,7 +60,7 @@ _REFUSAL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Sample:
     """The responses to some of the tasks, with their runs of words."""
 
@@ -294,7 +294,7 @@ def _quoting(quoted: FloatArray, contained: FloatArray, names: Mapping[int, str]
         )
 
 
-@dataclass(slots=True)
+@dataclass
 class _Means:
     """Means over tasks of a table of agents."""
 

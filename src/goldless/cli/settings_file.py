@@ -48,7 +48,7 @@ Set = dict[str, tuple[Any, Keys]]
 """Words by option, with their keys in the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """The settings in a file, and their places."""
 

@@ -103,7 +103,7 @@ def quickstart(own: Beginning) -> None:
 REPEATS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Diagnosis:
     """The findings about a model."""
 

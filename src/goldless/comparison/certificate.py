@@ -153,7 +153,7 @@ TWICE = len(TEXTS) ** 2
 """Texts that canaries have scored twice: each after each."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Certificate:
     """Evidence about the noise of the judge behind a score."""
 

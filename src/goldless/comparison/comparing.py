@@ -31,7 +31,7 @@ EXCERPT = 90
 """Characters of a text that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PulledSentence:
     """A sentence of a peer's response that one of the two agents makes more predictable than the other does."""
 
@@ -41,7 +41,7 @@ class PulledSentence:
     """Second agent minus first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskPull:
     """One task on which the two agents differ most."""
 
@@ -104,7 +104,7 @@ def _token_nats(run: Run, task: str, agent: str) -> dict[tuple[str, str, str], l
     return {tuple(key): values for *key, values in rows.iter_rows()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricDifference:
     """The second agent minus the first under one metric, on common tasks."""
 
@@ -150,7 +150,7 @@ class MetricDifference:
         return f"undecided: {outlook(self.difference.n, self.more_tasks, skewed=self.skewed)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PairedComparison:
     """Two agents of one run or of two, compared on their common tasks."""
 

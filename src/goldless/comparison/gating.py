@@ -35,7 +35,7 @@ from goldless.statistics.sign_flips import mean_test
 Verdict = Literal["SHIP", "BLOCK", "INCONCLUSIVE"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gate:
     """The verdict on a candidate, and everything it rests on."""
 

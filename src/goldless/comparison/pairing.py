@@ -289,7 +289,7 @@ def _changed(first: Run, second: Run) -> tuple[str, str]:
 # --- their scores ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Paired:
     """The scores of two agents on their common tasks, over the same peers where scores are over peers.
 

@@ -30,7 +30,7 @@ def _is_run(thing: Any) -> bool:
     return isinstance(thing, ScoredRun)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BuiltInExporter:
     """An exporter that comes with goldless."""
 

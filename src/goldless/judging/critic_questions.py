@@ -103,7 +103,7 @@ def other_tasks(common: Sequence[str], shuffles: int, seed: str) -> dict[str, li
 # --- designs for scarce calls ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Design:
     """The number of questions a critic gets: ``rings`` distributed evenly over ``tasks``."""
 

@@ -159,7 +159,7 @@ CHANGE = (
 """The paper has GPT-4 change the key words of a question (its table 1) but prints no prompt: this one is ours."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PertinenceItem:
     """A question with an answer to it and an answer to another one, or why one of them is missing."""
 

@@ -34,7 +34,7 @@ STRICT = ConfigDict(extra="forbid", strict=True)
 """For files: no value is converted to another type."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LicensedTrait:
     """One trait as the exam measured it."""
 
@@ -48,7 +48,7 @@ class LicensedTrait:
     high: Number | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sitting:
     """An exam that a reviewer took, and its settings."""
 
@@ -58,7 +58,7 @@ class Sitting:
     settings: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SharedErrors:
     """Shared errors, or votes, of a reviewer and another that passed the same exams."""
 
@@ -70,7 +70,7 @@ class SharedErrors:
     of: Literal["errors", "votes"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Licence:
     """A reviewer's licence to judge, with its weight."""
 

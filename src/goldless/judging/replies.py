@@ -138,7 +138,7 @@ def read_marked(reader: Reader, reply: str, mark: str) -> float | None:
 # --- readers -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WordReader:
     """Labels that are words, such as one and two: the first of them as a whole word that is a label there.
 
@@ -202,7 +202,7 @@ def _ends_a_label(word: str, after: str) -> bool:
 NUMBER = r"(?<![\w.,/\u2212\u2013-])(?:(?<![\w)\]])[-\u2212])?\d{1,9}(?:\.\d{1,9})?(?![\w]|[.,]\d|\s?[-\u2013]\s?\d)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NumberReader:
     """Ratings: the first number that is a rating; a number outside the range is not one.
 
@@ -251,7 +251,7 @@ class NumberReader:
         return re.sub(rf"{number}{more}\s{{0,2}},?\s{{0,2}}\b(?:or|and)\b\s{{0,2}}{number}", " ", text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BracketReader:
     """Labels in double brackets: the last pair of double brackets must contain one."""
 
@@ -267,7 +267,7 @@ class BracketReader:
         return _value(self.labels, " ".join(bracketed[-1].split())) if bracketed else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FirstLineReader:
     """Labels alone on the first line, before any reason."""
 
@@ -281,7 +281,7 @@ class FirstLineReader:
         return _value(self.labels, re.sub(r"^[\W_]+|[\W_]+$", "", text.strip().split("\n", 1)[0]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OnlyLabelReader:
     """Labels as whole words: the reply begins with one, ended by punctuation or the end of the line, and has no other.
 
@@ -319,7 +319,7 @@ def _value(labels: Mapping[str, float], found: str) -> float | None:
     return next((value for label, value in labels.items() if label.casefold() == found.casefold()), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TagReader:
     """Numbers in the last element with a tag, one per criterion or a single one; the value is their mean."""
 

@@ -43,7 +43,7 @@ def find_named(what: str, name: str, known: Mapping[str, Named]) -> Named:
     return known[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Scale:
     """A named question about one response or two, with the allowed verdicts."""
 

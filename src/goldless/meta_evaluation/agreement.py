@@ -72,7 +72,7 @@ EVERYBODY = "a rater, the rest"
 """The name of the mean over raters, each compared with the others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabelCounts:
     """A summary of the labels."""
 
@@ -93,7 +93,7 @@ class LabelCounts:
     """The margin of votes by which preferences decide."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Correlation(Estimate):
     """One coefficient with its interval; ``n`` of ``asked`` were used."""
 
@@ -114,7 +114,7 @@ class Correlation(Estimate):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgeAgreement:
     """One judge compared with people."""
 
@@ -131,7 +131,7 @@ class JudgeAgreement:
         return next((c for c in self.correlations if (c.coefficient, c.over) == (coefficient, over)), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CriterionAgreement:
     """All judges compared with the labels of one criterion."""
 
@@ -313,7 +313,7 @@ def _ends(name: str, found: Estimate | None) -> dict[str, Cell]:
     return {} if found is None else {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Agreement:
     """Agreement of metrics, reviewers and external scores with people."""
 

@@ -62,7 +62,7 @@ ROUNDING = 1e-12
 STAR = "*: with at least ten tasks, the interval excludes the value of no bias"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BiasRow(Estimate):
     """One number about one judge; its interval is from resampling tasks."""
 
@@ -110,7 +110,7 @@ class BiasRow(Estimate):
 COLUMNS = tuple(key.partition(":")[0] for key in BiasRow.KEYS if key != "pair")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unavailable:
     """A bias that could not be measured, and why."""
 
@@ -123,7 +123,7 @@ class Unavailable:
 Found = Iterator[BiasRow | Unavailable]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Coverage:
     """The share of what was requested from a judge that is present."""
 
@@ -141,7 +141,7 @@ class Coverage:
         return self.asked - self.used
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BiasReport:
     """The biases of reviewers, their panel and metrics on one study."""
 

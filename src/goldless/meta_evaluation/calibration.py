@@ -67,7 +67,7 @@ BY_CHANGE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CalibratedAgent:
     """An agent's mean label over all tasks, estimated from labels and proxies."""
 
@@ -86,7 +86,7 @@ class CalibratedAgent:
     KEYS = ("agent", "mean:mean.value", "low:mean.low", "high:mean.high", "labelled:mean.n", "*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CalibratedComparison:
     """Two agents on the people's scale, on the tasks that both answered."""
 
@@ -119,7 +119,7 @@ class CalibratedComparison:
         return f"undecided: about {self.tasks_needed:,} tasks, all labelled"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgeShare:
     """An agent's share of good responses by one binary judge, corrected for the judge's errors."""
 
@@ -140,7 +140,7 @@ class JudgeShare:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NextLabel:
     """A task to label next."""
 
@@ -151,7 +151,7 @@ class NextLabel:
     """Expected effect of its labels on the undecided differences; None: drawn at random, before any label."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calibration:
     """Agents on the people's scale."""
 
@@ -414,7 +414,7 @@ Compared = tuple[CalibratedComparison, FloatArray, FloatArray]
 """Two agents, with the differences of their labels [tasks] and of their proxies [tasks, k]."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LabelledData:
     """Labels and proxies by task and agent."""
 

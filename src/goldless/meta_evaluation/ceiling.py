@@ -42,7 +42,7 @@ MANY_LABELS = 4
 """Labels per unit from which two remain without the largest and the smallest."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reliability:
     """Krippendorff's alpha: 1 all agree, 0 as by chance, below 0 worse than chance."""
 
@@ -60,7 +60,7 @@ class Reliability:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RaterAgreement:
     """One rater compared with all others."""
 
@@ -69,7 +69,7 @@ class RaterAgreement:
     spearman: Estimate | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ceiling:
     """Agreement of raters with each other."""
 

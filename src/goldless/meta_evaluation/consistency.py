@@ -38,7 +38,7 @@ PERCENTILE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScorerAgreement:
     """One coefficient of one metric's scores under two scorers."""
 
@@ -68,7 +68,7 @@ class ScorerAgreement:
         return f"{self.first} / {self.second}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Consistency:
     """Agreement of scorers about agents."""
 

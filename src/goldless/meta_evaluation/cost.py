@@ -33,7 +33,7 @@ READ_ONCE = ("rewriter", "synopsis writer")
 """Roles, by how they begin, that read each response once; the others of a score read it with every other one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScaledCost:
     """The cost on another number of similar tasks, if no reply were in the journal."""
 
@@ -49,7 +49,7 @@ class ScaledCost:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cost:
     """The cost of one model in one run: for all its metrics together, or for its review."""
 
@@ -82,7 +82,7 @@ class Cost:
     KEYS = ("*", "usd_per_task")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CostReport:
     """The costs of runs, and the same on more tasks."""
 
@@ -180,7 +180,7 @@ def _notes(rows: Sequence[Cost]) -> Iterator[str]:
 # --- one run ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Result:
     """What the models of a run's score, or of its review, did and cost."""
 

@@ -50,7 +50,7 @@ Rating = Literal["pass", "fail", "not shown"]
 RATINGS: tuple[Rating, ...] = ("pass", "fail", "not shown")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrashResult:
     """One metric under one perturbation."""
 
@@ -89,7 +89,7 @@ class CrashResult:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrashCard:
     """One metric under all perturbations."""
 
@@ -102,7 +102,7 @@ class CrashCard:
         return {rating: sum(one.rating == rating for one in self.perturbations) for rating in RATINGS}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrashTest:
     """The effects of perturbations on metrics."""
 

@@ -304,7 +304,7 @@ def _given_judge(name: str, scores: Scores, study: Study, **file: str) -> Judge:
 # --- run folders -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScoredBy:
     """One metric's response scores under one scorer, or in one run."""
 

@@ -55,7 +55,7 @@ class PanelVerdicts(ResponsePairs):
         return (np.sign(self.margin) + 1) / 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PanelScores:
     """The panel's score of each response."""
 

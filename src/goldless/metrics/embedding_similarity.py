@@ -22,7 +22,7 @@ Measure = Literal["f1", "precision", "recall"]
 FloatArray = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SentenceSimilarity:
     """BERTScore of sentences, at most 1, higher is better.
 

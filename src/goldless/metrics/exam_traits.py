@@ -34,7 +34,7 @@ ROUNDING = 1e-12
 """Means of the same numbers in another order differ by less than this."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sureness:
     """A reviewer's confidence in the items of one set (Auto-PRE, tables 10 and 11, figure 4)."""
 
@@ -46,7 +46,7 @@ class Sureness:
     median: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trait:
     """One trait of one reviewer."""
 

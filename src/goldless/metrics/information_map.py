@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from goldless.sentences import Sentence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TokenGain:
     """One token of the peer's response."""
 
@@ -29,7 +29,7 @@ class TokenGain:
     """Nats by which the candidate makes it likelier; negative where the candidate misleads."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PeerSentence(Sentence):
     """One sentence of the peer's response."""
 
@@ -37,7 +37,7 @@ class PeerSentence(Sentence):
     """Sum over its tokens, including the white space before it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CandidateSentence(Sentence):
     """One sentence of the candidate's response."""
 
@@ -47,7 +47,7 @@ class CandidateSentence(Sentence):
     """The part of it on the end-of-turn token, which belongs to no sentence; None where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InformationMap:
     """The sentences of a candidate's response that tell about a peer's, and the parts they tell about."""
 

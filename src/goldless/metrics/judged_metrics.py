@@ -19,7 +19,7 @@ from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, scor
 from goldless.signature import table_hash
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReviewMetric:
     """The mean rating of a response over the reviewers, on one scale."""
 
@@ -52,7 +52,7 @@ class ReviewMetric:
         return Scores(responses, settings={"reviewers": "+".join(rating or reviewers), "against": "nothing"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WinMetric:
     """Win rate in a recorded table of comparisons."""
 

@@ -37,7 +37,7 @@ Kind = Literal["metric", "reviewer", "panel", "scores"]
 PANEL = "panel"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PairCredits:
     """Credits of one judge on each decided pair of the labels, in their order."""
 
@@ -55,7 +55,7 @@ class PairCredits:
     """[pairs]: mean credit of a panel's votes in each order on its own; None: not a panel's votes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Accuracy:
     """Share of pairs on which a judge agrees with people."""
 
@@ -85,7 +85,7 @@ class Accuracy:
         return self.asked - self.share.n
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgeComparison:
     """Two judges compared on what both have judged."""
 

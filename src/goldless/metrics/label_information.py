@@ -36,7 +36,7 @@ Items = Literal["pairwise", "complete"]
 labelled."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Information:
     """A value of TVD-MI, and the value expected by chance."""
 
@@ -54,7 +54,7 @@ class Information:
         return self.value - self.null
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PairInformation:
     """TVD-MI of two raters."""
 
@@ -66,7 +66,7 @@ class PairInformation:
     """None: they have no item in common."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RaterInformation:
     """Mean TVD-MI of one rater with the others."""
 
@@ -77,7 +77,7 @@ class RaterInformation:
     """None: no other rater labelled the same items."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupInformation:
     """Mean over the raters of a group of their mean TVD-MI with all others (the TVD-MI paper, table 3)."""
 
@@ -90,7 +90,7 @@ class GroupInformation:
     KEYS = ("group", "raters", "low:estimate.low", "high:estimate.high", "*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabelInformation:
     """TVD-MI between raters, and how it was computed."""
 
@@ -103,7 +103,7 @@ class LabelInformation:
     """All raters, then each group; empty if no groups are given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RaterMetric:
     """Information of raters' labels about each other's: preferences by their sign, else ratings by their value."""
 

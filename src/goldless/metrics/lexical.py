@@ -99,7 +99,7 @@ def tokenisation_signature(tokenisation: Tokenisation) -> str:
     return f"nltk by goldless's sentences (nltk {version('nltk')})" if tokenisation == "nltk" else tokenisation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bleu:
     """Sentence-level BLEU of Papineni et al. (2002), 0 to 1, higher is better.
 
@@ -151,7 +151,7 @@ class Bleu:
         return _of_distinct(pairs, score)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rouge:
     """ROUGE of Lin (2004) between two texts, the F-measure, 0 to 1, higher is better.
 
@@ -198,7 +198,7 @@ class Rouge:
         return _of_distinct(pairs, score)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Length:
     """Number of words in the candidate, split at white space; the reference is ignored.
 

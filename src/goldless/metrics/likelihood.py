@@ -32,7 +32,7 @@ from goldless.metrics.metric import (
 from goldless.templates import EXAMPLES
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Likelihood:
     """The mean over directions of log p(predicted | shown), less log p(predicted) where ``marginals``."""
 
@@ -72,7 +72,7 @@ RELATIVES: Mapping[str, Likelihood] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LikelihoodMetric:
     """A metric over log-probabilities."""
 
@@ -155,7 +155,7 @@ class LikelihoodMetric:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Wording:
     """One variant of a log-probability query: which template, whose rewrites and which synopsis."""
 

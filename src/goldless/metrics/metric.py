@@ -42,7 +42,7 @@ def in_both_orders(pairing: Pairing) -> set[tuple[str, str, str]]:
     return pairs | {(task, peer, agent) for task, agent, peer in pairs}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogprobNeed:
     """The log-probabilities a metric takes: of a peer's response given the agent's, and those enabled below."""
 
@@ -88,7 +88,7 @@ class Extra(NamedTuple):
         return PrerequisiteError(f"{user} needs {package}, which {reason}. Run: pip install 'goldless[{self.name}]'")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Needs:
     """The evidence, options and packages a metric needs."""
 
@@ -131,7 +131,7 @@ RESPONSES: Schema = {
 """One response's score; null: missing. ``asked`` and ``used``: the number of pairs to score, and of pairs scored."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scores:
     """The result of a metric, before ranking."""
 

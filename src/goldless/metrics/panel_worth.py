@@ -33,7 +33,7 @@ NOT_IDENTIFIED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PeerEstimate:
     """One reviewer as its peers' votes show it."""
 
@@ -51,7 +51,7 @@ class PeerEstimate:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PanelWorth:
     """The worth of a panel."""
 

@@ -23,7 +23,7 @@ PROMPT = "prompt"
 """The synopsis that is shown: the question itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Roles:
     """The part that each sample of an agent plays."""
 
@@ -76,7 +76,7 @@ def _kind(task: Task, column: str) -> str:
     return (task.synopsis(column) or "") if value is None else str(value).strip()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PeerPrediction:
     """Mean over defendants and jurors of log p(y | with the informant) - log p(y | without), in nats."""
 

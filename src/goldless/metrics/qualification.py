@@ -28,7 +28,7 @@ CLIPPED = 0.01
 """Shares are clipped this far from 0 and 1 before the logit, so that no vote has infinite weight."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """A reviewer after the exams."""
 
@@ -43,7 +43,7 @@ class Candidate:
     """The sum of its distances from the thresholds it failed; 0 if it passed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Qualification:
     """All candidates, and how the panel was chosen."""
 

@@ -83,7 +83,7 @@ HALF_TIE = 0.5
 ELEMENTS_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RankedAgent(LeaderboardRow):
     """One agent's rank: one more than the number of agents with a higher score; asked are ratings or pairs."""
 
@@ -98,7 +98,7 @@ class RankedAgent(LeaderboardRow):
         return self.estimate.n
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ranking:
     """All agents, best first."""
 

@@ -40,7 +40,7 @@ class TextPairMetric(Protocol):
         """The score of each (candidate, reference); None where it is not defined."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BaselineMetric:
     """The similarity of a response to its peers' or to the task's reference, or a property of the response alone."""
 
@@ -96,7 +96,7 @@ class BaselineMetric:
         return rows_frame(rows, PAIRS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UserMetric:
     """A custom metric on whole responses."""
 

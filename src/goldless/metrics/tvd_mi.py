@@ -31,7 +31,7 @@ Direction = Literal["both", "given", "about"]
 """``given``: what a response reveals about its partners'. ``about``: what they reveal about it. ``both``: the mean."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CriticMetric:
     """TVD-MI in one or both directions."""
 

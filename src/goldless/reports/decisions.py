@@ -70,7 +70,7 @@ def comparison_table(
     return ReportTable(title, COLUMNS, rows, notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stopped:
     """The stop of a run that was to stop early, and what it knows."""
 

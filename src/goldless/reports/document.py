@@ -241,7 +241,7 @@ def _schema_of(hint: Any) -> dict[str, Any]:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unreadable:
     """The reason why an existing file could not be read as a result."""
 

@@ -12,7 +12,7 @@ REVIEW = "review: "
 """The beginning of the name of a review's ranking."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Name:
     """A name from the data, set apart from our own text."""
 

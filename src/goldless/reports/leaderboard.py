@@ -35,7 +35,7 @@ RATES = frozenset({"win rate", "score", "rating"})
 """Units that are said before the number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PairMeans:
     """Mean scores of agents (rows) with peers (columns)."""
 
@@ -77,7 +77,7 @@ class Tabled:
         return self.table(**self._on_paper, **options).to_rich(width)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Leaderboard(Tabled):
     """Agents by score, highest first, with the settings behind the numbers."""
 
@@ -358,7 +358,7 @@ def _numeral(value: float | None, board: Leaderboard) -> str:
 # --- raters ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RaterScores(Tabled):
     """Information shared between raters' labels, with the settings behind the numbers."""
 
@@ -396,7 +396,7 @@ class RaterScores(Tabled):
 # --- all metrics of a run --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Leaderboards:
     """``leaderboard.json``: the results of an evaluation. Nothing in it depends on when or how fast it ran."""
 

@@ -41,7 +41,7 @@ BETWEEN = 2
 """Spaces after a column in the terminal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
     """One column of a table."""
 
@@ -122,7 +122,7 @@ class Column:
         return NUMBERS.get(self.kind, "{:,.0f}".format)(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportTable:
     """Rows of values by column name, with notes and signature."""
 

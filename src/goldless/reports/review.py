@@ -24,7 +24,7 @@ EXAM = "Exam report"
 MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PanelAgreement:
     """Agreement of a reviewer or a panel with people."""
 
@@ -51,7 +51,7 @@ class PanelAgreement:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReviewerResult:
     """One reviewer: its exam, its vote, its agreement with people."""
 
@@ -81,7 +81,7 @@ class ReviewerResult:
         return None if self.agreement is None else self.agreement.accuracy.value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SweepCell:
     """The panel at one limit and with one kind of weights."""
 
@@ -93,7 +93,7 @@ class SweepCell:
     """None: no reviewer passes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReviewPanel:
     """The reviewers that vote."""
 
@@ -105,7 +105,7 @@ class ReviewPanel:
     """None: no panel."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReviewSettings:
     """Settings of the reviewers."""
 
@@ -117,7 +117,7 @@ class ReviewSettings:
     """The way verdicts were read, by reviewer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ReviewReport:
     """``review.json``: the results of a review."""
 

@@ -9,7 +9,7 @@ from goldless.models.interface import Usage
 from goldless.reports.document import IF_ANY
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Spending:
     """Calls, tokens and cost of one model."""
 
@@ -36,7 +36,7 @@ def usd_per_task(spending: Sequence[Spending], tasks: int) -> float | None:
     return sum(known) / tasks if known and tasks else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Made:
     """The time when one verb wrote its results, and their cost."""
 
@@ -44,7 +44,7 @@ class Made:
     spending: tuple[Spending, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MadeBy:
     """``made_by.json``: how the results of a run folder were made."""
 
@@ -60,7 +60,7 @@ class MadeBy:
     """The spending of all verbs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentSoFar:
     """One agent's mean over the tasks that have a score."""
 
@@ -69,7 +69,7 @@ class AgentSoFar:
     tasks: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoardSoFar:
     """All agents under a metric, or in a ranking, highest first."""
 
@@ -78,7 +78,7 @@ class BoardSoFar:
     rows: tuple[AgentSoFar, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunProgress:
     """``progress.json``: how far a run is."""
 

@@ -419,7 +419,7 @@ def _distinct(references: Iterable[Any]) -> tuple[str, ...]:
 # --- a batch as a trainer gives it ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """A completion and what it is rewarded for."""
 

@@ -137,7 +137,7 @@ def critic_stage(plan: RunPlan, critic: OpenModel) -> ReviewStage:
     return ReviewStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), verdicts=plan.options.verdicts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Collection:
     """The models of a run, and what they are asked; without any, its evidence is what is recorded."""
 

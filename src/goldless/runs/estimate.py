@@ -63,7 +63,7 @@ ROUNDING = 1e-9
 """Differences that vary by less than this share of the largest vary by rounding alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedCalls:
     """Calls to one model for one metric, or for all metrics together."""
 
@@ -88,7 +88,7 @@ class PlannedCalls:
     """Tokens that a server computes if it shares contexts between scores; None: it computes nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NeededTasks:
     """The tasks that one kind of question needs."""
 
@@ -104,7 +104,7 @@ class NeededTasks:
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Spread:
     """The standard deviation of differences between two agents, from evidence."""
 
@@ -116,7 +116,7 @@ class Spread:
     tasks: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Power:
     """The tasks that a difference of ``detect`` standard deviations needs."""
 
@@ -146,7 +146,7 @@ class Power:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The calls of an evaluation."""
 

@@ -68,7 +68,7 @@ _PEERS_USED: dict[OverPeers | None, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MetricScores(Scores):
     """A metric's scores of pairs and responses with its signature, before ranking."""
 
@@ -76,7 +76,7 @@ class MetricScores(Scores):
     signature: Signature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MetricOutcome(Leaderboard):
     """One metric's leaderboard with its scores of pairs and responses."""
 
@@ -97,7 +97,7 @@ class MetricOutcome(Leaderboard):
         return PairMeans(self.agents, tuple(tuple(known.get((a, peer)) for peer in self.agents) for a in self.agents))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Evaluation(Leaderboards):
     """The results of one evaluation."""
 

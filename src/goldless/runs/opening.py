@@ -42,7 +42,7 @@ CALLS_AT_ONCE = 256
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """A role and the model for it."""
 

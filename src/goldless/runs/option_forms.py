@@ -28,7 +28,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OptionForm:
     """The values of an option: as words of a command line, as a Python argument, and which are allowed."""
 
@@ -59,7 +59,7 @@ class OptionForm:
 ANYTHING = OptionForm(str)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Option:
     """One option, as the command line, the Python functions and the check of a run know it."""
 

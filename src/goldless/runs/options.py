@@ -78,7 +78,7 @@ AUTO_EXAM_THRESHOLD = 0.55
 """PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The options to evaluate or review."""
 

@@ -36,7 +36,7 @@ EVIDENCE = ("logprobs", "verdicts", "judgements")
 """Needs of metrics that are met by models, each with the table of its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scored:
     """The yield of a plan, before ranking."""
 

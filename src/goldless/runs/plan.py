@@ -53,7 +53,7 @@ Texts = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Preprocessor:
     """Rewrites of all responses, made by one rewriter with one template."""
 
@@ -84,7 +84,7 @@ def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkedExamples:
     """The other tasks that a juror is shown before it predicts a response, and who informs about whom."""
 
@@ -118,7 +118,7 @@ class WorkedExamples:
         return kept, shown, texts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Need:
     """The needs of all metrics together in one way of asking."""
 
@@ -134,7 +134,7 @@ class Need:
         return any(all(getattr(one, flag) for flag in flags) for one in self.wanted)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunPlan:
     """The plan of what metrics or a review need from a study, decided before any model is opened."""
 

@@ -43,7 +43,7 @@ def nobody(*_: object) -> None:
     """Is told, and does nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Progress:
     """Progress of a stage."""
 
@@ -61,7 +61,7 @@ class Progress:
     """Replies of the model that the journal had, in this stage and those before it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Speed:
     """Speed of a stage, with all its workers."""
 

@@ -43,7 +43,7 @@ RECORDED = "recorded"
 # --- one table -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedTable:
     """A recorded table of a study, read lazily."""
 

@@ -61,7 +61,7 @@ SECONDS = 60
 Outcome = Literal["equal", "different", "not replayed"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Difference:
     """A value that came out different."""
 
@@ -70,7 +70,7 @@ class Difference:
     recomputed: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplayedPart:
     """A metric or the review of a run, replayed."""
 
@@ -89,7 +89,7 @@ class ReplayedPart:
         return "different" if self.differences else "equal"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Replay:
     """A run folder, replayed."""
 

@@ -57,7 +57,7 @@ REFITS = 1000
 """Number of resamples for Bradley-Terry."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Review(ReviewReport):
     """The results of one review."""
 

@@ -43,7 +43,7 @@ TOLERANCE = "1sd"
 # --- the choice of one task -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """The rule by which a choice is decided."""
 
@@ -65,7 +65,7 @@ class Rule:
         return self.alpha / max(1, (self.most or candidates) - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choice:
     """The chosen response to a task."""
 
@@ -152,7 +152,7 @@ def _compared(table: FloatArray, means: FloatArray, first: int, second: int, rul
 # --- samples ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Sampling:
     """A model to take more samples from, and how."""
 
@@ -182,7 +182,7 @@ def samples_study(cases: Iterable[tuple[str | None, Sequence[str]]]) -> Study:
     return study_from_records(tasks, responses, name="samples")
 
 
-@dataclass(slots=True)
+@dataclass
 class Samples:
     """The samples of each task, by name."""
 
@@ -245,7 +245,7 @@ class Samples:
         self.asked += len(jobs)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selection:
     """The chosen response of every task."""
 

@@ -24,7 +24,7 @@ ELEMENTS_AT_ONCE = 1 << 25
 """Larger tables are read some columns at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Versus:
     """The question which of two agents, by their numbers, is better; decided either way."""
 
@@ -61,7 +61,7 @@ class Versus:
         return f"{other} is better than {one}" if beats[self.second, self.first] else f"{one} or {other}: undecided"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Baseline(Versus):
     """The question who is better and who is worse than one agent, which is both ``first`` and ``second``."""
 
@@ -85,7 +85,7 @@ class Baseline(Versus):
         return f"{better} better than {names[self.first]}, {worse} worse, {rest} undecided"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Top:
     """The question who the best m are.
 
@@ -187,7 +187,7 @@ def only_question(texts: Sequence[str]) -> str:
 # --- the comparisons -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Until:
     """A question, and how sure its answer must be."""
 

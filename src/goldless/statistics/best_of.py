@@ -21,7 +21,7 @@ from goldless.errors import UserError
 from goldless.statistics.bootstrap import Estimate, draw_counts, task_intervals
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BestOf:
     """The best of some submissions."""
 

@@ -130,7 +130,7 @@ ESTIMATE_KEYS: tuple[str, ...] = ("value", "low", "high", "n", "n_tasks", "level
 FLAT = "no interval: all tasks give the same value"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Estimate:
     """A number with its interval."""
 

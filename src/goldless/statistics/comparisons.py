@@ -44,7 +44,7 @@ USUAL_TASKS = 10
 Compare = Literal["all", "leader"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """Two agents compared on the tasks where both have a score."""
 
@@ -84,7 +84,7 @@ class Comparison:
         return None if self.better is None else self.second if self.better == self.first else self.first
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pairs:
     """Differences of pairs of agents, task by task."""
 
@@ -294,7 +294,7 @@ def _share_of_spread(differences: FloatArray, usual: float) -> FloatArray:
     return np.sqrt(np.divide(square, total, out=np.ones_like(square), where=total > 0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Field:
     """All pairs that compete with those of a leader; never all of them in memory."""
 

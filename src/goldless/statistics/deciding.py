@@ -35,7 +35,7 @@ MOST = 10**7
 """Beyond this many tasks nothing is sought."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Anytime:
     """The confidence sequence.
 
@@ -76,7 +76,7 @@ class Anytime:
         return np.asarray(np.exp(np.minimum(0.0, -0.5 * (np.log(b) + n * grown))), np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FixedSample:
     """Student's interval for n tasks that were fixed beforehand."""
 
@@ -89,7 +89,7 @@ class FixedSample:
         return np.asarray(2 * stdtr(n - 1, -np.abs(ratio) * np.sqrt(n)), np.float64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tolerance:
     """A difference of scores that does not matter yet."""
 

@@ -23,7 +23,7 @@ SAME = 1e-10
 CHOSEN_BY_DATA = "no interval: --until chose the tasks by their scores. Score all tasks for one"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupComparison:
     """The first group of agents compared with the second."""
 

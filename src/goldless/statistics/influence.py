@@ -14,7 +14,7 @@ TIED = 1e-12
 """Means that differ by less than this share of the largest are tied: sums in another order differ in the last digit."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Influence:
     """The effect of one task on one agent's mean."""
 

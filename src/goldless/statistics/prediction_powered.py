@@ -39,7 +39,7 @@ RANK = 1e-9
 """Proxies whose standardised covariance has an eigenvalue below this are collinear."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Round:
     """Tasks that were drawn to be labelled, with unequal chances."""
 
@@ -49,7 +49,7 @@ class Round:
     """The chance of each to be drawn, above 0 and at most 1."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PoweredMean:
     """A mean over tasks, estimated from labels and proxies."""
 

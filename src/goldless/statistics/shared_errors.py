@@ -22,7 +22,7 @@ from goldless.statistics.bootstrap import LEVEL, Draws, Estimate, groups_left_ou
 NO_SPREAD = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EffectiveVotes:
     """The worth of a panel."""
 

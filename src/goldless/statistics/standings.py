@@ -32,7 +32,7 @@ TAIL = 3.0
 """Factor of the skewness of peers: with exponential effects 91% of the intervals then hold the mean."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Missing:
     """Substitutes for missing scores in the worst case."""
 
@@ -42,7 +42,7 @@ class Missing:
     highest: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LeaderboardRow:
     """One agent."""
 
@@ -81,7 +81,7 @@ class LeaderboardRow:
         return self.asked - self.used
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Standings:
     """Agents by score, highest first, and the comparisons made."""
 

@@ -24,7 +24,7 @@ RATE_WITHIN = 0.01
 """Rates stay this far from 0 and 1, so that no single vote decides an item."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DawidSkene:
     """Dawid and Skene's model of two classes (1979), fitted by expectation maximisation."""
 
@@ -66,7 +66,7 @@ def both_sides(votes: FloatArray) -> FloatArray:
     return np.concatenate([votes, 1 - votes])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class JudgeAware:
     """Strengths of responses, and how well each judge tells them apart."""
 

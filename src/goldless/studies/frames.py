@@ -51,7 +51,7 @@ SAMPLES = "Number the samples in a column sample, or choose with --repeats: samp
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass
 class Listed:
     """The names of all tasks or agents."""
 

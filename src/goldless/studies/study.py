@@ -28,7 +28,7 @@ BLOCK = 1000
 """Tasks whose texts are made Python's at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origin:
     """The way a study was read from files."""
 

@@ -25,7 +25,7 @@ from goldless.records import CallFailure
 TURN_TOKENS = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Debater:
     """A role in a debate."""
 
@@ -43,7 +43,7 @@ CRITIC = Debater(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LastTurn(VerdictQuestion):
     """The turn of the last round, which ends with a marked verdict."""
 

@@ -33,7 +33,7 @@ Rewrites = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskTexts:
     """A task with the texts drawn of it."""
 
@@ -46,7 +46,7 @@ class TaskTexts:
         return list(questions(list(self.texts)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainingMaterial:
     """The training and held-out data, before any model is loaded."""
 
@@ -146,7 +146,7 @@ IGNORED = -100
 """Label of positions that are not predicted, in transformers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Example:
     """One text to predict, as token ids."""
 
@@ -166,7 +166,7 @@ class Example:
         return [IGNORED] * context + list(self.ids[context:])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExampleSet:
     """Examples, and questions without one."""
 

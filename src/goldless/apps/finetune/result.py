@@ -31,7 +31,7 @@ KEY = ("synopsis", "task", "target", "given")
 """Columns that identify a question."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainingPlan:
     """The base model, its training texts, and the way it is trained."""
 
@@ -51,7 +51,7 @@ class TrainingPlan:
     """Hash of the held-out tasks and their texts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Training:
     """The result of a training."""
 
@@ -65,7 +65,7 @@ class Training:
 # --- the held-out tasks ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
     """A mean over tasks before and after, and the change."""
 
@@ -75,7 +75,7 @@ class Change:
     KEYS = ("before", "after", "change:change.value", "low:change.low", "high:change.high", "note:change.note")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeldOutRow:
     """The log-likelihood of held-out texts in one way of asking, in nats; higher is better predicted."""
 
@@ -155,7 +155,7 @@ def _change(used: pl.DataFrame, size: pl.Expr, draws: Draws) -> Change:
 # --- the whole result ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counts:
     """Numbers of tasks, texts and examples that were used or left out."""
 
@@ -207,7 +207,7 @@ class Counts:
         return [sentence for sentence, count in said.items() if count]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Canaries:
     """Canary results of the base before training, and of the adapter afterwards."""
 
@@ -227,7 +227,7 @@ class Canaries:
         return (*untested, f"With the adapter, sums differ between batches of this engine by up to {noise}.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finetuned:
     """An adapter and what it changed."""
 

@@ -19,7 +19,7 @@ ITEM_SECONDS = 3600.0
 """Longest time for a work item; a compilation on first use takes minutes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RayPlace:
     """A Ray cluster and the shape of its workers."""
 
@@ -78,7 +78,7 @@ LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """A cluster on this machine listens on the loopback interface only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Room:
     """The shape of a worker, and how many fit."""
 

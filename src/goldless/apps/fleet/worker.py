@@ -23,7 +23,7 @@ Request = ScoreRequest | ChatRequest
 Reply = TokenLogprobs | ChatReply | CallFailure
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelToLoad:
     """A model as the driver was given it."""
 
@@ -32,7 +32,7 @@ class ModelToLoad:
     use: Use
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loaded:
     """A model that a worker loaded, or why it could not."""
 
@@ -44,7 +44,7 @@ class Loaded:
     error: UserError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ready:
     """The report of a worker that has loaded its models."""
 
@@ -54,7 +54,7 @@ class Ready:
     said: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Done:
     """An item as a worker leaves it."""
 
@@ -64,7 +64,7 @@ class Done:
     """An error of the run as a whole."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Worker:
     """Runs as a Ray actor. Its methods raise nothing: an error of a model must not look like a lost worker."""
 

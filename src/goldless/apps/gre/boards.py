@@ -49,7 +49,7 @@ ALLOWED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Board:
     """Agents' scores by metric, without references; ``human`` is the baseline."""
 
@@ -181,7 +181,7 @@ def _signature(name: str, metric: str, **settings: str) -> str:
     return str(Signature(f"{name}[{metric}]", {**settings, "interval": f"fisher-z-{LEVEL:g}"}))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentCorrelation(Estimate):
     """One coefficient over agents; ``n`` of them have both values."""
 
@@ -189,7 +189,7 @@ class AgentCorrelation(Estimate):
     KEYS = ("coefficient", *ESTIMATE_KEYS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoardAgreement:
     """Agreement of two boards under one metric, or of a board and a benchmark."""
 
@@ -240,7 +240,7 @@ OTHER_SCALES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentChange:
     """One agent on two boards."""
 
@@ -268,7 +268,7 @@ class AgentChange:
         return self.first_rank - self.second_rank
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BoardComparison:
     """Two boards, metric by metric."""
 
@@ -390,7 +390,7 @@ def _differences(first: Board, second: Board, metric: str) -> Iterator[str]:
 # --- other benchmarks ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BenchmarkCorrelations:
     """A board and other benchmarks."""
 

@@ -35,7 +35,7 @@ CANARY = "canary"
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Edition:
     """An edition's folder."""
 

@@ -52,7 +52,7 @@ class UnansweredError(UserError):
     """A source's server did not reply after several attempts; another run resumes from there."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HumanReview:
     """One review a person wrote."""
 
@@ -76,7 +76,7 @@ def joined(sections: Mapping[str, str]) -> str:
     return "\n\n".join(f"{title}:\n\n{text}" if title else text for title, text in parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paper:
     """A paper with its reviews."""
 

@@ -96,7 +96,7 @@ NOTES: Mapping[Scope, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AgentClock:
     """Number of papers that one agent cannot have seen."""
 
@@ -107,7 +107,7 @@ class AgentClock:
     """Dated papers that became public after the cutoff; None: unknown cutoff."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CleanScore:
     """One agent under one metric on clean papers, or, in the scope ``all``, on all of them."""
 
@@ -124,7 +124,7 @@ class CleanScore:
     """Among the agents except the human baseline; None in the scope ``own``, where papers differ."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clock:
     """Cutoffs of agents and dates of papers, and scores on clean papers."""
 
@@ -269,7 +269,7 @@ FLIPS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Flip:
     """The fewest papers without which another model is ahead of the first."""
 
@@ -283,7 +283,7 @@ class Flip:
     """Papers on which both have a score."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Standing:
     """Firmness of the ranking."""
 
@@ -406,7 +406,7 @@ def rank_flip(metric: str, scores: Scores) -> list[Flip]:
 # --- hidden instructions ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScoreHold:
     """One agent's scores on papers and on their second versions."""
 
@@ -430,7 +430,7 @@ class ScoreHold:
         return "falls" if high < 0 else "rises" if low > 0 else "no change shown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Holding:
     """True if scores hold under hidden instructions."""
 
@@ -494,7 +494,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
 # --- the edition -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EditionResult:
     """An edition's leaderboards, and notes on them."""
 

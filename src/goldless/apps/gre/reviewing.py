@@ -102,7 +102,7 @@ def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
     return {(one.task, one.agent): one for one in found}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WrittenReviews:
     """The number of reviews that an agent has written."""
 
@@ -134,7 +134,7 @@ def written_reviews(
     return WrittenReviews(agent.agent, papers, there, dict(missing.most_common()), counted, cut, agent.parameters)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Generated:
     """Reviews of the papers of a study, written by models."""
 
@@ -249,7 +249,7 @@ async def review_edition(
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReviewRequest:
     """The models that write reviews, and their settings."""
 
@@ -295,7 +295,7 @@ class ReviewRequest:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PaperReviewStage:
     """One model that reviews: it gets the prompt, then the whole paper, and its whole reply must fit after both."""
 

@@ -30,7 +30,7 @@ STATISTICS = frozenset({"level", "seed", "resamples"})
 PREPROCESSING = frozenset({"rewriter", "rewrite_max_tokens", "synopsis_writer"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Registered:
     """An edition's pre-registration, and whether the edition is still the registered one."""
 

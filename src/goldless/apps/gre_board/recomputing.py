@@ -32,7 +32,7 @@ SHOWN = 5
 """Values that do not follow from their evidence, as an error lists them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recomputed:
     """An edition with its results, recomputed from the evidence in its run folders: no printed number is used."""
 

@@ -17,7 +17,7 @@ from goldless.runs.evaluation import Evaluation
 from goldless.studies import Study
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PublicBoard:
     """The registration of an edition and its submissions."""
 

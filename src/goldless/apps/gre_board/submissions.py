@@ -45,7 +45,7 @@ NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]{0,62}[A-Za-z0-9._+-])?")
 BEGINNING = "0" * 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Submission:
     """One line of the log."""
 
@@ -168,7 +168,7 @@ def _hash(data: bytes) -> str:
 # --- teams on the board -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TeamBest:
     """A team's best submission under one metric."""
 
@@ -184,7 +184,7 @@ class TeamBest:
     """The score without what choosing the best of n added."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Submissions:
     """All submissions, and the best of each team."""
 

@@ -43,7 +43,7 @@ AT_ONCE = 16
 """Concurrent questions per verdict and juror; the juror's model may allow fewer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Juror:
     """A reviewer with a vote."""
 
@@ -66,7 +66,7 @@ class Juror:
         return ReviewStage(model, self.scale, reviewer=self.name, task_description=self.task_description)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JuryVerdict:
     """A jury's decision."""
 
@@ -82,7 +82,7 @@ class JuryVerdict:
     """Tokens charged for this verdict; replies from the journal are not charged again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JuryWorth:
     """The number of independent votes a jury is worth, by what its licences say of shared errors."""
 

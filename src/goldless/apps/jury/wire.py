@@ -121,7 +121,7 @@ def read_body(form: type[Form], body: bytes | str, *, accepted: str, param: str 
         raise RequestError(f"{'; '.join(wrong[:5])}. {accepted}", param=name, code=code) from None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """A judge prompt with two marked answers. Markers are regular expressions in which ``@`` means A or B."""
 

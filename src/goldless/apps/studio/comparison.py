@@ -195,7 +195,7 @@ Outcome = Literal["won", "lost", "tied", "depends on the order", "no verdict"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgedPair:
     """One reviewer's comparisons of a response with another one."""
 

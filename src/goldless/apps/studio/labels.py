@@ -51,7 +51,7 @@ Answers = Mapping[str, Sequence[str]]
 """The agents that responded, by task."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pair:
     """Two responses to one task, by their agents, on the sides where they are shown."""
 
@@ -60,7 +60,7 @@ class Pair:
     right: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LabelSession:
     """The rater, study, criterion and order of a labelling session; it seeds the order and the sides."""
 
@@ -129,7 +129,7 @@ FIRST_LOOKS = 2
 """Labels of each pair of agents before it is guessed how many more would decide."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decision:
     """The answer of the labels to a question."""
 
@@ -233,7 +233,7 @@ def change_labels(folder: Path, label: Preference, *, add: bool) -> None:
     write_whole(path, write)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenStudy:
     """A study on the desk, with its labels as they are in the file."""
 

@@ -39,7 +39,7 @@ _COMPUTING = ThreadPoolExecutor(1, thread_name_prefix="information-map")
 """One map at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownMap:
     """The information map of a candidate's response and a peer's, and which part of it is known."""
 
@@ -220,7 +220,7 @@ MOST_CHARACTERS = 4_000
 MAPS_KEPT = 40
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pasted:
     """Two texts, and what both were asked."""
 

@@ -41,7 +41,7 @@ PAGES = {
 """Addresses of the viewer's pages; a task, an agent and its peer are numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Links:
     """Addresses on a server, valid from any page."""
 
@@ -63,7 +63,7 @@ class Links:
         return f"{address}?{urlencode(given, errors='surrogatepass')}" if given else address
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileLinks:
     """Addresses within a static site, relative to the page; files take no query."""
 

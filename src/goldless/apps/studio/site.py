@@ -42,7 +42,7 @@ class PageNotFoundError(UserError):
     status = 404
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunSummary:
     """One row of the list of runs."""
 
@@ -132,7 +132,7 @@ def find_runs(root: Path) -> dict[str, RunFolder]:
     return {path.name: RunFolder(path, path.name) for path in paths}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunTask:
     """A task of a run."""
 

@@ -81,7 +81,7 @@ def _naming(run: RunFolder, table: str) -> Iterator[None]:
         raise DamagedRunError(run, table, error) from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """Some of many rows."""
 

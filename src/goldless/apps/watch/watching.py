@@ -43,7 +43,7 @@ WATCH, OCCASIONS = "watch.json", "occasions.jsonl"
 Numbers = Mapping[str, tuple[float, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WatchedProcess:
     """One process: the judge on its anchors, or the system's stream."""
 
@@ -72,7 +72,7 @@ class WatchedProcess:
         return f"CHANGED on occasion {self.alarm_at}: {self.direction}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WatchReport:
     """The findings after the last occasion."""
 
@@ -117,7 +117,7 @@ class WatchReport:
 # --- the folder ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Watched:
     """The subject of a watch, the same on every occasion."""
 
@@ -138,7 +138,7 @@ class Watched:
             raise UserError(f"seed must be at least 0, got {self.seed}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Occasion:
     """One occasion."""
 

@@ -25,7 +25,7 @@ BOLD_LINE = re.compile(r"(\*\*|__)[^*_]+\1[ \t]*:?[ \t]*")
 LEAD_LINE = re.compile(r"[^.?!]*[^.?!\s][ \t]*:[ \t]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unit:
     """A heading or a sentence: ``text[start:end]``, without the white space around it."""
 

@@ -36,7 +36,7 @@ TEXTS: Any = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(enco
 """Instructions to writers, and words put into responses, by perturbation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Setting:
     """The context in which a perturbation is applied."""
 
@@ -69,7 +69,7 @@ Change = Callable[[Response], Made | Awaitable[Made]]
 Apply = Callable[[Setting], Change]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Perturbation:
     """A way to change responses, and how a sound metric reacts."""
 
@@ -276,7 +276,7 @@ async def with_copies(
     return joined.with_agents({agent.agent: agent for agent in (*study.agents, *added)}), texts, spending
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PerturbationRow:
     """One perturbation or strategy."""
 
@@ -292,7 +292,7 @@ class PerturbationRow:
     """Number of texts that could not be made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PerturbedStudy:
     """The texts made from a study."""
 

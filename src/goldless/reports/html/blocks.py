@@ -148,7 +148,7 @@ def figure(
 # --- sections --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """One section of the report."""
 

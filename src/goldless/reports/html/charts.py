@@ -150,7 +150,7 @@ def theme_css() -> tuple[str, str]:
 # --- scales and axes -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AxisScale:
     """From values to pixels, in proportion to the values or to their logarithms."""
 
@@ -221,7 +221,7 @@ HEADING_HEIGHT = 30
 MINI_HEIGHT = 12.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IntervalRow:
     """One line of the plot."""
 
@@ -242,7 +242,7 @@ class IntervalRow:
     """A part of the interval that is drawn thick."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Band:
     """A shaded range of values; only a line at the middle if an end is unknown."""
 
@@ -350,7 +350,7 @@ HEIGHT = 420
 LEFT, RIGHT, TOP, BOTTOM = 58, 28, 40, 52
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Point:
     """One point."""
 
@@ -501,7 +501,7 @@ WRITTEN_UP_TO = 12
 """With more names than this, cells are too small for numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HeatCell:
     """One cell."""
 

@@ -65,7 +65,7 @@ class InspectLogs:
         return found
 
 
-@dataclass(slots=True)
+@dataclass
 class InspectLog:
     """One log; its samples are read when asked for."""
 

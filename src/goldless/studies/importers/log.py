@@ -28,7 +28,7 @@ COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_w
 HEAD_BYTES = 1 << 16
 
 
-@dataclass(slots=True)
+@dataclass
 class Log:
     """Records of one or several files, in that order: samples and what refers to them, each as rows or as a frame."""
 

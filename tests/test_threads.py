@@ -17,6 +17,7 @@ from goldless.metrics.likelihood import GEM, pair_scores
 from goldless.metrics.metric import mean_over_variants, over_peers, pair_means
 from goldless.metrics.tvd_mi import contrasts, objective_critic, response_scores
 from goldless.statistics.bootstrap import task_intervals
+from tests.support.paths import ROOT
 
 AGENTS = [f"agent {number}" for number in range(8)]
 SIZES = {"small": 20, "large": 400}
@@ -89,7 +90,9 @@ def by_threads() -> dict[str, dict[str, str]]:
     for threads in ("1", "8"):
         limits = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
         environment = {**os.environ, **limits}
-        said = subprocess.run([sys.executable, __file__], env=environment, check=True, capture_output=True).stdout
+        said = subprocess.run(
+            [sys.executable, "-m", "tests.test_threads"], env=environment, cwd=ROOT, check=True, capture_output=True
+        ).stdout
         found[threads] = json.loads(said)
     return found
 

@@ -56,7 +56,7 @@ def test_a_licensed_jury_answers_the_official_client(goldless, study_file, scrip
     )
     assert ended.code == 0, ended.err
     (licence,) = (tmp_path / "licences").glob("*.json")
-    command = [sys.executable, "-m", "goldless", "serve-jury", f"{licence}={honest.partition('=')[2]}", "--port", "0"]
+    command = [sys.executable, "-m", "goldless", "jury", f"{licence}={honest.partition('=')[2]}", "--port", "0"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         url = _listening(server)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
+from contextlib import closing
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from goldless.models.cache import default_journal, models_folder
+from goldless.models.interface import ModelIdentity, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.journal import Journal
+from goldless.models.usage import Charge
 from goldless.plugins import GROUPS
 from goldless.studies import write_study
 from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply
@@ -71,12 +74,11 @@ def test_quickstart_writes_into_a_new_folder_and_overwrites_nothing_else(goldles
 def kept():
     """A journal with two replies and a model file."""
     journal = default_journal()
-    journal.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(journal)
-    connection.execute("create table calls (key text, cost_usd real)")
-    connection.executemany("insert into calls values (?, ?)", [("a", 0.5), ("b", 0.75)])
-    connection.commit()
-    connection.close()
+    with closing(Journal(journal)) as opened:
+        costs = {"a": 0.5, "b": 0.75}
+        replies = [(key, TokenLogprobs((-1.0,)), Charge(Usage(), usd, False)) for key, usd in costs.items()]
+        request = ScoreRequest((1,), (2,))
+        opened.record(ModelIdentity("toy", "toy"), [(key, request, reply, charge) for key, reply, charge in replies])
     models_folder().mkdir(parents=True)
     (models_folder() / "model.gguf").write_bytes(b"x" * 1500)
     return journal

@@ -69,8 +69,9 @@ def compare_groups(twins, tmp_path, metric: str, scorer=shared_words):
 async def test_twins_written_by_a_model_score_below_their_originals_unless_the_scorer_learns_nothing(tmp_path):
     twins = await with_twins(tmp_path)
     found = compare_groups(twins, tmp_path, "gem-raw")
-    assert (found.auc_by_task.value, found.auc_by_task.n) == (1.0, 6)
-    assert (found.n_first, found.n_second) == (18, 17)
+    # on one of the six tasks a twin is missing, so the three pairs there are left out
+    assert (found.auc_by_task.value, found.auc_by_task.n) == (1.0, 5)
+    assert (found.n_first, found.n_second) == (15, 15)
     assert compare_groups(twins, tmp_path, "gem-raw", forgetful).auc_by_task.value == 0.5
 
 
@@ -78,7 +79,7 @@ async def test_twins_written_by_a_model_score_below_their_originals_unless_the_s
 async def test_twins_of_both_samples_play_both_parts_in_peer_prediction(tmp_path):
     found = compare_groups(await with_twins(tmp_path, samples=2), tmp_path, "peer-prediction")
     assert found.auc_by_task.value > 0.9
-    assert found.n_first == 18
+    assert found.n_first == 15
 
 
 @pytest.mark.nightly

@@ -182,7 +182,7 @@ def _notes(rows: Sequence[Cost]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Result:
-    """What the models of a run's score, or of its review, did and cost."""
+    """Return the work and the cost of the models of a run's score, or of its review."""
 
     metrics: tuple[str, ...]
     spending: Sequence[Spending]
@@ -254,7 +254,7 @@ def _length(study: Study, draws: Draws, *, pairs: bool) -> Estimate:
 
 
 def _scaled(spent: Spending, tasks: int, times: float, share: Estimate) -> ScaledCost:
-    """What was spent on the replies that are kept, for ``times`` as many; replies from the journal are asked for anew.
+    """Return the spending on the replies that are kept, for ``times`` as many, none of them from the journal.
 
     Such a reply costs what the run's calls cost. Where it made none, US dollars are those of all its replies, and
     tokens are not known.

@@ -61,7 +61,7 @@ async def test_a_file_that_is_too_large_is_refused_and_not_kept(pages, monkeypat
 
 
 async def test_every_problem_of_a_file_is_shown_at_once(pages):
-    page = await pages.get(await drop(pages, content=b"task,agent,text\nt1,ann,\nt1,bob,x\nt1,bob,y\n"))
+    page = await pages.get(await drop(pages, content=b"task,agent,text\nt1,,a\nt1,bob,x\nt1,bob,y\n"))
     assert "cannot be read" in page
     assert "2 problems" in page
 

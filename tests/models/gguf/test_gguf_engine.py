@@ -99,7 +99,8 @@ def test_another_architecture_is_refused_by_name_with_what_to_use(tmp_path):
 
 def test_a_tensor_that_the_graph_does_not_use_is_refused_and_never_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "tiny_models._shapes", lambda model: {**_shapes(model), "blk.1.attn_q_norm.weight": (model.size,)}
+        "tests.models.gguf.tiny_models._shapes",
+        lambda model: {**_shapes(model), "blk.1.attn_q_norm.weight": (model.size,)},
     )
     write_tiny(tmp_path / "normed.gguf", "llama")
     with pytest.raises(CapabilityError, match=r"a tensor blk\.1\.attn_q_norm\.weight"):

@@ -83,6 +83,7 @@ def test_without_the_folder_of_apps_the_core_is_imported_and_scores(without, tmp
         assert "Traceback" not in absent.stderr
 
 
+@pytest.mark.nightly
 def test_without_the_public_board_an_edition_of_gre_bench_is_collected_reviewed_and_scored(without, tmp_path):
     run = without("apps/gre_board")
     papers, edition = tmp_path / "papers", tmp_path / "edition"
@@ -103,6 +104,7 @@ def test_without_the_public_board_an_edition_of_gre_bench_is_collected_reviewed_
     assert "unknown verb 'submit'" in unknown.stderr
 
 
+@pytest.mark.nightly
 def test_without_debates_a_review_is_complete_and_the_option_names_what_there_is(without, tmp_path):
     run = without("apps/debate")
     (tmp_path / "answers.csv").write_text(ANSWERS)
@@ -164,16 +166,22 @@ CEILINGS_OF_SURFACE = {
 }
 
 
+MEASURED_ONCE = pytest.mark.xdist_group("ceilings")
+
+
+@MEASURED_ONCE
 @pytest.mark.parametrize("measure", CEILINGS)
 def test_the_package_is_written_no_less_plainly_than_its_ceiling_allows(measure):
     assert measure_package(SOURCE).measures()[measure] <= CEILINGS[measure], f"{measure}: see support/readability.py"
 
 
+@MEASURED_ONCE
 @pytest.mark.parametrize("measure", CEILINGS_OF_TESTS)
 def test_the_tests_are_written_no_less_plainly_than_their_ceiling_allows(measure):
     assert measure_package(TESTS).measures()[measure] <= CEILINGS_OF_TESTS[measure]
 
 
+@MEASURED_ONCE
 @pytest.mark.parametrize("measure", CEILINGS_OF_SURFACE)
 def test_commands_options_and_imports_of_apps_stay_below_their_ceiling(measure):
     assert getattr(measure_surface(SOURCE.parent), measure) <= CEILINGS_OF_SURFACE[measure]

@@ -306,7 +306,7 @@ def test_a_reply_read_again_is_the_same(text):
 
 
 def test_a_text_of_countless_thoughts_has_no_end_and_is_read_quickly():
-    assert ChatReply("<think> </think> a</think>" * 100_000).finish == "length"
+    assert ChatReply("<think> </think> a</think>" * 5_000).finish == "length"
     assert ChatReply("<think>a</think>" * (MOST_BLOCKS - 1) + "two").text == "two"
 
 

@@ -39,7 +39,7 @@ MARKS = (
     (r"(?-i:analysis(?=[^\W\d_a-z]))", "(?-i:assistantfinal)"),  # gpt-oss, its special tokens left out
 )
 """Patterns of the opening and the closing mark of each kind of thoughts."""
-MOST_BLOCKS = 100
+MOST_BLOCKS = 32
 """Blocks of thoughts in one text; if it has more, they have no end."""
 NEAR = 80
 """Characters before a place that are looked at."""

@@ -34,7 +34,6 @@ WRITERS = {
     "crashtest": ("crashtest", "--metric", "length", "--perturbation", "null,praise", *QUICK),
     "agree": ("agree", "--scale", "pairwise", *REVIEWED, "kind,strict"),
     "bias": ("bias", "--scale", "pairwise", *REVIEWED, "kind,strict"),
-    "plan --cost": ("plan", "--cost", "--metric", "rouge-l", *QUICK),
 }
 REPLAYED = ("score", "review")
 PAIRS = [pair for pair in product(WRITERS, repeat=2) if pair[0] != pair[1]]

@@ -153,13 +153,13 @@ CEILINGS = {
     "tokens per statement": 13.7,
     "comprehensions per 1,000 statements": 94,
     "conditional expressions per 1,000 statements": 59.5,
-    "tokens": 451_700,
+    "tokens": 451_000,
 }
 """What src/goldless measures at most; every measure only falls. Tokens are to fall below 447,466, their number before
 the laws on absence, verdicts, money and run folders."""
 CEILINGS_OF_TESTS = {"vague names, %": 8.9}
 CEILINGS_OF_SURFACE = {
-    "commands": 42,
+    "commands": 41,
     "option_slots": 644,
     "modules_apps_import": 96,
     "names_apps_import": 352,

@@ -271,7 +271,6 @@ REFUSED = {
     "explain {three} --task t1 --agent ann": "--peer is missing",
     **{f"plan {{three}} --detect={one}": "must be a finite number above 0" for one in (0, -1, "nan", "inf")},
     f"{REVIEW} --exam none --batch": "has no batch API. --batch works with openai:",
-    "config trust": "no settings here",
     "view nowhere": "no such folder",
     "view . --port 70000": "--port must be between 0 and 65535, got 70000",
     "view . --bundle site --tasks 0": "--tasks must be a whole number of at least 1, got 0",

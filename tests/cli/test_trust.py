@@ -1,10 +1,10 @@
-"""Settings files that came with a folder: they run no code, name no server and send no key before they are trusted."""
+"""Settings files that came with a folder run no code, name no server, send no key; files that the user names may."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+from pathlib import Path
 
 import pytest
 
@@ -43,78 +43,46 @@ def refused(ended, *words: str) -> bool:
         ('[score]\nout = "link/out"\nmetric = "length"', ["score", "sample"], "is outside the file's folder"),
     ],
 )
-def test_what_needs_trust_is_refused_with_its_line_and_how_to_go_on(goldless, folder, written, verb, words):
+def test_a_risky_setting_of_a_file_that_was_found_is_refused_with_its_line_and_how_to_go_on(goldless, folder, written, verb, words):
     (folder / "link").symlink_to(folder.parent)
     (folder / "evil.py").write_text("open('RAN', 'w')\n")
     (folder / "goldless.toml").write_text(written + "\n")
     ended = goldless(*verb)
-    assert refused(ended, words, "is not trusted", "Read the file, then run: goldless config trust"), ended.err
+    advice = f"Read the file, then set GOLDLESS_CONFIG={folder / 'goldless.toml'}, or write it on the command line"
+    assert refused(ended, words, "needs a settings file that you name", advice), ended.err
     assert not (folder / "RAN").exists()
     assert not (folder.parent / "journal.sqlite").exists()
 
 
-def test_a_project_file_of_python_needs_the_same_trust(goldless, folder):
+def test_a_project_file_of_python_runs_no_code_either(goldless, folder):
     (folder / "pyproject.toml").write_text('[tool.goldless.score]\nmetric = ["command:touch RAN"]\n')
     assert refused(goldless("score", "sample"), "pyproject.toml:2: metric", "runs code")
 
 
-def test_a_trusted_file_is_used_until_its_settings_change(goldless, folder):
-    (folder / "goldless.toml").write_text(RUNS)
-    trusted = goldless("config", "trust")
-    assert trusted.code == 0
-    assert "runs code" in trusted.err
-    goldless("score", "sample")
-    assert (folder / "RAN").exists()
-    (folder / "goldless.toml").write_text(f"# a comment changes nothing\n{RUNS}")
-    assert "is not trusted" not in goldless("score", "sample").err
-    (folder / "goldless.toml").write_text(RUNS.replace("RAN", "OTHER"))
-    assert "is not trusted" in goldless("score", "sample").err
-    assert not (folder / "OTHER").exists()
-
-
-@pytest.mark.parametrize(
-    ("setting", "file"),
-    [
-        ("python:metric.py:f", "metric.py"),
-        ("python:metric:f", "metric.py"),
-        ("python:parts.metric:f", "parts/metric.py"),
-        ("command:sh judge.sh", "judge.sh"),
-        ("promptfoo:checks.yaml", "checks.yaml"),
-    ],
-)
-def test_code_that_changed_after_it_was_trusted_is_not_run(goldless, folder, setting, file):
-    (folder / "goldless.toml").write_text(f'[score]\nmetric = ["{setting}"]\n')
-    (folder / "parts").mkdir()
-    (folder / file).write_text("# harmless\n")
-    goldless("config", "trust")
-    assert "is not trusted" not in goldless("score", "sample").err
-    (folder / file).write_text("open('RAN', 'w')\n")
-    assert "is not trusted" in goldless("score", "sample").err
-    assert not (folder / "RAN").exists()
-
-
-def test_trust_is_for_a_file_in_its_place(goldless, folder, monkeypatch):
-    (folder / "goldless.toml").write_text(RUNS)
-    goldless("config", "trust")
-    (folder / "copy").mkdir()
-    shutil.copy(folder / "goldless.toml", folder / "copy")
-    monkeypatch.chdir(folder / "copy")
-    assert "is not trusted" in goldless("score", "sample").err
-
-
-def test_what_the_command_line_says_needs_no_trust(goldless, folder):
+def test_a_risky_setting_that_the_command_line_replaces_is_not_refused(goldless, folder):
     (folder / "goldless.toml").write_text(RUNS)
     assert goldless("score", "sample", "--metric", "length", "--json").code == 0
 
 
-def test_a_file_named_by_the_user_is_trusted(goldless, folder, monkeypatch):
+def test_a_file_that_the_user_names_runs_code(goldless, folder, monkeypatch):
     (folder / "goldless.toml").write_text(RUNS)
     monkeypatch.setenv(VARIABLE, "goldless.toml")
     goldless("score", "sample")
     assert (folder / "RAN").exists()
 
 
-def test_names_and_numbers_need_no_trust_and_every_setting_that_is_used_is_printed(goldless, folder):
+def test_a_file_in_the_home_folder_runs_code_and_one_below_it_does_not(goldless, folder, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: folder)
+    (folder / "inner").mkdir()
+    (folder / "inner" / "goldless.toml").write_text(RUNS)
+    monkeypatch.chdir(folder / "inner")
+    assert refused(goldless("score", "sample"), "runs code")
+    (folder / "inner" / "goldless.toml").rename(folder / "goldless.toml")
+    goldless("score", "sample")
+    assert (folder / "inner" / "RAN").exists()
+
+
+def test_names_and_numbers_are_used_and_every_setting_that_is_used_is_printed(goldless, folder):
     (folder / "goldless.toml").write_text(
         'seed = 7\n[models]\nmine = "embedded"\n[score]\nmetric = "length"\nout = "r"\n'
     )
@@ -144,23 +112,3 @@ def test_a_file_of_another_user_is_refused(goldless, folder, monkeypatch):
     (folder / "inner").mkdir()
     monkeypatch.chdir(folder / "inner")
     assert refused(goldless("score", "sample"), "belongs to another user")
-
-
-def test_a_terminal_is_asked(goldless, folder, monkeypatch):
-    (folder / "goldless.toml").write_text(RUNS)
-    asked = []
-    monkeypatch.setattr("goldless.cli.settings_file.in_terminal", lambda: True)
-    monkeypatch.setattr("typer.confirm", lambda question, **_: asked.append(question) or len(asked) > 1)
-    assert refused(goldless("score", "sample"), "is not trusted. Use GOLDLESS_CONFIG=none to run without it")
-    assert not (folder / "RAN").exists()
-    goldless("score", "sample")
-    assert (folder / "RAN").exists()
-    goldless("score", "sample")
-    assert asked == [f"Trust {folder / 'goldless.toml'}?"] * 2
-
-
-def test_a_damaged_list_of_trusted_files_is_told(goldless, folder, monkeypatch, tmp_path):
-    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path))
-    (folder / "goldless.toml").write_text(RUNS)
-    (tmp_path / "trusted_settings.json").write_text("{")
-    assert refused(goldless("score", "sample"), "trusted_settings.json cannot be read", "Delete it")

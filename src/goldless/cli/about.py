@@ -179,26 +179,7 @@ def show(own: ConfigShowing, output: Output) -> None:
         say(NO_FILE)
 
 
-@verb()
-def trust() -> None:
-    """Trust the settings file of this folder, as it is now, with settings that run code, name servers or send keys.
-
-    Settings of that kind are not used from a file you have not trusted. They are listed; read the file first. A change
-    of the settings asks again.
-
-    Example:
-      goldless config trust
-    """
-    found = settings()
-    if found.path is None:
-        raise UserError(NO_FILE)
-    found.trust()
-    for line in found.dangers():
-        say(line)
-    say(f"trusted: {found.path}")
-
-
-config_verbs = verbs_app("Show or trust the project's settings, or print shell completion.", completion, show, trust)
+config_verbs = verbs_app("Show the project's settings, or print shell completion.", completion, show)
 
 
 def _checked(path: Keys, file: Settings) -> tuple[Mapping[str, Option], Set]:

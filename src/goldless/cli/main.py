@@ -64,7 +64,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "study": "Check a study, show what is in it, or import one from another tool's results.",
         "list": "List metrics, models, importers or plugins.",
         "journal": "Inspect and clean up the model replies kept on this machine.",
-        "config": "Show or trust the project's settings, or print shell completion.",
+        "config": "Show the project's settings, or print shell completion.",
     },
     "Apps": {},
 }

@@ -3,26 +3,21 @@
 Keys are the long names of options. Those at the top hold for every verb that has them, those in ``[VERB]`` for that
 verb; ``[models]`` gives short names to models.
 
-A file that came with a folder may choose among what goldless brings: names, numbers, providers' models. What runs code,
-names a server or a key, or is outside the file's folder is used once the user has trusted the file. Trust is for a path
-and its settings, kept with the user's data: a change of the settings, or of a file in the folder whose code they name,
-asks again.
+A file that goldless found by itself may have come with a folder: it may choose among what goldless brings, such as
+names, numbers and providers' models. What runs code, names a server or a key, or is outside the file's folder is used
+only from a file that the user named, or has in the home folder.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_origin
-
-import typer
 
 from goldless.cli.console import say
 from goldless.errors import UserError, nearest
@@ -33,14 +28,12 @@ VARIABLE = "GOLDLESS_CONFIG"
 """Environment variable: the file to use, or none."""
 MODELS = "models"
 NO_FILE = "no settings here: no goldless.toml, and no [tool.goldless] in a pyproject.toml, in this folder or above it"
-RUNS_CODE = r"(?:^|[^\w-])(?:python|command|deepeval|inspect|promptfoo):"
-NEED_TRUST = {
-    RUNS_CODE: "runs code",
+RISKS = {
+    r"(?:^|[^\w-])(?:python|command|deepeval|inspect|promptfoo):": "runs code",
     r"[?&]key=": "sends a key from the environment",
     "://": "names a server",
 }
-CODE = {".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".r", ".R", ".yaml", ".yml"}
-"""Suffixes of files that run as code; others do if they are executable."""
+"""Risks of settings by the pattern of their values."""
 PATHS = (Path, list[Path])
 """Types of options whose values are relative to the file."""
 Keys = tuple[str, ...]
@@ -56,8 +49,8 @@ class Settings:
     entries: Mapping[Keys, Any] = field(default_factory=dict)
     """Values by the names of their tables and their own."""
     text: str = ""
-    named: bool = False
-    """The user named the file, by GOLDLESS_CONFIG, so it is trusted."""
+    trusted: bool = False
+    """The user named the file, by GOLDLESS_CONFIG, or has it in the home folder."""
 
     def place(self, keys: Keys) -> str:
         """File and line of a setting."""
@@ -137,30 +130,29 @@ class Settings:
         return words if several else words[0]
 
     def use(self, values: dict[str, Any], options: Mapping[str, Option], set_here: Set) -> None:
-        """Tell which settings a verb uses, require trust where they need it, and put models by their full names.
+        """Tell which settings a verb uses, refuse risky ones of a file that was found, and expand names of models.
 
         ``values``: of the options, changed in place; ``set_here``: those of the file.
         """
         if self.path is None:
             return
-        used, dangers = list[str](), list[str]()
+        used = list[str]()
         for name, (value, keys) in set_here.items():
-            one = options[name]
+            option = options[name]
             try:
-                one.parse(value)
+                option.parse(value)
             except UserError as error:
                 raise self.problem(keys, f"{keys[-1]} must be {str(error).partition(' must be ')[2]}") from None
-            used.append(one.flags[0].lstrip("-"))
-            metavar = one.metavar or ("PATH" if one.form.typed in PATHS else "")
-            is_path = re.search("FOLDER|FILE|PATH", metavar) is not None
-            dangers += self._dangers(keys, value, self.path.parent if is_path else None)
-        for name in (name for name, one in options.items() if "MODEL" in (one.metavar or "")):
-            values[name], names = self._full_names(values[name], keep_names=name == "reviewers")
-            used += [f"{short} = {self.models[short]}" for short in names]
-            dangers += [line for short in names for line in self._dangers((MODELS, short), self.models[short])]
+            metavar = option.metavar or ("PATH" if option.form.typed in PATHS else "")
+            self._refuse_risk(keys, value, is_path=re.search("FOLDER|FILE|PATH", metavar) is not None)
+            used.append(option.flags[0].lstrip("-"))
+        for name in (name for name, option in options.items() if "MODEL" in (option.metavar or "")):
+            values[name], short_names = self._full_names(values[name], keep_names=name == "reviewers")
+            for short_name in short_names:
+                self._refuse_risk((MODELS, short_name), self.models[short_name])
+                used.append(f"{short_name} = {self.models[short_name]}")
         if used:
             say(f"settings from {self.path}: {', '.join(used)}", style="dim")
-        self._require_trust(dangers)
 
     def _full_names(self, given: Any, *, keep_names: bool) -> tuple[Any, list[str]]:
         """The value with short names of models replaced (``keep_names``: as NAME=MODEL), and these names."""
@@ -178,97 +170,20 @@ class Settings:
                 parts.append(part.strip())
         return (",".join(parts) if names else given), list(dict.fromkeys(names))
 
-    # --- trust -------------------------------------------------------------------------------------------------------
-
-    def _dangers(self, keys: Keys, value: Any, outside_of: Path | None = None) -> Iterator[str]:
-        """Reasons why a setting needs trust, with file and line; ``outside_of``: the folder that a path must be in."""
-        words = [str(one) for one in (value if isinstance(value, list) else [value])]
-        reasons = [reason for sign, reason in NEED_TRUST.items() if any(re.search(sign, word) for word in words)]
-        if outside_of is not None:
-            root = outside_of.resolve()
-            outside = any(not Path(word).resolve().is_relative_to(root) for word in words)
-            reasons += ["is outside the file's folder"] * outside
-        if reasons:
-            yield f"{self.place(keys)}: {keys[-1]} = {value!r} {reasons[0]}"
-
-    def dangers(self) -> Iterator[str]:
-        """Every setting of the file that runs code, names a server or sends a key, each with file and line."""
-        for keys, value in self.entries.items():
-            yield from self._dangers(keys, value)
-
-    def _require_trust(self, dangers: list[str]) -> None:
-        """Go on if the file is trusted or has nothing that needs it; ask in a terminal, refuse elsewhere."""
-        path, digest = self._entry()
-        if not dangers or self.named or _trusted().get(path) == digest:
+    def _refuse_risk(self, keys: Keys, value: Any, *, is_path: bool = False) -> None:
+        """Refuse a setting of a file that was found if it runs code, names a server or a key, or leaves the folder."""
+        assert self.path is not None
+        if self.trusted:
             return
-        for line in dangers:
-            say(line, style="yellow")
-        if not in_terminal():
-            raise UserError(
-                f"{self.path} is not trusted, and this command uses settings of it that need trust. Read the file, "
-                "then run: goldless config trust"
-            )
-        if not typer.confirm(f"Trust {self.path}?", default=False, err=True):
-            raise UserError(f"{self.path} is not trusted. Use {VARIABLE}=none to run without it")
-        self.trust()
-
-    def trust(self) -> None:
-        """Remember that the user trusts the file as it is."""
-        from goldless.files import write_text
-
-        path, digest = self._entry()
-        place = _trust_file()
-        place.parent.mkdir(parents=True, exist_ok=True)
-        write_text(place, json.dumps(_trusted() | {path: digest}, indent=1, sort_keys=True) + "\n")
-
-    def _entry(self) -> tuple[str, str]:
-        """The path of the file, and a hash of its settings and of the code in its folder that they name."""
-        import hashlib
-
-        assert self.path is not None
-        written = json.dumps(sorted((keys, repr(value)) for keys, value in self.entries.items()))
-        digest = hashlib.sha256(written.encode())
-        for file in self._code_files():
-            digest.update(f"\0{file}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
-        return str(self.path.resolve()), digest.hexdigest()
-
-    def _code_files(self) -> list[Path]:
-        """The files in the folder of the settings that values which run code name, as paths or as modules."""
-        assert self.path is not None
-        root = self.path.resolve().parent
-        files = set[Path]()
-        for value in self.entries.values():
-            for word in map(str, value if isinstance(value, list) else [value]):
-                if not re.search(RUNS_CODE, word):
-                    continue
-                for name in re.split(r"[\s,:;=\[\]\"']+", word):
-                    names = [name, f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__init__.py"]
-                    files |= {(folder / one).resolve() for folder in (root, Path.cwd()) for one in names if name}
-        here = [file for file in files if file.is_relative_to(root) and file.is_file()]
-        return sorted(file for file in here if file.suffix in CODE or os.access(file, os.X_OK))
-
-
-def in_terminal() -> bool:
-    """True if somebody can read a question and answer it."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _trust_file() -> Path:
-    from goldless.models.cache import default_journal
-
-    return default_journal().with_name("trusted_settings.json")
-
-
-def _trusted() -> dict[str, str]:
-    """The hash of each trusted file's settings, by path."""
-    place = _trust_file()
-    try:
-        known = json.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise UserError(f"{place} cannot be read: {error}. Delete it and trust your settings files again") from None
-    return known if isinstance(known, dict) else {}
+        words = [str(word) for word in (value if isinstance(value, list) else [value])]
+        risks = [risk for pattern, risk in RISKS.items() if any(re.search(pattern, word) for word in words)]
+        folder = self.path.parent.resolve()
+        if is_path and any(not Path(word).resolve().is_relative_to(folder) for word in words):
+            risks.append("is outside the file's folder")
+        if risks:
+            advice = f"set {VARIABLE}={self.path}, or write it on the command line"
+            wrong = f"{keys[-1]} = {value!r} {risks[0]}, which needs a settings file that you name"
+            raise self.problem(keys, f"{wrong}. Read the file, then {advice}")
 
 
 # --- the file --------------------------------------------------------------------------------------------------------
@@ -282,7 +197,7 @@ def settings() -> Settings:
     if named is not None:
         if not Path(named).is_file():
             raise UserError(f"{VARIABLE} must be a settings file, or none, got {named!r}")
-        return replace(_read(Path(named)) or Settings(Path(named)), named=True)
+        return replace(_read(Path(named)) or Settings(Path(named)), trusted=True)
     home = None
     with suppress(RuntimeError):  # a user of a container may have none
         home = Path.home()
@@ -295,7 +210,7 @@ def settings() -> Settings:
                     wrong = "belongs to another user" if foreign else "can be written by everybody"
                     advice = f"{VARIABLE}=none to run without it, or {VARIABLE}=FILE to use it"
                     raise UserError(f"{folder / name} {wrong}, so its settings are not used. Set {advice}")
-                return found
+                return replace(found, trusted=folder == home)
         if (folder / ".git").exists() or folder == home:
             break
     return Settings()

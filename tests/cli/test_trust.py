@@ -43,7 +43,9 @@ def refused(ended, *words: str) -> bool:
         ('[score]\nout = "link/out"\nmetric = "length"', ["score", "sample"], "is outside the file's folder"),
     ],
 )
-def test_a_risky_setting_of_a_file_that_was_found_is_refused_with_its_line_and_how_to_go_on(goldless, folder, written, verb, words):
+def test_a_risky_setting_of_a_file_that_was_found_is_refused_with_its_line_and_how_to_go_on(
+    goldless, folder, written, verb, words
+):
     (folder / "link").symlink_to(folder.parent)
     (folder / "evil.py").write_text("open('RAN', 'w')\n")
     (folder / "goldless.toml").write_text(written + "\n")

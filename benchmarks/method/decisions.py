@@ -40,7 +40,8 @@ Pair: two agents by the rule of compare and of gate. "contradiction": the interv
 undecided, or the other way round; "SHIP": wrong at a true loss of the margin, right without a loss at a margin of half
 a standard deviation, and lognormal losses.
 
-Promise: undecided pairs that are given a number of tasks, continued to it with fresh tasks.
+Promise: undecided pairs that are given a number of tasks, continued to it with fresh tasks: of two agents by the rule
+of compare, of more by that of score. "nearest": of the three undecided pairs of a leaderboard that need the fewest.
 
 Order: decided pairs; "said": the share that keeps its sign under other peers as goldless says, "holds": under as many
 other agents as peers, on the same tasks.
@@ -64,10 +65,13 @@ import polars as pl
 from goldless.comparison.comparing import difference
 from goldless.comparison.gating import one_sided_bounds
 from goldless.comparison.pairing import Paired
+from goldless.reports.decisions import LISTED, nearest_first
+from goldless.statistics.answering import with_outlook
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_all, compare_pairs, compare_with, holm
-from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, more_tasks, p_values
+from goldless.statistics.deciding import ANYTIME, AT_LEAST, FAR, FIXED_SAMPLE, more_tasks, p_values
 from goldless.statistics.other_peers import with_sign_kept
+from goldless.statistics.sign_flips import mean_test
 from goldless.statistics.skewness import FEWEST_TASKS, believed
 from goldless.statistics.standings import new_peer_intervals
 
@@ -497,25 +501,59 @@ def paired(gaps: FloatArray) -> Paired:
 def promise_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
     """Shares of undecided pairs that are given a number, and of those that it decides rightly, and wrongly."""
     random = np.random.default_rng([SEED, RECORDED.index(name), agents, n, 2])
+    if agents > 2:
+        return promise_of_leaderboards(name, agents, n, studies // 5, random)
     undecided, given, right, wrong = 0, 0, 0, 0
     while undecided < studies:
         pool, _ = drawn_scores(name, agents, random)
         gaps = pool[:, 1] - pool[:, 0]
         drawn = gaps[random.integers(len(gaps), size=n)]
-        found = difference(paired(drawn), (), {"seed": undecided, "resamples": FLIPS, "level": 1 - ALPHA})
-        if found.decided:
+        draws: Draws = {"seed": undecided, "resamples": FLIPS, "level": 1 - ALPHA}
+        p = mean_test(drawn, draws).p()
+        if p is not None and p < ALPHA:
             continue
         undecided += 1
-        if found.more_tasks is None:
+        more = more_tasks(drawn, alpha=ALPHA)
+        if more is None:
             continue
         given += 1
-        fresh = gaps[random.integers(len(gaps), size=min(found.more_tasks, 5000))]
-        later = difference(
-            paired(np.concatenate([drawn, fresh])), (), {"seed": undecided, "resamples": FLIPS, "level": 1 - ALPHA}
-        )
-        right += later.decided and later.difference.value * gaps.mean() > 0
-        wrong += later.decided and later.difference.value * gaps.mean() < 0
-    return [given / undecided, right / max(given, 1), wrong / max(given, 1)]
+        whole = np.concatenate([drawn, gaps[random.integers(len(gaps), size=more)]])
+        p = mean_test(whole, draws).p()
+        decided = p is not None and p < ALPHA
+        right += decided and whole.mean() * gaps.mean() > 0
+        wrong += decided and whole.mean() * gaps.mean() < 0
+    return [given / undecided, right / max(given, 1), wrong / max(given, 1), np.nan]
+
+
+def promise_of_leaderboards(name: str, agents: int, n: int, studies: int, random: np.random.Generator) -> list[float]:
+    """The same shares for all undecided pairs of leaderboards, and the share decided of the three nearest."""
+    names = [str(agent) for agent in range(agents)]
+    undecided, wrong = 0, 0
+    right: list[bool] = []
+    nearest_right: list[bool] = []
+    for seed in range(studies):
+        pool, _ = drawn_scores(name, agents, random)
+        truth = pool.mean(axis=0)
+        scores = pool[random.integers(len(pool), size=n)]
+        fresh = pool[random.integers(len(pool), size=FAR * n)]
+        pairs = all_pairs(scores)
+        compared = compare_pairs(names, pairs, seed=seed, permutations=FLIPS)
+        still_open = [pair for pair in with_outlook(compared, pairs) if not pair.decided]
+        undecided += len(still_open)
+        nearest = nearest_first(still_open)[:LISTED]
+        for pair in still_open:
+            if not pair.more_tasks:
+                continue
+            whole = np.concatenate([scores, fresh[: pair.more_tasks]])
+            later = compare_all(names, whole, seed=seed, permutations=FLIPS)
+            (same,) = [other for other in later if (other.first, other.second) == (pair.first, pair.second)]
+            difference_there = truth[int(pair.first)] - truth[int(pair.second)]
+            decides = same.decided and same.difference * difference_there > 0
+            wrong += same.decided and not decides
+            right.append(decides)
+            if pair in nearest:
+                nearest_right.append(decides)
+    return [len(right) / undecided, float(np.mean(right)), wrong / len(right), float(np.mean(nearest_right))]
 
 
 def order_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
@@ -571,7 +609,7 @@ def main() -> None:
             (2,),
             workers,
         ),
-        "promise": real_table("given | decides | wrongly", promise_cell, studies // 5, (2,), workers),
+        "promise": real_table("given | decides | wrongly | nearest", promise_cell, studies // 5, (2, AGENTS), workers),
         "order": real_table("pairs | said | holds | said .95, holds", order_cell, studies // 10, (6, 8, 12), workers),
     }
     for name, lines in tables.items():

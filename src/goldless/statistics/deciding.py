@@ -19,7 +19,7 @@ from scipy.special import nctdtr, stdtr, stdtrit
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError
 from goldless.statistics.comparisons import SIGNIFICANT
-from goldless.statistics.skewness import believed, skewness
+from goldless.statistics.skewness import believed, pair_times, skewness
 
 AT_LEAST = 10
 """Never decide on fewer tasks: the standard deviation is estimated from them."""
@@ -201,12 +201,14 @@ def _tasks_for(
 def more_tasks(
     differences: FloatArray, *, alpha: float, bound: Bound = FIXED_SAMPLE, at_least: int = AT_LEAST
 ) -> int | None:
-    """Number of further tasks that it takes until these differences are decided; see ``tasks_missing``."""
-    n = len(differences)
-    if n < 2:
+    """Number of further tasks that it takes until the differences of one pair are decided; see ``tasks_missing``."""
+    count = len(differences)
+    if count < 2:
         return None
-    moments = n, differences.mean(), differences.std(ddof=1), skewness(differences[:, None])[0]
-    return tasks_missing(*(np.array([float(one)]) for one in moments), alpha=alpha, bound=bound, at_least=at_least)[0]
+    moments = count, differences.mean(), differences.std(ddof=1), skewness(differences[:, None])[0]
+    n, mean, sd, skew = (np.array([float(moment)]) for moment in moments)
+    times = pair_times(n)
+    return tasks_missing(n, mean, sd, skew, alpha=alpha, bound=bound, at_least=at_least, times=times)[0]
 
 
 def tasks_missing(
@@ -218,15 +220,16 @@ def tasks_missing(
     alpha: float,
     bound: Bound = ANYTIME,
     at_least: int = AT_LEAST,
+    times: FloatArray | None = None,
 ) -> list[int | None]:
     """The number of tasks more, at least one, that decides each difference with a power of 80%.
 
     The true difference is taken to be the lower 20% end of the one that was seen, less half of what skewness may have
-    added: more tasks show their tail. None: by that it would take more than ``FAR`` times the tasks that are there, or
-    nobody knows.
+    added: more tasks show their tail. ``times`` is how often the skewness counts in the test that decides, as in
+    ``skewness.further``. None: by that it would take more than ``FAR`` times the tasks that are there, or nobody knows.
     """
     some = np.maximum(n, 2.0)
-    likely = (np.abs(mean) + np.abs(believed(some, mean, sd, skew))) / 2
+    likely = (np.abs(mean) + np.abs(believed(some, mean, sd, skew, times))) / 2
     effects = np.full(np.shape(mean), np.inf)
     np.divide(likely, sd, out=effects, where=sd > 0)
     effects = effects - LOW_END / np.sqrt(some)

@@ -94,12 +94,14 @@ def nearer(t: FloatArray, skew: FloatArray, n: FloatArray, times: FloatArray | N
     return np.asarray(2 * beyond / (1 + np.sqrt(1 + 4 / 3 * weight * beyond)))
 
 
-def believed(n: FloatArray, mean: FloatArray, sd: FloatArray, skew: FloatArray) -> FloatArray:
-    """Means nearer to zero by what skewness may have added to them."""
+def believed(
+    n: FloatArray, mean: FloatArray, sd: FloatArray, skew: FloatArray, times: FloatArray | None = None
+) -> FloatArray:
+    """Means nearer to zero by what skewness may have added to them; ``times`` as in ``further``."""
     error = sd / np.sqrt(np.maximum(n, 1.0))
     t = np.zeros(np.shape(mean))
     np.divide(np.abs(mean), error, out=t, where=error > 0)
-    return np.where(error > 0, np.sign(mean) * nearer(t, skew * np.sign(mean), n) * error, mean)
+    return np.where(error > 0, np.sign(mean) * nearer(t, skew * np.sign(mean), n, times) * error, mean)
 
 
 def pair_times(n: FloatArray) -> FloatArray:

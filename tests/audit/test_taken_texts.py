@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
-from goldless.audit.texts import text_findings
+from goldless.audit.texts import _medians_of_others, text_findings
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
 
@@ -65,15 +66,18 @@ def cut_by_comments(texts):
     return padded(texts).replace("a", "a<!-- x -->")
 
 
-def found(*cheats, tasks=6):
+def study_with(*cheats, tasks=6):
     names = [f"t{number}" for number in range(tasks)]
     responses = []
     for task in names:
         texts = {agent: sentences(task, agent) for agent in HONEST}
         responses += [Response(task, agent, " ".join(own)) for agent, own in texts.items()]
         responses += [Response(task, cheat.__name__, cheat(texts)) for cheat in cheats]
-    study = study_from_records([Task(task, prompt=f"What of {task}?") for task in names], responses)
-    return [finding for finding in text_findings(study) if finding.kind in KINDS]
+    return study_from_records([Task(task, prompt=f"What of {task}?") for task in names], responses)
+
+
+def found(*cheats, tasks=6):
+    return [finding for finding in text_findings(study_with(*cheats, tasks=tasks)) if finding.kind in KINDS]
 
 
 def test_honest_agents_are_not_named():
@@ -95,3 +99,16 @@ def test_an_edited_copy_is_named_with_the_peer_that_it_has_the_text_of(cheat):
 
 def test_on_two_tasks_nothing_is_said():
     assert found(padded, tasks=2) == []
+
+
+def test_the_median_of_others_is_numpys_median_without_the_value():
+    for size in (2, 3, 4, 7, 10):
+        values = np.random.default_rng(size).integers(0, 5, size).astype(float)
+        expected = [np.median(np.delete(values, place)) for place in range(size)]
+        np.testing.assert_array_equal(_medians_of_others(values), expected)
+
+
+def test_beyond_a_number_of_agents_the_audit_says_that_it_did_not_look(monkeypatch):
+    monkeypatch.setattr("goldless.audit.texts.MOST_AGENTS", 2)
+    (finding,) = [finding for finding in text_findings(study_with(padded)) if finding.kind == "too-many-agents"]
+    assert "not looked for among" in finding.message

@@ -68,7 +68,7 @@ READERS = {
     "gate": ("gate", "--baseline", "ann", "--candidate", "bob"),
     "audit": ("audit",),
     "calibrate": ("calibrate",),
-    "explain": ("explain",),
+    "explain": ("explain", "--task", "t0", "--agent", "ann", "--peer", "bob"),
     "export": ("export", "csv"),
     "plan": ("plan",),
     "plan --cost": ("plan", "--cost"),

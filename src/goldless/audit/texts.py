@@ -38,6 +38,8 @@ QUOTED = 0.3
 """A response may be made of its peers where they have this much of its runs, without the peer that has the most."""
 FAR = 3.0
 """And where that is this many times what is usual in the study."""
+MOST_AGENTS = 2_000
+"""Texts taken from peers are looked for among at most so many agents: each is compared with each other."""
 ENOUGH_RUNS = 6
 """Texts with fewer runs of their own are left out: their words are those of the prompt."""
 ENOUGH_WORDS = 8
@@ -236,6 +238,14 @@ def _taken_from_peers(sample: _Sample) -> Iterator[Finding]:
     agent = sample.rows["agent"].to_numpy()
     names = dict(sample.rows.select("agent", "name").unique().iter_rows())
     size = int(agent.max()) + 1
+    if size > MOST_AGENTS:
+        yield Finding(
+            "too-many-agents",
+            (),
+            f"Texts taken from peers were not looked for among {size:,} agents. Score at most {MOST_AGENTS:,} at once, "
+            "or look at the best of them: --agents.",
+        )
+        return
     contained, quoted = (_Means(size) for _ in range(2))
     task = sample.rows["task"].to_numpy()
     for rows in sample.places("task"):
@@ -279,19 +289,33 @@ def _quoting(quoted: FloatArray, contained: FloatArray, names: Mapping[int, str]
             )
     first, second = np.nonzero(np.triu(~np.isnan(contained), 1))
     shares = contained[first, second]
-    for place in np.argsort(-shares, kind="stable"):
+    if len(shares) < FEWEST_TEXTS:
+        return
+    usual_shares = _medians_of_others(shares)
+    suspicious = np.flatnonzero(shares >= np.maximum(CONTAINED, FAR * usual_shares))
+    for place in suspicious[np.argsort(-shares[suspicious], kind="stable")]:
         pair = int(first[place]), int(second[place])
-        usual = float(np.median(np.delete(shares, place))) if len(shares) > 1 else 0.0
-        if shares[place] < max(CONTAINED, FAR * usual) or len(shares) < FEWEST_TEXTS or quoting & set(pair):
+        if quoting & set(pair):
             continue
         both = tuple(names[agent] for agent in pair)
         yield Finding(
             "contains-peer",
             both,
             f"{listed(both)} share {shares[place]:.0%} of the shorter response's runs of three words on average (usual "
-            f"here: {usual:.0%}). One may be an edited copy of the other: they vouch for each other under metrics that "
-            "compare agents with their peers.",
+            f"here: {usual_shares[place]:.0%}). One may be an edited copy of the other: they vouch for each other "
+            "under metrics that compare agents with their peers.",
         )
+
+
+def _medians_of_others(values: FloatArray) -> FloatArray:
+    """Return for each of two or more values the median of all others."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(values))
+    lower, upper = (len(values) - 2) // 2, (len(values) - 1) // 2
+    medians: FloatArray = (ordered[lower + (rank <= lower)] + ordered[upper + (rank <= upper)]) / 2
+    return medians
 
 
 @dataclass

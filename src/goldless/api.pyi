@@ -242,9 +242,6 @@ def consistency(
 def cost(
     *runs: Path | str,
     tasks: int = ...,
-    seed: int = ...,
-    resamples: int = ...,
-    level: float = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> CostReport:
     """Show what runs cost: calls, tokens and USD of each model, in all, per task, and on more tasks. Calls no model.

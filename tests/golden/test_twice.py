@@ -35,7 +35,7 @@ COMMANDS = [
             for name in ("scorer", "terse")
         ),
         f"compare --rankings scorer terse {QUICK} --json",
-        f"plan --cost scorer {QUICK} --json",
+        "plan --cost scorer --json",
     ],
     [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
     ["crashtest answers.csv --perturbation deletion,shuffled-task,padding --write run --json"],

@@ -81,7 +81,7 @@ def test_on_more_tasks_the_questions_grow_and_the_probes_do_not(judged, tmp_path
     (spent,) = result.spending
     kept = spent.kept_usage.input_tokens + spent.kept_usage.output_tokens
     assert kept < row.tokens
-    assert row.scaled.tokens.value == pytest.approx(100 * kept)
+    assert row.scaled.tokens == pytest.approx(100 * kept)
 
 
 def test_a_failed_call_is_no_progress(judged):

@@ -263,8 +263,8 @@ class Costing:
     tasks: int = option(10_000, "Also give the cost on N tasks like these.", "--tasks N", at_least=1)
 
 
-@verb(STATISTICS, first=("tasks", "folder"), out=RESULT_FOLDER)
-def cost(own: Costing, options: Options) -> CostReport:
+@verb(first=("tasks", "folder"), out=RESULT_FOLDER)
+def cost(own: Costing) -> CostReport:
     """Show what runs cost: calls, tokens and USD of each model, in all, per task, and on more tasks. Calls no model.
 
     Before a run, goldless plan estimates its cost.
@@ -275,7 +275,7 @@ def cost(own: Costing, options: Options) -> CostReport:
     """
     from goldless.meta_evaluation.cost import run_costs
 
-    return run_costs(own.runs, tasks=own.tasks, **options.some("seed", "resamples", "level"))
+    return run_costs(own.runs, tasks=own.tasks)
 
 
 @cost.told
@@ -285,7 +285,7 @@ def _tell_cost(found: CostReport, output: Output, *, own: Costing) -> None:
     output.keep(_study_of(own.runs[0]), "cost", "cost", found)
     notes, total = [], found.total
     if len(found.rows) > 1:
-        money, tokens = total.usd.value, total.tokens.value
+        money, tokens = total.usd, total.tokens
         price = "cost unknown for a part of it" if money is None else f"{usd_text(money)} USD"
         read = "tokens unknown for a part of it" if tokens is None else f"{tokens:,.0f} tokens"
         notes = [f"all of it on {found.tasks:,} tasks: {read}, {price}"]

@@ -11,14 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
 
-import numpy as np
-
-from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.files import MADE_BY
-from goldless.judging.judges import find_judge
 from goldless.models.interface import Usage
 from goldless.reports.document import write
 from goldless.reports.findings import Said
@@ -26,11 +21,6 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.reports.run_record import Spending
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import ABSENT, USUAL, Draws, Estimate, task_intervals
-from goldless.studies import Study
-
-READ_ONCE = ("rewriter", "synopsis writer")
-"""Roles, by how they begin, that read each response once; the others of a score read it with every other one."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +29,10 @@ class ScaledCost:
 
     tasks: int
     calls: float
-    tokens: Estimate
-    """None: not known. Without an interval: too few tasks, or the cost does not depend on tasks."""
-    usd: Estimate
+    tokens: float | None
+    """None: not known."""
+    usd: float | None
     """None: price unknown."""
-    KEYS = (
-        *("tasks", "calls", "tokens:tokens.value", "tokens_low:tokens.low", "tokens_high:tokens.high"),
-        *("usd:usd.value", "usd_low:usd.low", "usd_high:usd.high"),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +61,9 @@ class Cost:
     @property
     def usd_per_task(self) -> float | None:
         """The cost of a task if no reply were in the journal; None: not known."""
-        if self.scaled is None or self.scaled.usd.value is None:
+        if self.scaled is None or self.scaled.usd is None:
             return None
-        return self.scaled.usd.value / self.scaled.tasks
+        return self.scaled.usd / self.scaled.tasks
 
     KEYS = ("*", "usd_per_task")
 
@@ -88,7 +74,6 @@ class CostReport:
 
     tasks: int
     """Number of tasks that costs are scaled to."""
-    level: float
     rows: tuple[Cost, ...]
     notes: tuple[str, ...]
     KEYS = ("*", "total")
@@ -97,10 +82,10 @@ class CostReport:
     def total(self) -> ScaledCost:
         """The sum over rows on that number of tasks; unknown if a part is unknown."""
         scaled = [row.scaled for row in self.rows]
-        tokens = [None if cost is None else cost.tokens.value for cost in scaled]
-        usd = [None if cost is None else cost.usd.value for cost in scaled]
+        tokens = [None if cost is None else cost.tokens for cost in scaled]
+        usd = [None if cost is None else cost.usd for cost in scaled]
         calls = sum(cost.calls for cost in scaled if cost is not None)
-        return ScaledCost(self.tasks, calls, Estimate(_sum(tokens)), Estimate(_sum(usd)))
+        return ScaledCost(self.tasks, calls, _sum(tokens), _sum(usd))
 
     def findings(self) -> Iterator[Said]:
         yield from ()
@@ -127,9 +112,6 @@ class CostReport:
             Column("scaled_calls", "calls", "large"),
             Column("scaled_tokens", "tokens", "large", "unknown"),
             Column("scaled_usd", "USD", "usd", "unknown"),
-            Column("share_low share_high", f"{self.level * 100:g}% interval", "shares", decimals=1),
-            Column("scaled_tokens_low scaled_tokens_high", "tokens", "interval", decimals=0, wide=True),
-            Column("scaled_usd_low scaled_usd_high", "USD", "interval", decimals=2, wide=True),
         )
         rows = tuple(map(_cells, self.rows))
         return [
@@ -143,11 +125,7 @@ def _cells(cost: Cost) -> dict[str, object]:
     row = {**write(cost), "metric": ", ".join(cost.metrics)}
     if cost.scaled is None:
         return row
-    row |= {f"scaled_{name}": value for name, value in write(cost.scaled).items()}
-    tokens = cost.scaled.tokens
-    if tokens.value and tokens.low and tokens.high:
-        row |= {"share_low": tokens.low / tokens.value, "share_high": tokens.high / tokens.value}
-    return row
+    return row | {f"scaled_{name}": amount for name, amount in write(cost.scaled).items()}
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -156,25 +134,22 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-def run_costs(runs: Sequence[Path | str], *, tasks: int = 10_000, **draws: Unpack[Draws]) -> CostReport:
+def run_costs(runs: Sequence[Path | str], *, tasks: int = 10_000) -> CostReport:
     """The costs that run folders record, each model's per run, and the same on ``tasks`` tasks."""
-    settings: Draws = {**USUAL, **draws}
-    rows = tuple(row for folder in runs for row in _costs(RunFolder(folder, str(folder)), tasks, settings))
-    return CostReport(tasks, settings["level"], rows, tuple(_notes(rows)))
+    rows = tuple(row for folder in runs for row in _costs(RunFolder(folder, str(folder)), tasks))
+    return CostReport(tasks, rows, tuple(_notes(rows)))
 
 
 def _notes(rows: Sequence[Cost]) -> Iterator[str]:
     if any(row.reused for row in rows):
         yield "reused: from the journal, paid for before; costs on more tasks assume that every call is made again"
     for row in rows:
-        if row.scaled is not None and row.scaled.tokens.value is None:
+        if row.scaled is not None and row.scaled.tokens is None:
             yield f"{row.run}: all replies of {row.model} were in the journal, so it does not record their tokens"
     if any(row.calls for row in rows):
         yield "calls without a reply to keep, such as probes, are not counted on more tasks"
     if any(len(row.metrics) > 1 for row in rows):
         yield "metrics of one run share evidence, so their spending is given together"
-    if any(row.scaled is not None and row.scaled.tokens.low is not None for row in rows):
-        yield "intervals: Student's t or bootstrap over tasks, of the length of what is read on a task"
 
 
 # --- one run ---------------------------------------------------------------------------------------------------------
@@ -188,8 +163,6 @@ class _Result:
     spending: Sequence[Spending]
     models: Mapping[str, str]
     """By role."""
-    read_once: tuple[str, ...]
-    """The beginnings of roles that read each response once."""
     limited: tuple[str, ...] = ()
     """Roles whose calls a budget limits, on any number of tasks."""
 
@@ -202,14 +175,13 @@ def _results(run: RunFolder) -> Iterator[_Result]:
         models = {part: identity.short for part, identity in board.models.items()}
         settings = [Signature.parse(metric.signature).settings for metric in board.metrics.values()]
         limited = ("critic",) if any("calls" in one for one in settings) else ()
-        yield _Result(tuple(board.metrics), made["score"].spending, models, READ_ONCE, limited)
+        yield _Result(tuple(board.metrics), made["score"].spending, models, limited)
     if review is not None and "review" in made:
         models = {reviewer.name: reviewer.model or "" for reviewer in review.reviewers}
-        once = () if find_judge(review.scale).pairwise else tuple(models)
-        yield _Result((f"review[{review.scale}]",), made["review"].spending, models, once)
+        yield _Result((f"review[{review.scale}]",), made["review"].spending, models)
 
 
-def _costs(run: RunFolder, tasks: int, draws: Draws) -> Iterator[Cost]:
+def _costs(run: RunFolder, tasks: int) -> Iterator[Cost]:
     results = list(_results(run))
     if not results:
         raise UserError(
@@ -221,7 +193,7 @@ def _costs(run: RunFolder, tasks: int, draws: Draws) -> Iterator[Cost]:
     for result in results:
         empty = Cost(run=run.name, n_tasks=here, n_agents=len(study.agents), metrics=result.metrics)
         if not result.spending:
-            yield replace(empty, scaled=ScaledCost(tasks, 0.0, Estimate(0.0), Estimate(0.0)))
+            yield replace(empty, scaled=ScaledCost(tasks, 0.0, 0.0, 0.0))
         for spent in result.spending:
             parts = [part for part, model in result.models.items() if model == spent.model]
             cost = replace(empty, part=", ".join(parts) or "model", model=spent.model, calls=spent.calls)
@@ -230,30 +202,10 @@ def _costs(run: RunFolder, tasks: int, draws: Draws) -> Iterator[Cost]:
                 yield cost
                 continue
             fixed = bool(parts) and set(parts) <= {*result.limited}
-            pairs = not parts or not all(part.startswith(result.read_once) for part in parts)
-            share = ABSENT if fixed else _length(study, draws, pairs=pairs)
-            yield replace(cost, scaled=_scaled(spent, tasks, 1.0 if fixed else tasks / here, share))
+            yield replace(cost, scaled=_scaled(spent, tasks, 1.0 if fixed else tasks / here))
 
 
-def _length(study: Study, draws: Draws, *, pairs: bool) -> Estimate:
-    """The mean length of what is read on a task, as a share of itself.
-
-    ``pairs``: every response is read with every other one; else each once.
-    """
-    lengths = []
-    for task, responses in study.with_peers():
-        texts = sum(len(response.text) for response in responses)
-        prompts = len(responses) * len(task.prompt or "")
-        lengths.append((len(responses) - 1) * (2 * texts + prompts) if pairs else texts + prompts)
-    read: FloatArray = np.array(lengths, np.float64)
-    mean = float(read.mean())
-    if mean <= 0:
-        return ABSENT
-    (share,) = task_intervals(read[:, None] / mean, **draws)
-    return share if share.low is None else replace(share, low=max(0.0, share.low))
-
-
-def _scaled(spent: Spending, tasks: int, times: float, share: Estimate) -> ScaledCost:
+def _scaled(spent: Spending, tasks: int, times: float) -> ScaledCost:
     """Return the spending on the replies that are kept, for ``times`` as many, none of them from the journal.
 
     Such a reply costs what the run's calls cost. Where it made none, US dollars are those of all its replies, and
@@ -268,14 +220,8 @@ def _scaled(spent: Spending, tasks: int, times: float, share: Estimate) -> Scale
             usd = spent.cost_usd * tokens / max(1, _tokens(spent.usage))
     elif spent.result_usd is not None:
         usd = spent.result_usd - (spent.cost_usd or 0.0)
-    return ScaledCost(tasks, replies * times, _times(share, tokens, times), _times(share, usd, times))
-
-
-def _times(share: Estimate, amount: float | None, times: float) -> Estimate:
-    """A share of an amount, ``times`` as much."""
-    whole = None if amount is None else amount * times
-    low, high = (None if end is None or whole is None else end * whole for end in (share.low, share.high))
-    return replace(share, value=whole, low=low, high=high)
+    tokens, usd = (None if amount is None else amount * times for amount in (tokens, usd))
+    return ScaledCost(tasks, replies * times, tokens, usd)
 
 
 def _tokens(usage: Usage) -> int:

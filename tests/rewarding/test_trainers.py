@@ -11,39 +11,7 @@ import pytest
 import goldless
 from goldless.errors import MetricError
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
-from goldless.records import CallFailure
 from tests.support.paths import DOCS
-
-
-def rollout(prompt, completion, reference):
-    """A finished rollout as verifiers keeps it."""
-    return {
-        "prompt": [{"role": "user", "content": prompt}],
-        "completion": [{"role": "assistant", "content": completion}],
-        "answer": "",
-        "info": {"reference": reference},
-        "trajectory": [],
-        "task": "toy",
-    }
-
-
-def test_a_group_reward_has_numbers_only_and_says_what_is_missing(toy_scorer):
-    """The signature by which verifiers knows a group reward, and no None, which it cannot add up."""
-    scorer = toy_scorer(lambda c, _: CallFailure("timeout", "gone") if "quex" in c else None)
-    states = [rollout("p", text, "zarn") for text in ("zarn", "bluk", "quex")]
-    plural = {f"{name}s": [state[name] for state in states] for name in ("prompt", "completion", "answer", "info")}
-    with goldless.reward("gem-raw", scorer=scorer) as reward, pytest.warns(UserWarning, match="timeout"):
-        found = asyncio.run(reward.verifiers()(**plural, states=states))
-    assert found == pytest.approx([math.log(4), 0.0, math.log(4) / 2])
-    assert ["goldless_missing" in state for state in states] == [False, False, True]
-
-
-def test_an_error_is_not_left_to_a_rubric_that_makes_it_zero_in_silence(toy_scorer):
-    states = [rollout("p", "zarn", "zarn")]
-    plural = {f"{name}s": [state[name] for state in states] for name in ("prompt", "completion", "answer", "info")}
-    with goldless.reward(scorer=toy_scorer()) as reward, pytest.warns(UserWarning, match="Give bank="):
-        assert asyncio.run(reward.verifiers()(**plural, states=states)) == [0.0]
-    assert states[0]["goldless_missing"].startswith("UserError: gem-s[prompt]+control compares with")
 
 
 def test_completions_scored_one_by_one_are_computed_together(toy_scorer):
@@ -83,20 +51,6 @@ def test_a_task_of_verifiers_takes_it_as_its_reward(toy_scorer):
     marked = discover_decorated(task, "reward")
     with reward:
         assert asyncio.run(invoke_all(marked, {"completion": "zarn"})) == pytest.approx([math.log(4)])
-
-
-@pytest.mark.filterwarnings("default")
-def test_a_rubric_of_verifiers_takes_it_as_a_group_reward(toy_scorer):
-    verifiers = pytest.importorskip("verifiers", reason="needs verifiers before 0.4: pip install 'verifiers<0.4'")
-    if not hasattr(verifiers, "Rubric"):
-        pytest.skip("verifiers has no rubrics from 0.4 on")
-    states = [rollout("p", text, "zarn") for text in ("zarn", "bluk")]
-    with goldless.reward("gem-raw", scorer=toy_scorer()) as reward:
-        rubric = verifiers.Rubric(funcs=[reward.verifiers()])
-        asyncio.run(rubric.score_group(states))
-    assert [state["reward"] for state in states] == pytest.approx([math.log(4), 0.0])
-    assert [state["advantage"] for state in states] == pytest.approx([math.log(4) / 2, -math.log(4) / 2])
-    assert states[0]["metrics"] == {"goldless": pytest.approx(math.log(4))}
 
 
 def test_the_attacks_of_the_example_exist():

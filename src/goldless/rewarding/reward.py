@@ -18,7 +18,7 @@ import threading
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass
@@ -144,37 +144,6 @@ class Reward:
         if isinstance(found, str):
             raise MetricError(f"a completion has no reward: {found}")
         return found
-
-    def verifiers(self) -> Callable[..., Awaitable[list[float]]]:
-        """The same for ``Rubric(funcs=[…])`` of ``verifiers`` before 0.4: a group reward.
-
-        References are in ``info`` under the name of the reference column, or in ``answer``. A rubric takes numbers
-        alone: a completion without a reward gets the mean of its group, so that it has no advantage, and 0.0 where the
-        whole group has none; ``state["goldless_missing"]`` says why.
-        """
-
-        async def goldless(
-            prompts: list[Any], completions: list[Any], answers: list[Any], infos: list[Any], states: list[Any]
-        ) -> list[float]:
-            try:
-                told = [info if isinstance(info, Mapping) else {} for info in infos]
-                columns = {name: [info.get(name) for info in told] for info in told for name in info}
-                known = [info.get(self.reference) for info in told]
-                given = [answer if one is None else one for one, answer in zip(known, answers, strict=True)]
-                rows = self._read(prompts, completions, {**columns, self.reference: given})
-                found = await asyncio.wrap_future(self._loop().begin(self._rewards(rows)))
-            except Exception as error:  # noqa: BLE001 - a rubric would make any of them 0.0 for all and go on
-                rows, found = [], [f"{type(error).__name__}: {error}"] * len(prompts)
-            self._count(found)
-            for state, reward in zip(states, found, strict=True):
-                if isinstance(reward, str):
-                    state["goldless_missing"] = reward
-            if not rows:
-                return [0.0] * len(found)
-            means, both = _group_means(rows, found), zip(rows, found, strict=True)
-            return [means.get(row.task.task, 0.0) if isinstance(reward, str) else reward for row, reward in both]
-
-        return goldless
 
     # --- what it is --------------------------------------------------------------------------------------------------
 

@@ -80,54 +80,76 @@ async def review_study(study: Study, options: Options) -> Review:
 
 
 async def _scored(plan: RunPlan) -> Scored:
-    """The scores of all tasks, or of more and more until the question of ``--until`` is decided."""
-    options, notes = plan.options, list[str]()
-    async with collecting(plan) as opened:
-        collection = opened
+    """Score all tasks, or more and more of them until the question of ``--until`` is decided."""
+    notes: Sequence[str] = ()
+    async with collecting(plan) as unexamined:
+        collection = unexamined
         if plan.reviews:
-            examined = await opened.exams()
-            stop_if_waiting(opened.models.values())
-            passed, notes = review_outcome.qualified(plan, examined, opened.models)
-            collection = replace(opened, examined=examined, qualification=passed)
-        nobody = plan.reviews and not collection.voters
-        rounds = None if plan.until is None or nobody else Rounds(plan, plan.until)
-        for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
-            asked = replace(collection, plan=now)
-            asked = replace(asked, arrived=Arriving(partial(_boards, asked), options.so_far))
-            evidence = await asked.collect()
-            stop_if_waiting(collection.models.values())
-            given = asked.given(evidence)
-            scores = {one.name: await evaluation.metric_scores(one, given, now.options) for one in now.metrics}
-            scored = Scored(asked, evidence, scores, notes, rounds)
-            if rounds is not None:
-                scored = _looked(scored, rounds)
-    if options.so_far is not None:
-        ranked = [one for one in scored.scores.values() if one.raters is None]
-        boards = [evaluation.metric_board(one.metric, one, plan.study) for one in ranked]
-        options.so_far(_boards(asked, {"judgements": evidence.judgements}) if plan.reviews else boards)
+            collection, notes = await _examine(unexamined)
+        without_voters = plan.reviews and not collection.voters
+        rounds = None if plan.until is None or without_voters else Rounds(plan, plan.until)
+        for round_plan in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
+            scored = await _score_round(replace(collection, plan=round_plan), notes, rounds)
+    if plan.options.so_far is not None:
+        plan.options.so_far(_final_boards(scored))
     return scored
 
 
-def _looked(scored: Scored, rounds: Rounds) -> Scored:
-    """The scores of a round, of the responses that it is to score; votes or the first metric tell whether to stop."""
-    plan, scores = scored.collected.plan, {}
-    for name, one in scored.scores.items():
-        scores[name] = one
-        if one.raters is None:  # an agent that is decided is only a partner of others
-            by_peer = None if one.by_peer is None else rounds.scored(one.by_peer)
-            scores[name] = replace(one, responses=rounds.scored(one.responses), by_peer=by_peer)
+async def _examine(collection: Collection) -> tuple[Collection, Sequence[str]]:
+    """Run the exams of a review; return the collection with those who passed, and notes on who may vote."""
+    examined = await collection.exams()
+    stop_if_waiting(collection.models.values())
+    qualification, notes = review_outcome.qualified(collection.plan, examined, collection.models)
+    return replace(collection, examined=examined, qualification=qualification), notes
+
+
+async def _score_round(collection: Collection, notes: Sequence[str], rounds: Rounds | None) -> Scored:
+    """Collect the evidence of one plan and score it; interim boards are shown as it arrives."""
+    plan = collection.plan
+    collection = replace(collection, arrived=Arriving(partial(_boards, collection), plan.options.so_far))
+    evidence = await collection.collect()
+    stop_if_waiting(collection.models.values())
+    data = collection.given(evidence)
+    scores = {metric.name: await evaluation.metric_scores(metric, data, plan.options) for metric in plan.metrics}
+    scored = Scored(collection, evidence, scores, notes, rounds)
+    return scored if rounds is None else _apply_stopping_rule(scored, rounds)
+
+
+def _apply_stopping_rule(scored: Scored, rounds: Rounds) -> Scored:
+    """Tell the rounds what votes or the first metric decide; return the scores of the responses they are to score."""
+    plan = scored.collected.plan
+    scores = {
+        name: metric_scores if metric_scores.raters is not None else _of_round(metric_scores, rounds)
+        for name, metric_scores in scored.scores.items()
+    }
     if plan.reviews:
-        found: Sequence[Comparison] = votes_of(scored.collected, scored.evidence.judgements).comparisons(rounds.until)
+        votes = votes_of(scored.collected, scored.evidence.judgements)
+        comparisons: Sequence[Comparison] = votes.comparisons(rounds.until)
     else:
         first = plan.metrics[0].name
         if scores[first].raters is not None:
             raise MetricError(f"--until compares agents, but {first} scores raters. Name another metric first")
         responses = evaluation.averaged(scores[first], plan.study.samples).responses
         pairs = all_pairs(evaluation.score_table(responses, plan.agents))
-        found = rounds.until.compare(plan.agents.agent_list, pairs)
-    rounds.look(found, over_budget=scored.evidence.failures["budget"] > 0)
+        comparisons = rounds.until.compare(plan.agents.agent_list, pairs)
+    rounds.look(comparisons, over_budget=scored.evidence.failures["budget"] > 0)
     plan.options.say(rounds.answer)
     return replace(scored, scores=scores)
+
+
+def _of_round(scores: MetricScores, rounds: Rounds) -> MetricScores:
+    """The scores without those of agents that are decided, which are only partners of others."""
+    by_peer = None if scores.by_peer is None else rounds.scored(scores.by_peer)
+    return replace(scores, responses=rounds.scored(scores.responses), by_peer=by_peer)
+
+
+def _final_boards(scored: Scored) -> Sequence[BoardSoFar]:
+    """The leaderboards at the end of a run, in the form of interim ones."""
+    plan = scored.collected.plan
+    if plan.reviews:
+        return _boards(scored.collected, {"judgements": scored.evidence.judgements})
+    of_agents = [scores for scores in scored.scores.values() if scores.raters is None]
+    return [evaluation.metric_board(scores.metric, scores, plan.study) for scores in of_agents]
 
 
 def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoFar]:

@@ -53,9 +53,21 @@ if importlib.util.find_spec("hypothesis"):
     hypothesis.settings.register_profile("properties", deadline=None, max_examples=1000, print_blob=True)
     hypothesis.settings.load_profile("daily")
 
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 * 2**30
+"""Free memory with which temporary files are kept in it: a disk is waited for at every commit of a journal."""
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 SHARED_MODELS = models_folder()
 """Where models lie outside of the tests: they are fetched and converted once for all of them."""
 
+
+FIRST = (
+    *("tests/docs/test_readme.py", "tests/docs/test_pages.py", "tests/apps/fleet", "tests/torture"),
+    *("tests/apps/gre_board", "tests/golden", "tests/test_architecture.py", "tests/apps/studio"),
+)
+"""Where the longest tests are: they begin first, so that no worker is left with one when the others have ended."""
 
 MARKED_BY_FIXTURE = {"browser": "browser", "command": "goldless", "embedded": "embedded_file", "recorded": "recorded"}
 
@@ -79,6 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
         if item.get_closest_marker("embedded") and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(1200))
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     if (seed := config.getoption("shuffle")) is not None:
         items.sort(key=lambda item: random.Random(f"{seed} {item.nodeid}").random())
         items.sort(key=lambda item: random.Random(f"{seed} {item.nodeid.partition('::')[0]}").random())

@@ -183,7 +183,10 @@ def test_cancelling_leaves_neither_the_program_nor_what_it_started(metric, tmp_p
     assert until_gone(grandchild)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "sent",
+    [signal.SIGTERM, *(pytest.param(other, marks=pytest.mark.nightly) for other in (signal.SIGINT, signal.SIGHUP))],
+)
 def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_path, sent):
     file, program = tmp_path / "pids", tmp_path / "wait.py"
     program.write_text(START.format(str(file)) + "time.sleep(600)\n")

@@ -84,18 +84,19 @@ def _commands(body: str, first_line: int) -> list[Step]:
     return [Step(number, "\n".join(command), "\n".join(output)) for number, command, output in found]
 
 
-def run_page(page: str, folder: Path) -> list[tuple[Step, Outcome]]:
-    """Run a page's commands in one bash session in the folder."""
+def run_page(page: str, folder: Path, programs: Path | None = None) -> list[tuple[Step, Outcome]]:
+    """Run a page's commands in one bash session in the folder; ``programs``: a folder of commands that come first."""
     port = free_port()
     steps = steps_of(page)
     ended = "----- a step ended with status"
     script = "\n".join(f'{step.command}\nstatus=$?; echo; echo "{ended} $status"; (exit $status)' for step in steps)
     output = folder.parent / f"{folder.name}.output"
+    path = [*filter(None, [programs]), Path(sys.executable).parent, os.environ["PATH"]]
     with output.open("wb") as sink:
         session = subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-c", script.replace(DOCUMENTED_PORT, port)],
             cwd=folder,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+            env={**os.environ, "PATH": os.pathsep.join(map(str, path))},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,

@@ -31,9 +31,9 @@ def kitchen(folder: Path) -> Path:
     return folder
 
 
-def run(name: str, tmp_path: Path, tolerance: float = 0.0) -> str | None:
+def run(name: str, tmp_path: Path, programs: Path | None, tolerance: float = 0.0) -> str | None:
     page = (DOCS / name).read_text(encoding="utf-8")
-    return problem_of(run_page(page, kitchen(tmp_path / "kitchen")), tolerance=tolerance)
+    return problem_of(run_page(page, kitchen(tmp_path / "kitchen"), programs), tolerance=tolerance)
 
 
 def test_eight_pages_are_run():
@@ -44,15 +44,15 @@ def test_eight_pages_are_run():
     "name",
     [pytest.param(name, marks=[pytest.mark.nightly] * (name == LONGEST)) for name in PAGES if name not in EMBEDDED],
 )
-def test_a_page_prints_what_it_says(name, tmp_path):
-    problem = run(name, tmp_path)
+def test_a_page_prints_what_it_says(name, tmp_path, programs):
+    problem = run(name, tmp_path, programs)
     assert problem is None, f"docs/{name}, {problem}"
 
 
 @pytest.mark.usefixtures("embedded_journal")
 @pytest.mark.parametrize("name", EMBEDDED)
-def test_a_page_with_the_embedded_model_prints_what_it_says(name, tmp_path):
-    problem = run(name, tmp_path, OTHER_PROCESSORS)
+def test_a_page_with_the_embedded_model_prints_what_it_says(name, tmp_path, programs):
+    problem = run(name, tmp_path, programs, OTHER_PROCESSORS)
     assert problem is None, f"docs/{name}, {problem}"
 
 

@@ -25,9 +25,11 @@ def test_it_is_short_and_has_no_placeholder(text):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("embedded_journal")
-def test_every_command_runs_as_written_and_the_table_is_what_it_prints(text, tmp_path):
+def test_every_command_runs_as_written_and_the_table_is_what_it_prints(text, tmp_path, programs):
+    folder = tmp_path / "empty"
+    folder.mkdir()
     page = text.replace("```python\n", '```python title="first.py"\n') + "\n```console\n$ python first.py\n```\n"
-    for step, outcome in run_page(page, tmp_path):
+    for step, outcome in run_page(page, folder, programs):
         assert outcome.status == 0, f"{step.command}\n{outcome.printed}"
         if step.claimed:
             assert agrees(step.claimed, outcome.printed, tolerance=OTHER_PROCESSORS), outcome.printed

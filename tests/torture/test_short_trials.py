@@ -17,11 +17,15 @@ NO_FILES = {"studio"}
 """Verbs that read no file of others: the studio shows what ``view`` does."""
 
 
+OF_PROCESSES = pytest.mark.xdist_group("commands that are forked")
+"""Trials that share the process from which their commands are forked."""
+
+
 @pytest.mark.parametrize(
     ("trial", "count"),
     [
-        *[("kills", 1), ("signals", 1), ("processes", 1), ("damaged_journals", 5), ("full_disks", 1)],
-        *[("server_faults", 1), ("mutated_files", 5), ("hostile_responses", 25)],
+        *(pytest.param(trial, 1, marks=OF_PROCESSES) for trial in ("kills", "signals", "processes", "full_disks")),
+        *[("damaged_journals", 5), ("server_faults", 1), ("mutated_files", 5), ("hostile_responses", 25)],
         *[("planted_settings", 20), ("mutated_replies", 400)],
     ],
 )

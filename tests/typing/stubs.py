@@ -6,6 +6,7 @@ python tests/typing/stubs.py
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -86,6 +87,7 @@ def _function(name: str, verb: command.Verb) -> str:
     return f'def {name}(\n{listed}) -> {returned}:\n    """{said}\n    """\n'
 
 
+@functools.cache
 def _annotations(model: type) -> dict[str, ast.expr]:
     """The types of a dataclass's fields, its own and those it inherits, as they are written."""
     return {
@@ -127,6 +129,7 @@ def _by_hand(node: ast.FunctionDef) -> str:
     return ast.unparse(node) + "\n"
 
 
+@functools.cache
 def _homes(module: object) -> dict[str, str]:
     """The modules that a module's names come from, those for type checkers too."""
     found = {}

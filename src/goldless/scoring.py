@@ -12,7 +12,15 @@ import polars as pl
 
 from goldless.errors import CallError, TextTooLongError
 from goldless.evidence import LOGPROBS, Schema, failure_cells, rows_frame
-from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, WrappedModel, content_hash
+from goldless.models.interface import (
+    Message,
+    Scorer,
+    ScoreReply,
+    ScoreRequest,
+    WrappedModel,
+    check_score_reply,
+    content_hash,
+)
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
 
@@ -207,13 +215,13 @@ async def score_together(
         made = [await job.stage.encoded(one) for (job, _), one in zip(asked, shown, strict=True)]
     replies: list[ScoreReply] = [NOTHING if isinstance(request, ScoreRequest) else request for request in made]
     places = [place for place, request in enumerate(made) if isinstance(request, ScoreRequest)]
+    requests = [request for request in made if isinstance(request, ScoreRequest)]
 
     def deliver(found: Mapping[int, ScoreReply]) -> None:
         for number, reply in found.items():
-            replies[places[number]] = reply
+            replies[places[number]] = check_score_reply(requests[number], reply)
 
     if places:
-        requests = [request for request in made if isinstance(request, ScoreRequest)]
         await jobs[0].stage.scorer.score(requests, deliver)
     return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], SCORED)
 

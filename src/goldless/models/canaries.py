@@ -9,7 +9,15 @@ from dataclasses import asdict, astuple, dataclass
 
 from goldless.errors import BudgetError, CanaryError
 from goldless.models.catalogue import PROVIDERS
-from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs, WrappedModel
+from goldless.models.interface import (
+    Message,
+    Scorer,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+    WrappedModel,
+    check_score_reply,
+)
 from goldless.models.journal import Journal
 from goldless.models.usage import Ledger, Price, Reservations, most_usage
 from goldless.records import CallFailure
@@ -21,8 +29,6 @@ TEXTS = (
 )
 REPEATS = 4
 LEAST_GAIN_NATS = 0.01
-ROUNDING_NATS = 1e-3
-"""In half precision a certain token's log-probability can exceed zero by at most about this much."""
 INSTRUCTION = Message("system", "You are the second reader. You are given what the first reader wrote. Write your own.")
 
 
@@ -140,9 +146,7 @@ async def _scored(
 
 
 def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
-    # a text target's token count is the server's own; that it is not empty is all that can be asked
-    expected = len(reply.logprobs) if isinstance(request.target, str) else len(request.target)
-    return len(reply.logprobs) == expected > 0 and all(math.isfinite(v) and v <= ROUNDING_NATS for v in reply.logprobs)
+    return bool(reply.logprobs) and check_score_reply(request, reply) is reply
 
 
 def _is_local(scorer: Scorer) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -133,8 +134,28 @@ class TokenLogprobs:
 
 
 ScoreReply = TokenLogprobs | CallFailure
+ROUNDING_NATS = 1e-3
+"""By about this much a log-probability can exceed zero in half precision."""
 Deliver = Callable[[Mapping[int, ScoreReply]], None]
 """Called with replies by request index as they come; those computed together, together: all are kept or none."""
+
+
+def is_log_probability(value: float) -> bool:
+    """Return True for a finite number that is at most zero, but for rounding."""
+    return -math.inf < value <= ROUNDING_NATS
+
+
+def check_score_reply(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
+    """The reply, or a failure if it does not have one log-probability for each token of the target."""
+    if isinstance(reply, CallFailure):
+        return reply
+    found, target = len(reply.logprobs), request.target
+    # a text is cut into tokens by the server alone
+    expected = found if isinstance(target, str) else len(target)
+    if found == expected and all(map(is_log_probability, reply.logprobs)):
+        return reply
+    message = f"got {found} values for {expected} tokens, or values that are not log-probabilities"
+    return CallFailure("bad_reply", message, charged=(reply.usage.input_tokens, reply.usage.output_tokens))
 
 
 @runtime_checkable

@@ -36,6 +36,7 @@ from goldless.models.interface import (
     TokenLogprobs,
     Usage,
     WrappedModel,
+    check_score_reply,
     content_hash,
     finished,
 )
@@ -185,7 +186,7 @@ class JournalledModel(WrappedModel):
         keys, requests = list(scores), list(scores.values())
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
-            checked = {keys[i]: _checked(requests[i].target, reply) for i, reply in replies.items()}
+            checked = {keys[i]: check_score_reply(requests[i], reply) for i, reply in replies.items()}
             self._journal.record(self.identity, self._booked(checked, asked, aside))
             deliver(checked)
 
@@ -224,17 +225,6 @@ class JournalledModel(WrappedModel):
             else:
                 self.counted.add(key)
                 yield key, asked[key], reply, aside.book(key, reply.usage)
-
-
-def _checked(target: tuple[int, ...] | str, reply: ScoreReply) -> ScoreReply:
-    """The reply, or a failure if it does not have one finite value per target token."""
-    if isinstance(reply, CallFailure):
-        return reply
-    found, expected = len(reply.logprobs), len(reply.logprobs) if isinstance(target, str) else len(target)
-    if found == expected and all(map(math.isfinite, reply.logprobs)):
-        return reply
-    message = f"got {found} values for {expected} tokens, or values that are not numbers"
-    return CallFailure("bad_reply", message, charged=(reply.usage.input_tokens, reply.usage.output_tokens))
 
 
 # --- by batches ------------------------------------------------------------------------------------------------------

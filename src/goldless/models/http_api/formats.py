@@ -25,13 +25,12 @@ from typing import Any
 
 from goldless.models.catalogue import Service
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
-from goldless.models.interface import ChatRequest, Message, Usage
+from goldless.models.interface import ChatRequest, Message, Usage, is_log_probability
 from goldless.models.thoughts import reply_start, reply_tokens
 from goldless.models.usage import UNKNOWN_CHARGE
 
 _FEWER_ALTERNATIVES = {20: 5, 5: 0}  # 20 is the maximum in OpenAI's format
 ROOM_FOR_THINKING = 4096  # tokens added to the limit of a model that thinks, where the user gives no number
-ROUNDING_NATS = 1e-3  # in half precision log-probabilities can exceed zero by at most about this much
 _MOST_MASS = 1.01  # the probabilities of different tokens at one position sum to at most 1, but for rounding
 
 
@@ -193,7 +192,7 @@ def _refusal(message: str) -> AttemptError:
 def check_logprobs(values: Iterable[Any]) -> None:
     """Raise AttemptError unless each value can be a log-probability; how small one may be is up to the caller."""
     for value in values:
-        if type(value) not in {int, float} or not -math.inf < value <= ROUNDING_NATS:
+        if type(value) not in {int, float} or not is_log_probability(value):
             raise bad_reply(f"got {value!r}, which is not a log-probability")
 
 

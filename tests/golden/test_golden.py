@@ -259,7 +259,7 @@ def gre(case):
     case.goldless("gre compare board.csv board.csv")
     case.goldless("gre correlate board.csv --benchmarks benchmarks.csv")
     case.goldless("gre figure board.csv --out figure.svg")
-    case.goldless("gre publish edition --out site --dataset lab/board")
+    case.goldless("gre publish edition --out site")
     case.files("edition")
     case.files("site")
     case.page("site/index.html")

@@ -88,7 +88,7 @@ def of_edition(edition: Path, out: Path, script: str, sound: Path) -> list[Words
         *(("gre", verb, edition) for verb in ("show", "run", "collect")),
         ("gre", "submit", edition, "--preregister"),
         ("gre", "submit", edition, edition / "submitted.jsonl", "--name", "second", "--team", "lab"),
-        ("gre", "publish", edition, "--dataset", "lab/board", "--out", out),
+        ("gre", "publish", edition, "--out", out),
         ("gre", "score", edition, "--scorer", script),
         ("gre", "review", edition, "--models", script),
         ("gre", "compare", edition, sound / "edition"),
@@ -166,7 +166,6 @@ def commands(kind: str, at: Path, out: Path, sound: Path) -> list[Words]:
     return {
         "single": lambda: [words for words in of_study(at / "answers.jsonl", out, script) if "--recorded" not in words],
         "run": lambda: [*of_run(at, out, sound / "run"), *of_study(at, out, script)[:8]],
-        "archive": lambda: [("replay", at / "run.tar.gz")],
         "models": lambda: of_study(at / "answers.jsonl", out, f"scripted:{at / 'script.jsonl'}")[-5:],
         "settings": lambda: of_settings(at, out, f"scripted:{at / 'script.jsonl'}"),
         "papers": lambda: [("gre", "collect", out, "--from-folder", at)],
@@ -179,7 +178,7 @@ def commands(kind: str, at: Path, out: Path, sound: Path) -> list[Words]:
 
 
 KINDS = {"study-jsonl": 4, "study-csv": 4, "study-parquet": 4, "run": 8, "single": 2, "settings": 4, "models": 1}
-KINDS |= {"edition": 4, "papers": 1, "reviewarena": 1, "board": 1, "journal": 2, "watch": 2, "archive": 1}
+KINDS |= {"edition": 4, "papers": 1, "reviewarena": 1, "board": 1, "journal": 2, "watch": 2}
 KINDS |= {f"import-{name}": 1 for name in ("lm_eval", "promptfoo", "every_eval_ever", "inspect", "traces", "table")}
 KINDS |= {f"import-{name}": 1 for name in ("wide", "alpaca_eval", "arena_votes", "mt_bench", "arena_hard", "helm")}
 KINDS |= {"import-lighteval": 1}

@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import shutil
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,9 +106,6 @@ def _runs(place: Path) -> None:
     panel = ("--recorded", "--reviewers", "honest,lazy", "--exam", "none")
     _run("score", first, "--metric", "gem-raw,tvd-mi,length", "--recorded", *QUICK, *out)
     _run("review", first, *panel, *QUICK, *out)
-    (place / "archive").mkdir()
-    with tarfile.open(place / "archive" / "run.tar.gz", "w:gz") as archive:
-        archive.add(place / "run", "run")
     scorer = f"scripted:{place / 'models' / 'script.jsonl'}"
     anchors = place / "models" / "answers.jsonl"
     for _ in range(2):

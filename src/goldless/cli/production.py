@@ -297,7 +297,7 @@ def _tell_cost(found: CostReport, output: Output, *, own: Costing) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Replaying:
-    run: str = argument("RUN_OR_URL", "A run folder, an archive of one, or the archive's address.")
+    run: Path = argument("RUN", "A run folder.")
     badge: Path | None = option(None, "Write a badge with the result.", "FILE.svg", command_only=True)
 
 
@@ -309,13 +309,11 @@ async def replay(own: Replaying) -> Replay:
 
     Examples:
       goldless replay runs/first
-      goldless replay https://example.org/run.tar.gz --badge replay.svg
+      goldless replay runs/first --badge replay.svg
     """
-    from goldless.runs.replay import published_run
     from goldless.runs.replay import replay as replayed
 
-    with published_run(own.run) as folder:
-        return await replayed(folder)
+    return await replayed(own.run)
 
 
 @replay.told

@@ -20,7 +20,6 @@ from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
 from goldless.files import write_text, write_whole
 from goldless.reports.document import schema
 from goldless.reports.formats import code_line, guarded_frame, markdown_cell
-from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import DOCUMENTS
 from goldless.studies import Study, write_study
 
@@ -77,22 +76,17 @@ def write_hub(
     metric: str | None = None,
     url: str | None = None,
 ) -> None:
-    """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub."""
-    board = next(iter(run.chosen(metric).values()))
-    write_results(board, path, dataset=dataset, task_id=task_id, date=run.made_at[:10], url=url)
+    """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub.
 
-
-def write_results(
-    board: Leaderboard, path: Path, *, dataset: str | None, task_id: str | None, date: str, url: str | None = None
-) -> None:
-    """Write a folder for every agent of the board that has a score, to be copied into the model's repository."""
+    Every agent with a score has a folder, to be copied into the model's repository.
+    """
     if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
         raise UserError(
             f"hf-eval-results needs --dataset OWNER/NAME, the benchmark's dataset on the Hub, got {dataset!r}"
         )
     if not task_id:
         raise UserError("hf-eval-results needs --task-id, one of the tasks in the eval.yaml of the dataset")
-    files = {}
+    board, date, files = next(iter(run.chosen(metric).values())), run.made_at[:10], {}
     for row in board.rows:
         if row.score is None:
             continue

@@ -1,21 +1,12 @@
 """Replaying a run folder: its printed numbers, recomputed from its own evidence without a model or key.
 
-It may come from elsewhere: a folder, an archive, or the address of one. Nothing in it is run or trusted.
+It may come from elsewhere: nothing in it is run or trusted.
 """
 
 from __future__ import annotations
 
 import contextlib
-import lzma
 import math
-import shutil
-import struct
-import tarfile
-import tempfile
-import urllib.error
-import urllib.request
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +16,6 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import GoldlessError, UserError
-from goldless.files import MADE_BY
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
 from goldless.reports.document import write
@@ -42,22 +32,6 @@ OF_A_RUN = {"signature", "notes", "usd_per_task", "usd", "model"}
 RELATIVE_TOLERANCE = 1e-9
 """Processors round sums differently; what is printed has far fewer digits."""
 SHOWN = 20
-ARCHIVES = (".zip", ".tar.gz", ".tgz", ".tar")
-DAMAGED_ARCHIVE = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    ValueError,
-    EOFError,
-    OSError,
-)
-"""Errors of an archive that is cut or changed."""
-MOST_BYTES = 4 << 30
-"""The most that an archive may hold, unpacked."""
-SECONDS = 60
-"""Longest silence of a server."""
 Outcome = Literal["equal", "different", "not replayed"]
 
 
@@ -149,7 +123,8 @@ async def replay(folder: Path) -> Replay:
     scores, review = run.data("leaderboard"), run.data("review")
     if scores is None and review is None:
         raise UserError(
-            f"{folder}: no results to replay (leaderboard.json or review.json). Give a folder made with --out"
+            f"{folder}: no results to replay (leaderboard.json or review.json). Give a folder made with --out; unpack "
+            "an archive of one first"
         )
     study = run.study
     parts = [] if scores is None else await _score_again(run, scores)
@@ -248,91 +223,3 @@ def _equal(printed: Any, recomputed: Any) -> bool:
     if any(isinstance(one, bool) or not isinstance(one, int | float) for one in (printed, recomputed)):
         return bool(printed == recomputed)
     return math.isclose(printed, recomputed, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)
-
-
-# --- a run from elsewhere: nothing in it is run or trusted ---------------------------------------------------------
-
-
-@contextlib.contextmanager
-def published_run(given: str) -> Iterator[Path]:
-    """The run folder at a path or address, for as long as the block lasts."""
-    with tempfile.TemporaryDirectory(prefix="goldless-replay-") as room:
-        if given.startswith(("https://", "http://")):
-            yield _run_in(_unpacked(_fetched(given, Path(room)), Path(room) / "run"), given)
-            return
-        path = Path(given)
-        if path.is_dir():
-            yield path
-        elif path.is_file():
-            yield _run_in(_unpacked(path, Path(room) / "run"), given)
-        else:
-            raise UserError(f"{given}: no such folder or archive. Give a run folder, an archive of one, or its address")
-
-
-def _fetched(address: str, room: Path) -> Path:
-    name = address.partition("?")[0].rstrip("/").rpartition("/")[2]
-    file = room / (name or "run")
-    try:
-        with urllib.request.urlopen(address, timeout=SECONDS) as reply, file.open("wb") as kept:  # noqa: S310 - http(s)
-            left = MOST_BYTES
-            while block := reply.read(1 << 20):
-                left -= len(block)
-                if left < 0:
-                    raise UserError(
-                        f"{address}: larger than {MOST_BYTES >> 30} GB. Unpack it yourself, and give the folder"
-                    )
-                kept.write(block)
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        if isinstance(error, urllib.error.HTTPError):
-            error.close()  # it is the server's reply, whose connection is still open
-        raise UserError(f"{address}: cannot be fetched ({error}). Fetch it yourself, and give its path") from error
-    return file
-
-
-def _unpacked(archive: Path, folder: Path) -> Path:
-    """An archive, unpacked: plain files below the folder alone, and no more than allowed."""
-    folder.mkdir()
-    most = min(MOST_BYTES, shutil.disk_usage(folder).free)
-
-    def check_size(size: int) -> None:
-        if size > most:
-            raise UserError(f"{archive.name}: {size / 1e9:.1f} GB unpacked, which is more than is allowed or free here")
-
-    try:
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as packed:
-                check_size(sum(one.file_size for one in packed.infolist()))
-                packed.extractall(folder)  # noqa: S202 - drops what leads outside; links become plain files
-        elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as tape:
-                check_size(sum(one.size for one in tape))
-                _untar(tape, folder)
-        else:
-            raise UserError(f"{archive.name}: not an archive ({', '.join(ARCHIVES)}). Give a run folder or its archive")
-    except RuntimeError as error:  # encrypted, or packed in a way that Python does not know
-        advice = "Unpack it with another program, and give the folder"
-        raise UserError(f"{archive.name}: cannot be unpacked ({error}). {advice}") from error
-    except DAMAGED_ARCHIVE as error:
-        raise UserError(f"{archive.name}: cannot be unpacked ({error}). Fetch it again") from error
-    return folder
-
-
-def _untar(packed: tarfile.TarFile, folder: Path) -> None:
-    for one in packed:  # extractall has no filter before Python 3.11.4
-        place = (folder / one.name).resolve()
-        content = packed.extractfile(one) if one.isfile() and place.is_relative_to(folder.resolve()) else None
-        if content is not None:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            with content, place.open("wb") as file:
-                shutil.copyfileobj(content, file)
-    while packed.fileobj is not None and packed.fileobj.read(1 << 20):
-        continue  # to the end, where gzip has its checksum
-
-
-def _run_in(folder: Path, given: str) -> Path:
-    """The run folder in an unpacked archive: itself, or the only one in it."""
-    found = sorted({path.parent for path in folder.rglob(MADE_BY)}, key=lambda path: (len(path.parts), path))
-    if len(found) != 1:
-        listed = ", ".join(str(path.relative_to(folder)) for path in found) or "none"
-        raise UserError(f"{given}: must hold one run folder (with {MADE_BY}), got {len(found)}: {listed}")
-    return found[0]

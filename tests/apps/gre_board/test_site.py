@@ -1,4 +1,4 @@
-"""The board for others: a static site from evidence alone, the same bytes each time, opened in a browser; Hub files."""
+"""The board for others: a static site from evidence alone, the same bytes each time, opened in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -220,52 +219,6 @@ def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instru
     (fell,) = [row["difference"]["value"] for row in injected["models"] if row["agent"] == "try-1"]
     assert fell < 0
     assert f"|{fell:+.2f}|".replace("-", "\u2212") in text
-
-
-# --- files for the Hub -----------------------------------------------------------------------------------------------
-
-EVAL = {"name", "description", "evaluation_framework", "tasks"}
-RESULT = {"dataset", "value", "date", "source", "notes"}
-"""Keys of https://huggingface.co/docs/hub/eval-results (hub-docs, docs/hub/eval-results.md) that are used here."""
-
-
-def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
-    yaml = pytest.importorskip("yaml")
-    out = tmp_path / "site" / "hub"
-    url = "https://example.org/gre"
-    ended = goldless("gre", "publish", editions[0], "--dataset", "acme/gre", "--url", url, "--out", out.parent)
-    assert ended.code == 0, ended.err
-    assert (out.parent / "index.html").is_file()
-    benchmark = yaml.safe_load((out / "dataset" / "eval.yaml").read_text())
-    assert set(benchmark) == EVAL
-    assert benchmark["tasks"] == [{"id": "demo_2025_gem", "config": "default", "split": "test"}]
-    assert "DEMONSTRATION" in benchmark["description"]
-    card = (out / "dataset" / "README.md").read_text().split("---")[1]
-    (config,) = yaml.safe_load(card)["configs"]
-    assert (out / "dataset" / config["data_files"][0]["path"]).is_file()
-    papers = [json.loads(line) for line in (out / "dataset" / "papers.jsonl").read_text().splitlines()]
-    assert len(papers) == 12
-    assert set(papers[0]) == {"paper", "title", "public_date"}
-    models = sorted(path.name for path in (out / "models").iterdir())
-    assert models == ["invented-1b", "invented-70b", "invented-8b", "smollm2-135m", "try-1", "try-2"]
-    board = json.loads((editions[0] / "run" / "leaderboard.json").read_text())["metrics"]["gem"]["rows"]
-    scores = {row["agent"]: row["score"] for row in board}
-    for model in models:
-        (result,) = yaml.safe_load((out / "models" / model / ".eval_results" / "acme_gre.yaml").read_text())
-        assert set(result) == RESULT
-        assert result["dataset"] == {"id": "acme/gre", "task_id": "demo_2025_gem"}
-        assert result["value"] == scores[model]
-        assert result["source"]["url"] == url
-    assert "Nothing was uploaded" in ended.err
-    assert f"hf upload acme/gre {shlex.quote(str(out / 'dataset'))} . --repo-type dataset" in ended.out
-    assert ended.out.count("--create-pr") == 6
-
-
-def test_an_address_without_a_dataset_is_told(goldless, editions, tmp_path):
-    ended = goldless("gre", "publish", editions[0], "--url", "https://example.org", "--out", tmp_path / "site")
-    assert ended.code == 2
-    assert "Give --dataset OWNER/NAME too" in ended.err
-    assert not (tmp_path / "site").exists()
 
 
 # --- in a browser ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from goldless.cli.command import verb
-from goldless.cli.console import out, run_async, say
+from goldless.cli.console import run_async, say
 from goldless.errors import UserError
 from goldless.runs.option_forms import REQUIRED, OptionForm, argument, option
 
@@ -84,43 +84,23 @@ class Publication:
         "EDITION…", "Folders of editions, by year; the last is the front page.", form=OptionForm(list[Path])
     )
     folder: Path = option(REQUIRED, "Folder for the site.", "--out FOLDER")
-    dataset: str | None = option(
-        None, "Also write files for this dataset on the Hugging Face Hub, into FOLDER/hub.", "OWNER/NAME"
-    )
-    url: str | None = option(None, "Address of the board, as the source of the scores on the Hub.", "--url URL")
 
 
-@verb(first=("folder", "dataset", "url"))
+@verb(first=("folder",))
 def publish(own: Publication) -> None:
     """Write the board of one or more editions as a static site: no script, no network, the same bytes every time.
 
-    All numbers are recomputed from the evidence in the editions; results that do not follow from it are refused. With
-    --dataset, the last edition's files for the Hugging Face Hub are written too: eval.yaml of the benchmark,
-    .eval_results of each model. goldless itself uploads nothing: read the files, and use the commands that it prints.
+    All numbers are recomputed from the evidence in the editions; results that do not follow from it are refused.
 
-    Examples:
+    Example:
       goldless gre publish iclr2024 iclr2025 --out site
-      goldless gre publish iclr2025 --out site --dataset acme/gre-bench
     """
     from goldless.apps.gre.edition import open_edition
-    from goldless.apps.gre_board.hub import write_hub_files
     from goldless.apps.gre_board.recomputing import recompute
     from goldless.apps.gre_board.site import site_pages, write_site
-    from goldless.exporting.scored_run import check_free
 
-    if own.url is not None and own.dataset is None:
-        raise UserError("--url is for the Hub's files. Give --dataset OWNER/NAME too")
-    hub = own.folder / "hub"
-    if own.dataset is not None:
-        check_free(hub, folder=True)
     opened = [open_edition(edition) for edition in own.editions]
     recomputed = [run_async(partial(recompute, edition)) for edition in opened]
     pages = site_pages(recomputed)
     write_site(pages, own.folder)
     say(f"site: {own.folder / 'index.html'} ({len(pages)} pages)")
-    if own.dataset is None:
-        return
-    commands = write_hub_files(recomputed[-1], hub, dataset=own.dataset, url=own.url)
-    say(f"files: {hub}. Nothing was uploaded. To upload them:")
-    for line in commands:
-        out().print(line, markup=False, highlight=False, soft_wrap=True)

@@ -161,16 +161,16 @@ CEILINGS = {
     "tokens per statement": 13.7,
     "comprehensions per 1,000 statements": 94,
     "conditional expressions per 1,000 statements": 59.5,
-    "tokens": 451_000,
+    "tokens": 448_900,
 }
 """What src/goldless measures at most; every measure only falls. Tokens are to fall below 447,466, their number before
 the laws on absence, verdicts, money and run folders."""
 CEILINGS_OF_TESTS = {"vague names, %": 8.9}
 CEILINGS_OF_SURFACE = {
     "commands": 41,
-    "option_slots": 644,
-    "modules_apps_import": 96,
-    "names_apps_import": 352,
+    "option_slots": 642,
+    "modules_apps_import": 95,
+    "names_apps_import": 348,
 }
 
 

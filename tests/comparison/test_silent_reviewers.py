@@ -1,6 +1,8 @@
-"""A reviewer that refuses everything shifts no rating, in no verb."""
+"""A reviewer that refuses everything, or anything, shifts no rating, in no verb."""
 
 from __future__ import annotations
+
+import zlib
 
 import anyio
 import pytest
@@ -19,11 +21,23 @@ def refusing(name: str) -> ScriptedModel:
     return ScriptedModel(answers=lambda _: CallFailure("refused", "I do not rate people's work"), name=name)
 
 
-def reviewed(folder, journal, second):
-    """A review of ratings by an honest judge and a second one."""
-    study = study_from_frame(worths(12), name="worths")
-    reviewers = {"first": judge(rates=True, name="first"), "second": second}
-    options = Options(reviewers=reviewers, scale="5-level", exams=("none",), journal=journal, resamples=200)
+def refusing_at_random(share: float, *, rates: bool) -> ScriptedModel:
+    """Likes all the same, or the one that is shown first; refuses a share of the questions."""
+
+    def answer(request) -> str | CallFailure:
+        drawn = zlib.crc32(request.messages[-1].content.encode()) % 100
+        if drawn < 100 * share:
+            return CallFailure("refused", "I do not rate people's work")
+        return "5" if rates else "one"
+
+    return ScriptedModel(answers=answer, name="second")
+
+
+def reviewed(folder, journal, second, *, tasks=12, scale="5-level"):
+    """A review by an honest judge and a second one."""
+    study = study_from_frame(worths(tasks), name="worths")
+    reviewers = {"first": judge(rates=scale != "pairwise", name="first"), "second": second}
+    options = Options(reviewers=reviewers, scale=scale, exams=("none",), journal=journal, resamples=200)
     save_review(anyio.run(review_study, study, options), folder)
     return folder
 
@@ -53,3 +67,26 @@ def test_a_gate_does_not_block_responses_that_are_the_same(tmp_path):
     found = goldless.gate(before, after, baseline="old", candidate="old", margin=0.2, uncertified=True)
     assert found.verdict != "BLOCK"
     assert found.bounds.value == 0
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+@pytest.mark.parametrize("scale", ["5-level", "pairwise"])
+@pytest.mark.parametrize("reversed_runs", [False, True])
+def test_identical_replies_differ_by_nothing_whatever_one_reviewer_refused_in_one_run(
+    tmp_path, scale, share, reversed_runs
+):
+    rates = scale == "5-level"
+    made = [
+        reviewed(tmp_path / f"run {refused}", tmp_path / f"{refused}.sqlite", second, tasks=30, scale=scale)
+        for refused, second in [
+            ("nothing", refusing_at_random(0, rates=rates)),
+            ("some", refusing_at_random(share, rates=rates)),
+        ]
+    ]
+    runs = made[::-1] if reversed_runs else made
+    for agent in ("old", "new"):
+        comparison = goldless.compare(*runs, agents=[agent])
+        assert [metric.difference.value for metric in comparison.metrics] == [0]
+        assert any("are left out, since their reviewers (second)" in line for line in comparison.warnings)
+        gated = goldless.gate(*runs, baseline=agent, candidate=agent, margin=0.05, uncertified=True)
+        assert gated.verdict != "BLOCK"

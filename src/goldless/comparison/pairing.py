@@ -43,6 +43,10 @@ SAID = frozenset(
 the scorer, the critic's prompt or the reviewers, make another quantity."""
 
 
+JUDGED = ("judge", "task", "first", "second")
+"""Who judged which response, or which two."""
+
+
 # --- runs and their scores -------------------------------------------------------------------------------------------
 
 
@@ -119,6 +123,8 @@ class ScoredMetric:
     review: ReviewReport | None = None
     without: frozenset[str] = frozenset()
     """Reviewers that do not count, since they gave no verdict in the other run."""
+    uneven: pl.DataFrame | None = None
+    """The rows of ``judgements_of`` that do not count, since the reviewer gave no such verdict in the other run."""
 
     @cached_property
     def scores(self) -> pl.DataFrame:
@@ -158,7 +164,30 @@ class ScoredMetric:
         assert self.review is not None
         study, names, scale = self.run.study, list(self.voters), find_judge(self.review.scale)
         recorded = recorded_review(study, scale=scale, reviewers=names, convention=self.review.convention)
-        return judgement_arrays(recorded.judgements, reviewers=names, tasks=study.tasks, agents=self.run.agents)
+        table = judgement_arrays(recorded.judgements, reviewers=names, tasks=study.tasks, agents=self.run.agents)
+        if self.uneven is not None:
+            orders = 2 if isinstance(table, PairJudgements) else 1
+            values = table.value.reshape(len(names), -1, orders)
+            values[self.uneven["reviewer"].to_numpy(), self.uneven["place"].to_numpy()] = np.nan
+        return table
+
+    def judgements_of(self, compared: str) -> pl.DataFrame:
+        """Return the judgements: ``JUDGED``, with "" for the compared agent, and where they are in the table.
+
+        A comparison is one if it was made in all orders that were requested.
+        """
+        table = self._judgements
+        agents = np.array(["" if agent == compared else agent for agent in table.agents])
+        if isinstance(table, ResponseRatings):
+            reviewer, task, agent = np.nonzero(~np.isnan(table.value))
+            place = task * len(agents) + agent
+            first = second = agents[agent]
+        else:
+            reviewer, place = np.nonzero(~np.isnan(table.votes(table.leans("default"))))
+            task, low, high = table.task[place], agents[table.low[place]], agents[table.high[place]]
+            first, second = np.where(low < high, low, high), np.where(low < high, high, low)
+        judged = np.array(table.reviewers)[reviewer], np.array(table.tasks)[task], first, second
+        return pl.DataFrame({**dict(zip(JUDGED, judged, strict=True)), "reviewer": reviewer, "place": place})
 
     @cached_property
     def _votes(self) -> pl.DataFrame:
@@ -323,6 +352,7 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
     first, second = sides
     warnings: list[str] = []
     scored = _of_common_reviewers((first.run.metrics[metric], second.run.metrics[metric]), warnings)
+    scored = _of_common_judgements(scored, sides, warnings)
     if len(sides.runs) == 2:
         names = first.run.name, second.run.name
         warnings += differing_settings(scored[0].signature, scored[1].signature, names)
@@ -380,6 +410,29 @@ def _of_common_reviewers(
     if without >= {*first.voters} or without >= {*second.voters}:
         return scored
     return replace(first, without=without), replace(second, without=without)
+
+
+def _of_common_judgements(
+    scored: tuple[ScoredMetric, ScoredMetric], sides: Sides, warnings: list[str]
+) -> tuple[ScoredMetric, ScoredMetric]:
+    """Return two reviews without what a reviewer judged in one of them alone, where others judged it in both.
+
+    Reviewers differ in level and spread, so a response with other reviewers than its counterpart would differ from it.
+    """
+    if scored[0].run is scored[1].run or scored[0].review is None or scored[1].review is None:
+        return scored
+    judged = [one.judgements_of(side.agent) for one, side in zip(scored, sides, strict=True)]
+    even = []
+    for metric, mine, other in zip(scored, judged, reversed(judged), strict=True):
+        uneven = mine.join(other, on=JUDGED[1:], how="semi").join(other, on=JUDGED, how="anti")
+        even.append(replace(metric, uneven=uneven))
+        if len(uneven):
+            reviewers = ", ".join(sorted(uneven["judge"].unique()))
+            warnings.append(
+                f"{len(uneven):,} judgements in {metric.run.name} are left out, since their reviewers ({reviewers}) "
+                "gave none of the same responses in the other run"
+            )
+    return even[0], even[1]
 
 
 def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[str]:

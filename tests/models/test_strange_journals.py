@@ -15,6 +15,7 @@ import pytest
 from goldless.errors import UserError
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs
 from goldless.models.journal import Journal, Merged, _checksum, check_journal, merge, model_totals, opened_to_read
+from tests.support.commands import goldless
 
 MODEL = ModelIdentity("scripted", "toy")
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select i from n"
@@ -137,6 +138,32 @@ def test_a_forged_cell_is_not_merged_whatever_it_is(journal, stranger, cell):
     change(stranger, f"update calls set {cell} where key = 'k2'")
     assert merge(journal, stranger) == Merged(added=4, damaged=1)
     assert all(isinstance(total.first, float) for total in model_totals(journal))
+
+
+@pytest.mark.parametrize("cell", FORGED_CELLS)
+def test_a_forged_cell_is_shown_without_a_traceback(stranger, cell):
+    change(stranger, f"update calls set {cell} where key = 'k2'")
+    shown = goldless("journal", "show", "--journal", stranger)
+    assert not shown.broke, shown.err
+
+
+@pytest.mark.parametrize("column", ["id", "model", "occasion", "reserved_usd", "submitted_at", "label"])
+def test_a_forged_batch_is_shown_without_a_traceback(stranger, column):
+    row = {
+        "label": "l",
+        "id": "i",
+        "model": "m",
+        "occasion": 0,
+        "reserved_usd": 1.0,
+        "submitted_at": 1.0,
+        column: b"\xff",
+    }
+    with contextlib.closing(sqlite3.connect(stranger)) as file:
+        names = ", ".join(row)
+        file.execute(f"insert into batches ({names}) values ({', '.join('?' * len(row))})", [*row.values()])
+        file.commit()
+    shown = goldless("journal", "show", "--journal", stranger)
+    assert not shown.broke, shown.err
 
 
 @pytest.mark.parametrize("reply", FORGED_REPLIES)

@@ -173,3 +173,15 @@ def test_only_the_questions_comparisons_are_tested_where_the_data_decided_when_t
         assert any("do not allow for that" in note for note in board.notes)
     data = write(result)["until"]
     assert (data["decided"], data["by"], len(data["comparisons"])) == (True, "gem-raw", 3)
+
+
+def test_a_difference_of_groups_has_no_interval_where_the_question_chose_the_tasks(toy_scorer, tmp_path):
+    agents = [{"agent": agent, "group": "high" if share > 0.5 else "low"} for agent, share in USES.items()]
+    groups = goldless.study_from_frame(study().response_table, agents=pl.DataFrame(agents))
+    options = {"metrics": "gem-raw", "compare_groups": ("high", "low"), "resamples": 100}
+    options |= {"scorer": toy_scorer(), "journal": tmp_path / "journal.sqlite"}
+    stopped, whole = (goldless.evaluate(groups, until=until, **options) for until in ("bob>cy", ()))
+    difference, reference = (result.leaderboard().groups.difference for result in (stopped, whole))
+    assert difference.value > 0
+    assert (difference.low, stopped.leaderboard().groups.auc_by_task.low) == (None, None)
+    assert reference.low is not None

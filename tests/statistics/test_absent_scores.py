@@ -139,6 +139,7 @@ def test_what_tasks_say_about_a_contrast_has_the_contrast_for_its_mean_and_its_s
 
 def test_where_the_data_chose_the_tasks_a_difference_of_groups_has_no_interval():
     found = compare_groups(truth(2)[0], [0, 1], [2, 3]).of_chosen_tasks()
-    assert found.difference.value is not None
-    assert (found.difference.low, found.difference.high, found.difference.method) == (None, None, None)
+    for estimate in (found.difference, found.auc_by_task):
+        assert estimate.value is not None
+        assert (estimate.low, estimate.high, estimate.method) == (None, None, None)
     assert "--until chose the tasks" in found.notes[0]

@@ -525,7 +525,9 @@ def fast_hash(*parts: Any) -> str:
 TOTALS = (
     "select calls.model, identity, count(*), coalesce(sum(input_tokens + output_tokens), 0), "
     "case when count(cost_usd) = count(*) then sum(cost_usd) end, coalesce(sum(estimated), 0), "
-    "min(created_at), max(created_at) from calls left join models using (model) group by calls.model order by 3 desc"
+    "min(created_at), max(created_at) from calls left join models using (model) "
+    "where typeof(calls.model) = 'text' "
+    "group by calls.model order by 3 desc"
 )
 ORPHANS = (
     "delete from bodies where hash not in "

@@ -254,8 +254,9 @@ def batches_out(journal: Journal, model: str | None = None) -> list[BatchOut]:
     """The batches in a journal's file, or those of a model by its hash, not collected yet, oldest first."""
     query = (
         "select label, id, identity, model, occasion, (select count(*) from claims where owner = label), reserved_usd, "
-        "submitted_at from batches left join models using (model) where ?1 is null or model = ?1 "
-        "order by submitted_at, label"
+        "submitted_at from batches left join models using (model) where (?1 is null or model = ?1) "
+        "and typeof(label) = 'text' and typeof(id) in ('text', 'null') and typeof(model) = 'text' "
+        "and typeof(reserved_usd) in ('real', 'null') and typeof(submitted_at) = 'real' order by submitted_at, label"
     )
     out: list[BatchOut] = []
     for label, name, written, hashed, *sent in journal.rows(query, model):

@@ -44,9 +44,13 @@ class GroupComparison:
     """Reasons why a number is missing."""
 
     def of_chosen_tasks(self) -> GroupComparison:
-        """Return the same without an interval: it holds for a number of tasks that is fixed beforehand."""
-        difference = replace(self.difference, low=None, high=None, method=None, note=CHOSEN_BY_DATA)
-        return replace(self, difference=difference, notes=(CHOSEN_BY_DATA, *self.notes))
+        """Return the same without intervals: they hold for a number of tasks that is fixed beforehand."""
+        difference, auc_by_task = (
+            replace(estimate, low=None, high=None, method=None, note=CHOSEN_BY_DATA)
+            for estimate in (self.difference, self.auc_by_task)
+        )
+        notes = (CHOSEN_BY_DATA, *self.notes)
+        return replace(self, difference=difference, auc_by_task=auc_by_task, notes=notes)
 
     KEYS = (
         *("difference:difference.value", "low:difference.low", "high:difference.high", "d_task", "d_response", "auc"),

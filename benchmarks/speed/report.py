@@ -46,10 +46,10 @@ def scores(agents: int, tasks: int, seed: int) -> npt.NDArray[np.float64]:
 
 def outcome(metric: str, values: npt.NDArray[np.float64], names: list[str], tasks: list[str]) -> dict[str, Any]:
     used = {name: int((~np.isnan(values[:, j])).sum()) for j, name in enumerate(names)}
-    signature = f"{metric}|scorer:generated|peers:all|missing:left-out|resamples:1000|seed:0|goldless:0"
+    settings = {"metric": metric, "scorer": "generated", "peers": "all", "missing": "left-out", "resamples": "1000"}
     found = standings(values, names, resamples=1000)
     rows = tuple(replace(row, asked=len(tasks), used=used[row.agent]) for row in found.rows)
-    board = Leaderboard(metric, "nats", 0.95, rows, found.comparisons, signature)
+    board = Leaderboard(metric, "nats", 0.95, rows, found.comparisons, settings)
     means = np.add.outer(np.nanmean(values, axis=0), np.nanmean(values, axis=0)) / 2
     return {
         **asdict(board),

@@ -26,7 +26,8 @@ def draw(folder: Path) -> Path:
     for metric, one in board["metrics"].items():
         order = [row["agent"] for row in one["rows"]]
         base = alt.Chart(alt.Data(values=one["rows"])).encode(y=alt.Y("agent:N", sort=order))
-        parts.append(base.mark_rule().encode(x="low:Q", x2="high:Q") + base.mark_circle().encode(x="score:Q"))
+        parts.append(base.mark_rule().encode(x="estimate.low:Q", x2="estimate.high:Q"))
+        parts[-1] += base.mark_circle().encode(x="estimate.value:Q")
         agents, means = one["matrix"]["agents"], one["matrix"]["means"]
         cells = [{"a": a, "p": p, "v": means[i][j]} for i, a in enumerate(agents) for j, p in enumerate(agents)]
         differences = [{"a": c["first"], "p": c["second"], "v": c["difference"]} for c in one["comparisons"]]

@@ -148,7 +148,9 @@ def scored(kind: str, folder: Path, threads: int | None = None) -> tuple[Run, di
     metric = "gem-raw" if kind == "logprobs" else "tvd-mi"
     command = ["-m", "goldless", "score", str(folder), "--recorded", "--metric", metric, "--json"]
     found = run(command, threads)
-    return found, {row["agent"]: row["score"] for row in json.loads(found.printed)["metrics"][metric]["rows"]}
+    return found, {
+        row["agent"]: row["estimate"]["value"] for row in json.loads(found.printed)["metrics"][metric]["rows"]
+    }
 
 
 def line(what: str, one: Run) -> str:

@@ -33,15 +33,20 @@ class Signature:
 
     @property
     def parts(self) -> dict[str, str]:
-        """The metric and the settings by name; empty for an empty line."""
-        return {"metric": self.metric, **self.settings} if self.metric else {}
+        """The metric, the settings and the version of goldless by name; empty without a metric."""
+        made_by = {"goldless": self.settings.get("goldless", version.__version__)}
+        settings = {key: value for key, value in self.settings.items() if key != "goldless"}
+        return {"metric": self.metric, **settings, **made_by} if self.metric else {}
 
     def __str__(self) -> str:
-        settings = dict(self.settings)
-        made_by = settings.pop("goldless", version.__version__)
-        parts = [self.metric, *(f"{key}:{value}" for key, value in settings.items()), f"goldless:{made_by}"]
-        # a name may hold the sign that parts the line
-        return "|".join(part.replace("|", "/") for part in parts)
+        return signature_line(self.parts)
+
+
+def signature_line(parts: Mapping[str, str]) -> str:
+    """The line of a signature's parts; empty for none."""
+    fields = (value if key == "metric" else f"{key}:{value}" for key, value in parts.items())
+    # a name may hold the sign that parts the line
+    return "|".join(field.replace("|", "/") for field in fields)
 
 
 def table_hash(table: pl.DataFrame) -> str:

@@ -50,7 +50,9 @@ def test_all_pairs_are_decided_by_the_scores(goldless, contrasts):
     assert "test:sign-flip-max-t-less-skew(all)" in found["signature"]
     own = compared(goldless, contrasts, "--over-peers", "own")
     # both directions are the same here: so is the score over common peers and over one's own
-    assert [row["score"] for row in own["rows"]] == pytest.approx([row["score"] for row in found["rows"]])
+    assert [row["estimate"]["value"] for row in own["rows"]] == pytest.approx(
+        [row["estimate"]["value"] for row in found["rows"]]
+    )
     assert "|over:own-peers|" in own["signature"]
 
 
@@ -68,9 +70,9 @@ def test_groups_are_compared_under_the_stated_keys_and_in_a_sentence(goldless, c
     agents = [{"agent": name, "group": "good" if name in "ab" else "bad"} for name in "abcd"]
     asked = ("--compare-groups", "good", "bad")
     found = compared(goldless, study_folder(contrasts, agents=agents), *asked)
-    assert found["difference"] == pytest.approx((0.6 + 1.6 / 3 - 1.4 / 3 - 0.4) / 2)
-    assert {"d_task", "d_response"} <= set(found)
-    assert found["auc"] == 1.0
+    assert found["groups"]["difference"]["value"] == pytest.approx((0.6 + 1.6 / 3 - 1.4 / 3 - 0.4) / 2)
+    assert {"d_task", "d_response"} <= set(found["groups"])
+    assert found["groups"]["auc"] == 1.0
     ended = goldless("score", contrasts, "--recorded", "--metric", "tvd-mi", *asked)
     assert "good against bad, 8 tasks: difference 0.133" in ended.out + ended.err
 
@@ -86,7 +88,7 @@ def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, co
 
 def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, contrasts):
     few = compared(goldless, contrasts)
-    assert all(row["new_peers_low"] is None for row in few["rows"])
+    assert all(row["new_peers"] is None for row in few["rows"])
     assert "Intervals treat the peers as fixed: 3 are too few to allow for other peers." in few["notes"]
     rows = read(contrasts)
     fifth = [{**row, "first": "e"} for row in rows if row["first"] == "d"]
@@ -98,7 +100,8 @@ def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, 
     ]
     study_folder(contrasts, critic_contrasts=[*rows, *fifth, *back, *between], agents=[{"agent": n} for n in "abcde"])
     found = compared(goldless, contrasts)
-    assert all(row["new_peers_low"] < row["low"] <= row["high"] < row["new_peers_high"] for row in found["rows"])
+    for row in found["rows"]:
+        assert row["new_peers"]["low"] < row["estimate"]["low"] <= row["estimate"]["high"] < row["new_peers"]["high"]
     assert found["order_kept"] is None  # two of five agents have three peers in common
 
 
@@ -108,8 +111,9 @@ def test_missing_scores_have_a_worst_case(goldless, contrasts):
     study_folder(contrasts, critic_contrasts=kept)
     found = compared(goldless, contrasts)
     row = next(row for row in found["rows"] if row["agent"] == "d")
-    assert row["n"] == 6
+    score, worst = row["estimate"], row["worst"]
+    assert score["n"] == 6
     # two of eight tasks at -1 pull the mean of 0.4 to about 0.05
-    assert row["worst_low"] < 0.05 < row["low"] < row["high"] < row["worst_high"]
+    assert worst["low"] < 0.05 < score["low"] < score["high"] < worst["high"]
     assert any("if missing scores were -1 or 1 (the limits of the metric)" in note for note in found["notes"])
     assert any("Agents miss other tasks" in note for note in found["notes"])

@@ -43,13 +43,13 @@ def edited(folder: Path, change) -> None:
 
 def test_a_score_that_was_changed_is_named_and_so_is_another_version_that_made_it(goldless, run_folder):
     def change(data):
-        data["metrics"]["rouge-l"]["rows"][0]["score"] += 0.001
+        data["metrics"]["rouge-l"]["rows"][0]["estimate"]["value"] += 0.001
 
     edited(run_folder, change)
     ended = goldless("replay", run_folder)
     assert ended.code == 9
     leader = json.loads((run_folder / "leaderboard.json").read_text())["metrics"]["rouge-l"]["rows"][0]["agent"]
-    assert f"rouge-l: rows[{leader}].score: printed" in ended.out
+    assert f"rouge-l: rows[{leader}].estimate.value: printed" in ended.out
     assert "1 of" in ended.err
     assert "replay with that version" not in ended.err
     made_by = run_folder / "made_by.json"
@@ -130,5 +130,5 @@ def test_a_run_that_stopped_early_stops_again(goldless, study_file, tmp_path):
     }
     arguments = ("score", study_file(texts), "--metric", "length", "--until", "best", "--resamples", "100")
     assert goldless(*arguments, "--out", tmp_path / "run").code == 0
-    assert json.loads((tmp_path / "run" / "leaderboard.json").read_text())["until"]["decided"]
+    assert json.loads((tmp_path / "run" / "leaderboard.json").read_text())["stopped"]["decided"]
     assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"

@@ -151,7 +151,7 @@ def board(**beaten: str) -> Leaderboard:
         LeaderboardRow(i, agent, None, Estimate(9.0 - i, None, None, 10), 10, 10, tuple(others.split()))
         for i, (agent, others) in enumerate(beaten.items(), 1)
     )
-    return Leaderboard("m", "nats", 0.95, rows, (), "m|")
+    return Leaderboard("m", "nats", 0.95, rows, (), {"metric": "m"})
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_scores_of_a_file_are_held_against_people(held):
     data = json.loads(ended.out)
     (judge,) = data["criteria"][0]["judges"]
     assert judge["name"] == "mine"
-    assert judge["accuracy"]["accuracy"] == pytest.approx(7.5 / 9)
-    assert (judge["accuracy"]["asked"], judge["accuracy"]["used"], judge["accuracy"]["tied"]) == (9, 9, 3)
+    assert judge["accuracy"]["share"]["value"] == pytest.approx(7.5 / 9)
+    assert (judge["accuracy"]["asked"], judge["accuracy"]["share"]["n"], judge["accuracy"]["tied"]) == (9, 9, 3)
     assert data["criteria"][0]["ceiling"]["accuracy"]["value"] == 1
     assert data["signature"].startswith("agreement|")
 

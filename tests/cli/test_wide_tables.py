@@ -31,7 +31,7 @@ def leaderboard():
     values = np.arange(12.0)[:, None] % 5 - 100.0 * np.arange(6)[None, :]
     found = standings(values, AGENTS, resamples=200, level=0.95)
     rows = tuple(replace(row, asked=35, used=35) for row in found.rows)
-    return Leaderboard("bartscore", "nats", 0.95, rows, found.comparisons, "s")
+    return Leaderboard("bartscore", "nats", 0.95, rows, found.comparisons, {"metric": "s"})
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

@@ -12,6 +12,7 @@ import polars as pl
 
 import goldless
 from goldless.models.scripted import ScriptedModel
+from goldless.signature import Signature
 
 SIGNATURE = "rouge-l|tokens:words|against:reference|seed:0|study:s"
 
@@ -42,7 +43,7 @@ def written_run(
     rows = [(metric, task, agent, score, 1, int(score is not None), signature) for task, agent, score in cells]
     columns = ["metric", "task", "agent", "score", "asked", "used", "signature"]
     pl.DataFrame(rows, schema=columns, orient="row").write_csv(folder / "response_scores.csv")
-    found = {"metric": metric, "unit": unit, "level": 0.95, "rows": [], "signature": signature}
+    found = {"metric": metric, "unit": unit, "level": 0.95, "rows": [], "settings": Signature.parse(signature).parts}
     document = {"metrics": {metric: found}, **(board or {})}
     (folder / "leaderboard.json").write_text(json.dumps(document))
     return folder

@@ -45,8 +45,8 @@ def test_eee_has_what_the_schema_requires_with_interval_and_signature(every):
     assert required | {"eval_library", "evaluation_results"} <= careful.keys()
     assert careful["schema_version"] == "0.3.0"
     assert careful["source_metadata"]["evaluator_relationship"] == "third_party"
-    result, expected = careful["evaluation_results"][0], BOARD["rows"][0]
-    assert result["score_details"]["score"] == expected["score"]
+    result, expected = careful["evaluation_results"][0], BOARD["rows"][0]["estimate"]
+    assert result["score_details"]["score"] == expected["value"]
     interval = result["score_details"]["uncertainty"]["confidence_interval"]
     assert (interval["lower"], interval["upper"], interval["confidence_level"]) == (
         expected["low"],
@@ -114,8 +114,9 @@ def test_markdown_is_a_table_with_the_numbers_of_the_board(goldless):
     ended = goldless("export", "markdown", SCORED, "--metric", "gem-raw")
     assert ended.code == 0
     first = BOARD["rows"][0]
-    interval = f"{first['low']:.2f} … {first['high']:.2f}"
-    assert f"| 1 | {first['agent']} | {first['score']:.2f} | {interval} | 4 | 0/8 | - |" in ended.out
+    score = first["estimate"]
+    interval = f"{score['low']:.2f} … {score['high']:.2f}"
+    assert f"| 1 | {first['agent']} | {score['value']:.2f} | {interval} | 4 | 0/8 | - |" in ended.out
     assert f"`{BOARD['signature']}`" in ended.out
     assert "### mi" not in ended.out
 
@@ -139,7 +140,7 @@ def test_hub_results_are_yaml_of_one_metric_per_model(tmp_path):
     made = export(SCORED, tmp_path / "hub", exporter="hf-eval-results", **options)
     (entry,) = yaml.safe_load((made / "careful" / ".eval_results" / "us_bench.yaml").read_text())
     assert entry["dataset"] == {"id": "us/bench", "task_id": "main"}
-    assert entry["value"] == BOARD["rows"][0]["score"]
+    assert entry["value"] == BOARD["rows"][0]["estimate"]["value"]
     assert entry["source"] == {"url": "https://example.org/run", "name": "goldless"}
     assert entry["notes"].endswith(BOARD["signature"])
 

@@ -141,7 +141,7 @@ def without_rounding(value: object) -> object:
 def laid_out(value: object, indent: str = "") -> str:
     """JSON with everything that fits on one line on one line."""
     short = json.dumps(value, ensure_ascii=False)
-    if len(short) + len(indent) <= 118 or not isinstance(value, dict | list) or not value:
+    if len(short) + len(indent) <= 170 or not isinstance(value, dict | list) or not value:
         return short
     inner = indent + " "
     if isinstance(value, dict):

@@ -26,6 +26,11 @@ HOSTILE = (
 )
 
 
+def estimate(value: float, low: float, high: float) -> dict[str, float]:
+    """A score with its interval."""
+    return {"value": value, "low": low, "high": high, "n": 4}
+
+
 def board(scores: Mapping[str, tuple[float, float, float] | None], **more: object) -> dict[str, object]:
     """One metric's part of ``leaderboard.json``: agents in order with score, low and high."""
     names = list(scores)
@@ -34,15 +39,10 @@ def board(scores: Mapping[str, tuple[float, float, float] | None], **more: objec
             "rank": None if ends is None else place,
             "agent": name,
             "group": None,
-            "score": None if ends is None else ends[0],
-            "low": None if ends is None else ends[1],
-            "high": None if ends is None else ends[2],
-            "n": 0 if ends is None else 4,
+            "estimate": {"note": "no task was scored"} if ends is None else estimate(*ends),
             "asked": 8,
             "used": 0 if ends is None else 8,
-            "missing": 8 if ends is None else 0,
             "better_than": [],
-            "note": "no task was scored" if ends is None else None,
             "between_prompts": None,
         }
         for place, (name, ends) in enumerate(scores.items(), 1)
@@ -60,7 +60,7 @@ def board(scores: Mapping[str, tuple[float, float, float] | None], **more: objec
         "level": 0.95,
         "rows": rows,
         "comparisons": comparisons,
-        "signature": "gem-raw|scorer:toy|seed:0|goldless:0.1.0",
+        "settings": {"metric": "gem-raw", "scorer": "toy", "seed": "0", "goldless": "0.1.0"},
         "by_wording": {},
         "influence": [],
         "matrix": {"agents": names, "means": means},
@@ -135,7 +135,7 @@ def hostile_folder(folder: Path) -> Path:
     ) | {"study": first, "tasks_without_peers": list(HOSTILE), "models": {first: {"name": first, "provider": first}}}
     changes = documents["crash_test"]["metrics"]["gem-raw"]["perturbations"]
     rows = [{**row, "perturbation": name} for row, name in zip(changes, HOSTILE, strict=False)]
-    documents["crash_test"]["metrics"] = {first: {"signature": first, "counts": {"pass": 1}, "perturbations": rows}}
+    documents["crash_test"]["metrics"] = {first: {"signature": first, "perturbations": rows}}
     documents["review"]["notes"] = list(HOSTILE)
     documents["made_by"] = {
         "made": {first: {"at": first, "spending": [{"model": first, "usage": {}}]}},

@@ -21,7 +21,7 @@ BASE = np.array([3.0, -1.0, 4.0, 1.5, -9.0, 2.0, 6.0, 5.0, 3.5, -8.0, 9.0, 7.0])
 def board(**agents):
     """Agents with their scores on twelve tasks."""
     found = standings(np.stack([*agents.values()], axis=1), [*agents], resamples=500)
-    return Leaderboard("gem-raw", "nats", 0.95, found.rows, found.comparisons, "gem-raw|seed:0")
+    return Leaderboard("gem-raw", "nats", 0.95, found.rows, found.comparisons, {"metric": "gem-raw", "seed": "0"})
 
 
 def test_csv_reads_back_with_the_signature_on_every_row_and_nothing_for_what_is_missing():

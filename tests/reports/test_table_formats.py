@@ -123,7 +123,7 @@ def test_a_column_of_long_texts_breaks_lines_and_a_wide_table_is_set_smaller():
 def test_a_table_of_raters_has_the_same_numbers_in_latex_and_csv():
     known = Information(0.5, 0.125, 0.0099)
     found = LabelInformation(known, (RaterInformation("p_1", 1, known), RaterInformation("p_2", 0, None)))
-    raters = RaterScores("tvd-mi[labels]", "tvd-mi|labels", {"tone": found})
+    raters = RaterScores("tvd-mi[labels]", {"metric": "tvd-mi", "items": "labels"}, {"tone": found})
     (read,) = read_latex(raters.to_latex())
     # 0.5 less what chance gives, 0.125
     assert read.rows[1] == ["tone", "mean over pairs", "0.500", "0.125", "0.375", "0.010", "1"]

@@ -53,7 +53,7 @@ def test_every_difference_is_that_of_the_scores(tmp_path, seed, missing, over):
     html = write_report(tmp_path / "run").read_text(encoding="utf-8")
     for metric in METRICS:
         board = write(found)["metrics"][metric]
-        scores = {row["agent"]: row["score"] for row in board["rows"]}
+        scores = {row["agent"]: row["estimate"]["value"] for row in board["rows"]}
         assert f"|over:{over}-peers|" in board["signature"]
         for one in board["comparisons"]:
             apart = scores[one["first"]] - scores[one["second"]]

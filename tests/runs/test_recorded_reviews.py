@@ -157,8 +157,9 @@ def test_a_sweep_of_limits_and_weights_has_the_published_cells(study):
     found = review(study, "pairwise", **OPTIONS["human exam"], **options)
     cells = {(cell["limit"], cell["weights"]): cell for cell in write(found)["sweep"]}
     assert len(cells) == 4 * 3
-    assert round(cells[0, "equal"]["accuracy"], 4) == 0.7401
-    assert round(cells[0.6, "trait"]["accuracy"], 4) == 0.7423 == round(found.panel.agreement.accuracy.value, 4)
+    assert round(cells[0, "equal"]["agreement"]["accuracy"]["value"], 4) == 0.7401
+    assert round(cells[0.6, "trait"]["agreement"]["accuracy"]["value"], 4) == 0.7423
+    assert round(found.panel.agreement.accuracy.value, 4) == 0.7423
     assert cells[0, "equal"]["reviewers"] == CANDIDATES
     assert cells[0.99, "logit"]["reviewers"] == []
     assert "accuracy" not in cells[0.99, "logit"]

@@ -293,8 +293,8 @@ def test_questions_may_be_changed_by_a_model_for_the_pertinence_exam():
 def test_with_labels_errors_count_and_a_judge_that_is_never_wrong_has_none_to_share():
     found = review({"a": odd(), "b": odd(), "h": honest()}, study(labels=people()))
     worth = write(found)["panel"]["worth"]
-    assert worth["by_errors"]["votes"] == pytest.approx(1.0)
-    assert "every pair: h" in worth["by_errors"]["note"]
+    assert worth["errors"]["votes"]["value"] == pytest.approx(1.0)
+    assert "every pair: h" in worth["errors"]["votes"]["note"]
     # two of three are wrong on every third task, and so is the model that believes them
     assert worth["right"] == pytest.approx(2 / 3)
 
@@ -381,7 +381,7 @@ def test_a_licence_stands_for_the_exam_and_is_refused_for_another_task_or_model(
 def test_a_saved_review_is_a_study_that_gives_the_same_ranking_without_a_model(tmp_path):
     found = review({"h": honest(), "l": lazy()}, study(labels=people()))
     folder = goldless.save_review(found, tmp_path / "run")
-    assert json.loads((folder / "review.json").read_text())["ranking"][0]["agent"] == "ann"
+    assert json.loads((folder / "review.json").read_text())["rankings"]["win rate"]["agents"][0]["agent"] == "ann"
     again = goldless.review(folder, recorded=True, resamples=200, own_family=True)
     assert [(r.agent, r.score) for r in again.ranking] == [(r.agent, r.score) for r in found.ranking]
 
@@ -500,7 +500,7 @@ def test_a_sweep_shows_every_limit_and_kind_of_weights(tmp_path, request):
     ended = goldless_command(*line, "--convention", "auto-pre", "--sweep", "0.9,0.7", "--json")
     cells = {(cell["limit"], cell["weights"]): cell for cell in json.loads(ended.out)["sweep"]}
     assert {limit: cells[limit, "equal"]["reviewers"] for limit in (0.9, 0.7)} == {0.9: ["h"], 0.7: ["h", "o"]}
-    assert cells[0.9, "equal"]["accuracy"] == 1
+    assert cells[0.9, "equal"]["agreement"]["accuracy"]["value"] == 1
     assert "limit and weights" in goldless_command(*line, "--overlap", "--sweep", "0.9,mean").out
     assert "--sweep must be comma-separated numbers or mean" in goldless_command(*line, "--sweep", "high").err
     with pytest.raises(UserError, match="an exam whose limit can vary"):

@@ -171,7 +171,7 @@ def test_only_the_questions_comparisons_are_tested_where_the_data_decided_when_t
         assert {(c.first, c.second) for c in board.comparisons} == {("ann", "cy"), ("bob", "cy"), ("bess", "cy")}
         assert "confidence-sequence-less-skew(alpha=0.05,at-least=10)" in board.signature
         assert any("do not allow for that" in note for note in board.notes)
-    data = write(result)["until"]
+    data = write(result)["stopped"]
     assert (data["decided"], data["by"], len(data["comparisons"])) == (True, "gem-raw", 3)
 
 

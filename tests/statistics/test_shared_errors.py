@@ -52,7 +52,8 @@ def test_two_judges_are_compared_on_what_both_judged():
     expected = np.mean([pearsonr(a[kept], b[kept])[0] for a, b, kept in both])
     found = effective_votes(values, task, names(values), **FAST)
     assert found.correlation == pytest.approx(expected)
-    assert found.between["j0", "j1"][1] == both[0][2].sum()
+    assert (found.between[0].first, found.between[0].second) == ("j0", "j1")
+    assert found.between[0].n == both[0][2].sum()
 
 
 def test_around_a_centre_it_does_not_matter_which_of_a_pair_is_named_first():

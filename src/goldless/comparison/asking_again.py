@@ -16,7 +16,6 @@ from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_journal, open_models
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import named_reviewers, review_parts, reviewer_stage, shown
-from goldless.signature import Signature
 
 REPLICATE = 1
 """The journal's number of the second asking."""
@@ -52,7 +51,7 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
             noted = _review_options(run, judged, options)
             if critic:
                 _check_model("--critic", model.identity, {str(name)})
-                said = Signature.parse(run.metrics[judged.metric].signature).settings.get("verdicts", "")
+                said = run.metrics[judged.metric].settings.get("verdicts", "")
                 stage = ReviewStage(model.judge, find_critic_prompt(str(asked_in)), verdicts=_reading(said))
             else:
                 _check_model(f"--reviewers {name}", model.identity, _model_of(run, judged.metric, str(name)))
@@ -104,7 +103,7 @@ def _review_options(run: Run, judged: Judged, options: Options) -> Options:
     review, scale = run.metrics[judged.metric].review, judged.scale or options.scale
     if review is None:
         return replace(options, scale=scale)
-    noted, settings = review.settings, Signature.parse(review.signature).settings
+    noted, settings = review.instructions, review.settings
     readings = {_reading(reading) for reading in noted.readings.values()}
     asked = replace(
         options,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import methodcaller
@@ -21,8 +21,8 @@ from goldless.evidence import OPEN_KINDS, TABLES, of_verb
 from goldless.files import write_table
 from goldless.judging.judges import find_judge
 from goldless.models.canaries import TEXTS
+from goldless.reports.document import written_property
 from goldless.reports.run_folder import RunFolder
-from goldless.signature import Signature
 
 REPEATS = "repeats"
 """The folder of a run with the answers of the second asking, in the tables and columns of the first."""
@@ -170,9 +170,8 @@ class Certificate:
     """Largest change of a log-probability when the same texts were scored again."""
     shift: float = 0.0
     """The most this noise can move a difference of scores."""
-    KEYS = ("*", "rate")
 
-    @property
+    @written_property
     def rate(self) -> float | None:
         return self.flips / self.asked if self.asked else None
 
@@ -213,7 +212,7 @@ def certify(sides: Sides, metric: str, *, alpha: float, repeats: Sequence[Path] 
     needs = known.needs.logprobs
     if needs is None:
         return Certificate("not needed", f"{metric} is computed from the texts: the same texts give the same score")
-    rewritten = needs.text != "responses" and "rewriter:" in sides.first.run.metrics[metric].signature
+    rewritten = needs.text != "responses" and "rewriter" in sides.first.run.metrics[metric].settings
     return _log_probabilities(sides, metric, control=needs.control, rewritten=rewritten)
 
 
@@ -227,7 +226,7 @@ def _check_repeats(sides: Sides, metric: str, folders: Sequence[Path]) -> None:
             raise UserError(f"--second-run {folder} is a run of other texts than {run.path}. Run the same study again")
         if metric not in again.metrics:
             raise UserError(f"--second-run {folder} has no {metric}. It has: {', '.join(again.metrics) or 'no metric'}")
-        differing_settings(run.metrics[metric].signature, again.metrics[metric].signature, (run.name, again.name))
+        differing_settings(run.metrics[metric].settings, again.metrics[metric].settings, (run.name, again.name))
         spent = again.made_by.spending
         if sum(row.reused or 0 for row in spent) and not sum(row.calls or 0 for row in spent):
             raise UserError(
@@ -261,9 +260,8 @@ def _scored_verdicts(judged: Judged, alpha: float) -> Certificate | None:
 
     Where each log-probability moves by at most e, the odds of a verdict change by a factor of at most exp(2e).
     """
-    signature = judged.sides.first.run.metrics[judged.metric].signature
-    settings = Signature.parse(signature).settings
-    noise = _signed_noise(signature)
+    settings = judged.sides.first.run.metrics[judged.metric].settings
+    noise = _signed_noise(settings)
     if judged.rates or noise is None or settings.get("verdicts") != "probabilities-scored":
         return None
     values = judged.asked["value"].drop_nulls().to_numpy()
@@ -283,7 +281,7 @@ def _log_probabilities(sides: Sides, metric: str, *, control: bool, rewritten: b
     for run in sides.runs:
         board = run.leaderboard
         exact = None if board is None or board.canaries is None else board.canaries.noise_nats
-        known.append(_signed_noise(run.metrics[metric].signature) if exact is None else exact)
+        known.append(_signed_noise(run.metrics[metric].settings) if exact is None else exact)
     more = ". Rewrites are one sample each and were not asked for again" if rewritten else ""
     if None in known:
         words = f"log-probabilities of given texts involve no sampling; their noise was not measured in this run{more}"
@@ -294,6 +292,6 @@ def _log_probabilities(sides: Sides, metric: str, *, control: bool, rewritten: b
     return Certificate("certified", words, noise_nats=noise, shift=sums * noise)
 
 
-def _signed_noise(signature: str) -> float | None:
-    found = re.fullmatch(r"([\d.e+-]+)nats", Signature.parse(signature).settings.get("noise", ""))
+def _signed_noise(settings: Mapping[str, str]) -> float | None:
+    found = re.fullmatch(r"([\d.e+-]+)nats", settings.get("noise", ""))
     return None if found is None else ROUNDED * float(found[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from goldless.evidence import TOKENS
 from goldless.metrics.information_map import sentence_gains
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
-from goldless.reports.document import write
+from goldless.reports.document import cells, written_property
 from goldless.reports.findings import comparative
 from goldless.reports.report_table import Column, ReportTable
 from goldless.sentences import split_sentences
@@ -130,24 +131,21 @@ class MetricDifference:
     signature: str
     pulls: tuple[TaskPull, ...] = ()
     notes: tuple[str, ...] = ()
-    KEYS = (
-        *("metric", "unit", "first", "second"),
-        *("difference:difference.value", "low:difference.low", "high:difference.high"),
-        *("d:effect.value", "d_low:effect.low", "d_high:effect.high"),
-        *("p", "n:difference.n", "left_out", "peers", "peer_names", "level:difference.level"),
-        *("*", "decided", "outcome:outlook"),
-    )
 
-    @property
+    @written_property
     def decided(self) -> bool:
         return self.p is not None and self.p < alpha_of(self.difference.level)
 
-    @property
+    @written_property
     def outlook(self) -> str:
         """Decided, or what it would take."""
         if self.decided:
             return "decided"
         return f"undecided: {outlook(self.difference.n, self.more_tasks, skewed=self.skewed)}"
+
+    def cells(self, **more: Any) -> dict[str, Any]:
+        """A row of a table."""
+        return cells(self, "difference", **{"d": self.effect.value, "outcome": self.outlook, **more})
 
 
 @dataclass(frozen=True)
@@ -199,7 +197,7 @@ class PairedComparison:
             Column("unit", "unit", wide=True),
             Column("peers", "peers", wide=True),
         )
-        rows = tuple(write(one) for one in self.metrics)
+        rows = tuple(one.cells() for one in self.metrics)
         notes = tuple(f"{one.metric}: {self._sentence(one)}" for one in self.metrics)
         signatures = dict.fromkeys(one.signature for one in self.metrics)
         return ReportTable(f"{self.second} minus {self.first}", columns, rows, " || ".join(signatures), notes)
@@ -228,7 +226,7 @@ class PairedComparison:
             Column("first_text", f"{self.first} says", wide=sentences),
             Column("second_text", f"{self.second} says", wide=sentences),
         )
-        rows = [write(pull) for pull in one.pulls]
+        rows = [cells(pull) for pull in one.pulls]
         for row, pull in zip(rows, one.pulls, strict=True):
             if (found := pull.sentence) is not None:
                 better = self.second if found.gain_nats > 0 else self.first

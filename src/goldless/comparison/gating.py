@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree as ET
@@ -22,7 +22,7 @@ from goldless.comparison.certificate import Certificate, certify, find_judged
 from goldless.comparison.comparing import MetricDifference, PairedComparison, compared
 from goldless.comparison.pairing import Paired, Run, Sides, open_sides, paired_scores
 from goldless.errors import UserError
-from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.document import InMemory
 from goldless.reports.findings import comparative
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
@@ -58,11 +58,7 @@ class Gate:
     warnings: tuple[str, ...]
     comparison: PairedComparison
     """The difference with its two-sided interval, and the tasks that pull most."""
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
-    KEYS = (
-        *("verdict", "reason", "baseline", "candidate", "metric", "unit", "margin", "margin_given", "alpha"),
-        *("low:bounds.low", "high:bounds.high", "*"),
-    )
+    spending: InMemory[tuple[Spending, ...]] = ()
 
     @property
     def difference(self) -> MetricDifference:
@@ -82,7 +78,7 @@ class Gate:
         )
         found = self.difference
         low, high = self.bounds.low, self.bounds.high
-        row = {**write(found), "low": low, "high": high, "limit": -self.margin, "verdict": self.verdict}
+        row = found.cells(low=low, high=high, limit=-self.margin, verdict=self.verdict)
         notes = (self.reason, f"A/A certificate: {self.certificate.state}; {self.certificate.words}")
         return ReportTable(
             f"{self.verdict}: {self.candidate} in place of {self.baseline}", columns, (row,), found.signature, notes

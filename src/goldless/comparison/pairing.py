@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.progress import PROGRESS_FILE
 from goldless.runs.review_evidence import recorded_review
-from goldless.signature import Signature
+from goldless.signature import signature_line
 from goldless.statistics.additive import PairDifferences, scores_over_tasks
 
 OF_THE_DATA = frozenset(
@@ -89,12 +89,12 @@ class Run(RunFolder):
         found: dict[str, ScoredMetric] = {}
         for name, board in (self.boards if (self.path / SCORES).is_file() else {}).items():
             limits = getattr(known_metric(name), "bounds", None)
-            found[name] = ScoredMetric(self, name, board.unit, board.signature, limits)
+            found[name] = ScoredMetric(self, name, board.unit, board.settings, limits)
         if self.review is not None and self.review.panel.reviewers:
             scale, name = find_judge(self.review.scale), f"review[{self.review.scale}]"
             unit = "win rate" if scale.pairwise else "points"
-            limits, signature = (scale.lowest, scale.highest), self.review.signature
-            found.setdefault(name, ScoredMetric(self, name, unit, signature, limits, self.review))
+            limits, settings = (scale.lowest, scale.highest), self.review.settings
+            found.setdefault(name, ScoredMetric(self, name, unit, settings, limits, self.review))
         return found
 
     @property
@@ -117,7 +117,8 @@ class ScoredMetric:
     run: Run
     metric: str
     unit: str
-    signature: str
+    settings: Mapping[str, str]
+    """The parts of its signature."""
     limits: tuple[float, float] | None
     """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
     review: ReviewReport | None = None
@@ -355,7 +356,7 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
     scored = _of_common_judgements(scored, sides, warnings)
     if len(sides.runs) == 2:
         names = first.run.name, second.run.name
-        warnings += differing_settings(scored[0].signature, scored[1].signature, names)
+        warnings += differing_settings(scored[0].settings, scored[1].settings, names)
     own = pl.DataFrame({"task": _common_tasks(first.run, second.run, warnings)}, schema={"task": pl.String})
     for one, side, column in zip(scored, sides, ("first", "second"), strict=True):
         mine = one.scores.filter(pl.col("agent") == side.agent).select("task", pl.col("score").alias(column))
@@ -386,7 +387,7 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
         peer_names=common,
         left_out=len(levels) - len(there),
         unanswered=own.filter(pl.col("second").is_null())["first"].drop_nulls().to_numpy(),
-        signature=" || ".join(dict.fromkeys(one.signature for one in scored)),
+        signature=" || ".join(dict.fromkeys(signature_line(metric.settings) for metric in scored)),
         warnings=tuple(warnings),
         limits=None if limits is None else (limits[0] - limits[1], limits[1] - limits[0]),
     )
@@ -435,12 +436,12 @@ def _of_common_judgements(
     return even[0], even[1]
 
 
-def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[str]:
-    """Warnings about two signatures of one metric; raises where the scores are not comparable.
+def differing_settings(first: Mapping[str, str], second: Mapping[str, str], names: tuple[str, str]) -> list[str]:
+    """Warnings about the settings of one metric in two runs; raises where the scores are not comparable.
 
     ``names``: of the two runs.
     """
-    one, two = (Signature.parse(line).parts for line in (first, second))
+    one, two = dict(first), dict(second)
     for found in (one, two):
         if "verdicts" in found:  # how many were read in which way is no setting
             found["verdicts"] = "probabilities" if "probabilities" in found["verdicts"] else "labels"
@@ -495,8 +496,8 @@ def _of_the_board(sides: Sides, scored: ScoredMetric, own: pl.DataFrame) -> pl.D
 
 
 def _over(scored: ScoredMetric) -> OverPeers | None:
-    """The peers the scores are over, by their signature."""
-    said = Signature.parse(scored.signature).settings.get("over", "")
+    """The peers the scores are over, by its settings."""
+    said = scored.settings.get("over", "")
     known: tuple[OverPeers, ...] = ("common", "but-closest")
     return next((one for one in known if said.startswith(one)), "own" if said else None)
 

@@ -18,7 +18,7 @@ from goldless.audit.finding import listed
 from goldless.errors import UserError
 from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
 from goldless.files import write_text, write_whole
-from goldless.reports.document import schema
+from goldless.reports.document import schemas
 from goldless.reports.formats import code_line, guarded_frame, markdown_cell
 from goldless.reports.run_folder import DOCUMENTS
 from goldless.studies import Study, write_study
@@ -62,8 +62,8 @@ def write_markdown(run: ScoredRun, path: Path, *, metric: str | None = None) -> 
 
 def write_schemas(_: ScoredRun, path: Path) -> None:
     """JSON schemas of the files with results, the same for every run."""
-    found = {f"{name}.json": schema(resolve_name(kind)) for name, kind in DOCUMENTS.items()}
-    data = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
+    kinds = {f"{name}.json": resolve_name(kind) for name, kind in DOCUMENTS.items()}
+    data = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": schemas(kinds)}
     write_text(path, json.dumps(data, indent=2) + "\n")
 
 

@@ -6,7 +6,7 @@ study → labels, files and recorded judgements checked → metrics computed →
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,7 +36,7 @@ from goldless.metrics.label_agreement import (
     compare_all_credits,
 )
 from goldless.metrics.pair_labels import PairLabels
-from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.document import InMemory, cells, written_property
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
@@ -108,10 +108,6 @@ class Correlation(Estimate):
     """Number of resampled tasks."""
     p: float | None = None
     """Two-sided, of Spearman's coefficient over responses or agents as if they were independent; trust the interval."""
-    KEYS = (
-        *("coefficient", "over", "value", "low", "high", "asked", "n", "undefined", "n_tasks", "level", "method"),
-        *("note", "p"),
-    )
 
 
 @dataclass(frozen=True)
@@ -219,7 +215,7 @@ class CriterionAgreement:
             f"Agreement with people{self._on}: {labels.decided} of {labels.pairs} pairs decided "
             f"({labels.tied} tied), {labels.raters} rater{'s' * (labels.raters != 1)}"
         )
-        rows = tuple({**write(one.accuracy), "judge": one.name, "kind": one.kind} for one in self.by_accuracy)
+        rows = tuple(_accuracy_row(judge) for judge in self.by_accuracy)
         signatures = dict.fromkeys([self.signature, *(judge.signature for judge in self.judges)])
         return ReportTable(title, columns, rows, " || ".join(signatures), self.notes)
 
@@ -242,7 +238,7 @@ class CriterionAgreement:
                 row: dict[str, Cell] = {"judge": judge.name}
                 for one in judge.correlations:
                     if one.over == over:
-                        row |= write(one) if one.coefficient == "spearman" else {}
+                        row |= cells(one) if one.coefficient == "spearman" else {}
                         row |= _ends(one.coefficient, one)
                 rows.append({**row, "over": shown})
         title = (
@@ -306,7 +302,14 @@ class CriterionAgreement:
             Column("n", "n", "figure"),
         )
         title = f"First minus second, on what both judged{self._on}{only}"
-        return ReportTable(title, columns, tuple(map(write, shown)), self.signature)
+        rows = tuple(cells(one, "difference") for one in shown)
+        return ReportTable(title, columns, rows, self.signature)
+
+
+def _accuracy_row(judge: JudgeAgreement) -> dict[str, Cell]:
+    accuracy = judge.accuracy
+    row = cells(accuracy, "share", judge=judge.name, kind=judge.kind, missing=accuracy.missing)
+    return {**row, "accuracy": accuracy.share.value, "used": accuracy.share.n}
 
 
 def _ends(name: str, found: Estimate | None) -> dict[str, Cell]:
@@ -325,15 +328,14 @@ class Agreement:
     """True if no calls are left for another run of the same command."""
     criteria: tuple[CriterionAgreement, ...]
     """One per criterion of the labels, or only the requested one."""
-    evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
+    evaluation: InMemory[Evaluation | None] = None
     """The evaluation of the computed metrics."""
-    KEYS = ("study", "fingerprint", "convention", "level", "signature", "complete", "criteria")
 
     def __repr__(self) -> str:
         names = ", ".join(judge.name for judge in self.criteria[0].judges)
         return f"<Agreement of {names} with people on {self.study!r}>"
 
-    @property
+    @written_property
     def signature(self) -> str:
         return " || ".join(one.signature for one in self.criteria)
 

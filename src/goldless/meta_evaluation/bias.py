@@ -42,7 +42,7 @@ from goldless.meta_evaluation.judges import (
 from goldless.metrics.chair import voting_weights
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, judgement_arrays
 from goldless.metrics.label_agreement import Kind, panel_judge, reviewer_judges
-from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.document import InMemory, cells, written_property
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
@@ -82,10 +82,6 @@ class BiasRow(Estimate):
     """The agents it is about, if given."""
     pair: tuple[str, str] | None = None
     """For a preference gap: the two reviewers."""
-    KEYS = (
-        *("bias", "judge", "kind", "measure", "about", "value", "low", "high", "neutral", "shown", "asked", "used:n"),
-        *("missing", "ties", "n_tasks", "level", "method", "note", "pair"),
-    )
 
     @property
     def used(self) -> int:
@@ -96,7 +92,7 @@ class BiasRow(Estimate):
         """Requested but not used: unparsable, refused, or without a score."""
         return self.asked - self.n
 
-    @property
+    @written_property
     def shown(self) -> bool | None:
         """True if the interval excludes the neutral value.
 
@@ -106,8 +102,16 @@ class BiasRow(Estimate):
             return None
         return not self.low <= self.neutral <= self.high
 
+    def cells(self, **more: Any) -> dict[str, Any]:
+        """A row of a table."""
+        return cells(self, used=self.used, missing=self.missing, shown=self.shown, **more)
 
-COLUMNS = tuple(key.partition(":")[0] for key in BiasRow.KEYS if key != "pair")
+
+COLUMNS = (
+    *("bias", "judge", "kind", "measure", "about", "value", "low", "high", "neutral", "shown", "asked", "used"),
+    *("missing", "ties", "n_tasks", "level", "method", "note"),
+)
+"""Columns of the CSV."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,6 @@ class Coverage:
     """The things counted: judgements, or responses scored."""
     asked: int
     used: int
-    KEYS = ("*", "missing")
 
     @property
     def missing(self) -> int:
@@ -167,8 +170,8 @@ class BiasReport:
     review_signature: str | None = None
     """Of the reviewers' judgements; None: there are none."""
     metric_signatures: Mapping[str, str] = field(default_factory=dict)
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
-    open: int = field(default=0, metadata=HERE_ONLY)
+    spending: InMemory[tuple[Spending, ...]] = ()
+    open: InMemory[int] = 0
     """Number of pieces of evidence missing for a temporary cause: run again."""
 
     def of(self, bias: Bias) -> tuple[BiasRow, ...]:
@@ -205,7 +208,7 @@ class BiasReport:
 
     def to_csv(self) -> str:
         made = {name: f"{self.signature} {own}" for name, own in self.metric_signatures.items()}
-        rows = tuple({**write(row), "signature": made.get(row.judge, self.signature)} for row in self.rows)
+        rows = tuple(row.cells(signature=made.get(row.judge, self.signature)) for row in self.rows)
         return ReportTable("", tuple(Column(name, name) for name in (*COLUMNS, "signature")), rows).to_csv()
 
     def tables(self) -> list[ReportTable]:
@@ -215,14 +218,15 @@ class BiasReport:
             *(Column(name, name, "figure") for name in ("asked", "used", "missing")),
         )
         signed = " || ".join(filter(None, [self.signature, self.review_signature, *self.metric_signatures.values()]))
-        tables = [ReportTable("Coverage", columns, tuple(map(write, self.coverage)), signed)]
+        coverage = tuple(cells(row, missing=row.missing) for row in self.coverage)
+        tables = [ReportTable("Coverage", columns, coverage, signed)]
         for bias in get_args(Bias):
             tables += [table for _, table in self.measures(self.of(bias))]
         return [*tables, self.unavailable_table()] if self.unavailable else tables
 
     def unavailable_table(self) -> ReportTable:
         columns = (Column("bias", "bias"), Column("judges", "judges", absent="all"), Column("reason", "reason"))
-        rows = tuple({**write(one), "judges": ", ".join(one.judges) or None} for one in self.unavailable)
+        rows = tuple(cells(one, judges=", ".join(one.judges) or None) for one in self.unavailable)
         return ReportTable("Not measured", columns, rows)
 
     def measures(self, rows: Iterable[BiasRow]) -> list[tuple[list[BiasRow], ReportTable]]:
@@ -248,7 +252,7 @@ class BiasReport:
             Column("n_tasks", "tasks", "figure"),
             Column("star", "", absent="", data=not any(row.shown for row in rows)),
         )
-        values = tuple({**write(row), "star": "*" if row.shown else None} for row in rows)
+        values = tuple(row.cells(star="*" if row.shown else None) for row in rows)
         notes = [STAR] * any(row.shown for row in rows)
         for note in dict.fromkeys(row.note for row in rows if row.note):
             notes.append(f"{listed(row.judge for row in rows if row.note == note)}: {note}")

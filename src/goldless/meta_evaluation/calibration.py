@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from goldless.meta_evaluation.judges import (
 )
 from goldless.metrics.label_agreement import Judge
 from goldless.metrics.pair_labels import rater_voices
-from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.document import InMemory, cells, written_property
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES, RunFolder
@@ -83,7 +83,6 @@ class CalibratedAgent:
     """Responses for which a proxy has no score; the agent's mean of that proxy is used."""
     weights: Mapping[str, float]
     """λ of each proxy."""
-    KEYS = ("agent", "mean:mean.value", "low:mean.low", "high:mean.high", "labelled:mean.n", "*")
 
 
 @dataclass(frozen=True)
@@ -103,12 +102,8 @@ class CalibratedComparison:
     tasks_needed: int | None
     """Tasks, all labelled, that would decide it; None: no number of them."""
     decided: bool
-    KEYS = (
-        *("first", "second", "difference:difference.value", "low:difference.low", "high:difference.high"),
-        *("p", "p_holm", "labelled:difference.n", "*", "verdict"),
-    )
 
-    @property
+    @written_property
     def verdict(self) -> str:
         if self.decided:
             return f"{self.first if (self.difference.value or 0.0) > 0 else self.second} is better"
@@ -134,10 +129,6 @@ class JudgeShare:
     good: int
     """Labelled good responses."""
     bad: int
-    KEYS = (
-        *("agent", "judge", "share:share.value", "low:share.low", "high:share.high", "judged", "sensitivity"),
-        *("specificity", "good", "bad", "note:share.note"),
-    )
 
 
 @dataclass(frozen=True)
@@ -171,7 +162,7 @@ class Calibration:
     """The way the next labels were chosen; None: none were requested."""
     notes: tuple[str, ...] = ()
     signature: str = ""
-    evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
+    evaluation: InMemory[Evaluation | None] = None
     """The metrics computed as proxies."""
 
     @property
@@ -206,8 +197,13 @@ class Calibration:
             Column("weights", "weights", wide=True),
         )
         rows = tuple(
-            {**write(one), "weights": ", ".join(f"{name} {weight:.3g}" for name, weight in one.weights.items())}
-            for one in self.by_mean
+            cells(
+                agent,
+                "mean",
+                labelled=agent.mean.n,
+                weights=", ".join(f"{name} {weight:.3g}" for name, weight in agent.weights.items()),
+            )
+            for agent in self.by_mean
         )
         by = ", ".join(self.proxies)
         of = "" if self.criterion is None else f", {self.criterion}"
@@ -221,7 +217,7 @@ class Calibration:
             Column("p_holm", "p", "probability"),
             Column("verdict", "decision"),
         )
-        rows = tuple(map(write, self.comparisons))
+        rows = tuple(cells(one, "difference", verdict=one.verdict) for one in self.comparisons)
         return ReportTable("Which agent do people prefer?", columns, rows, self.signature)
 
     def _share_table(self) -> ReportTable:
@@ -233,7 +229,7 @@ class Calibration:
             *(Column(name, name, "number", decimals=2) for name in ("sensitivity", "specificity")),
             *(Column(name, name, "count") for name in ("good", "bad")),
         )
-        rows = tuple(map(write, self.shares))
+        rows = tuple(cells(share, "share") for share in self.shares)
         return ReportTable("Share of good responses, corrected for the judge's errors", columns, rows, self.signature)
 
     def _next_table(self) -> ReportTable:
@@ -242,7 +238,7 @@ class Calibration:
             *([Column("expected_change", "expected change", "number", decimals=4)] if self.agents else []),
             Column("chance", "chance", "number", decimals=3),
         )
-        rows = tuple(map(write, self.next_labels))
+        rows = tuple(map(cells, self.next_labels))
         return ReportTable(f"Label these {len(rows)} tasks next", columns, rows, notes=(self.rule or "",))
 
 

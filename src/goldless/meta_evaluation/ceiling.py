@@ -54,10 +54,6 @@ class Reliability:
     """Values of these units."""
     unpaired: int
     """Values left out because no other rater gave the same unit a value."""
-    KEYS = (
-        *("alpha:estimate.value", "low:estimate.low", "high:estimate.high", "*"),
-        *("n_tasks:estimate.n", "level:estimate.level", "method:estimate.method", "note:estimate.note"),
-    )
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError
 from goldless.meta_evaluation.judges import ScoredBy, score_arrays
-from goldless.reports.document import write
+from goldless.reports.document import cells
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
-from goldless.signature import Signature
 from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, over_agents, rank_correlations
 
@@ -55,13 +54,6 @@ class ScorerAgreement:
     """Number of these with a score under both."""
     within_task: Estimate
     """Mean of the coefficient over the agents of one task, over the tasks on which it is defined."""
-    KEYS = (
-        *("metric", "first", "second", "coefficient"),
-        *("value:over_agents.value", "low:over_agents.low", "high:over_agents.high"),
-        *("n_agents", "n_tasks:over_agents.n", "asked", "used"),
-        *("within_task:within_task.value", "within_low:within_task.low", "within_high:within_task.high"),
-        *("tasks_used:within_task.n", "level:over_agents.level", "note:over_agents.note"),
-    )
 
     @property
     def scorers(self) -> str:
@@ -114,10 +106,16 @@ class Consistency:
             *(Column(name, name, "count", wide=True) for name in ("asked", "used", "missing")),
             Column("tasks_used", "defined on tasks", "count", wide=True),
         )
-        rows = tuple({**write(row), "scorers": row.scorers, "missing": row.asked - row.used} for row in self.rows)
+        rows = tuple(_scorer_row(row) for row in self.rows)
         counted = dict.fromkeys(f"{row.n_agents} agents, {row.over_agents.n} tasks" for row in self.rows)
         title = f"Agents under different scorers ({'; '.join(counted)})"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()))
+
+
+def _scorer_row(row: ScorerAgreement) -> dict[str, Any]:
+    counts = {"n_tasks": row.over_agents.n, "tasks_used": row.within_task.n, "missing": row.asked - row.used}
+    by_task = {"within_low": row.within_task.low, "within_high": row.within_task.high}
+    return cells(row, "over_agents", scorers=row.scorers, **counts, **by_task)
 
 
 def compare_scorers(scored: Sequence[ScoredBy], **draws: Unpack[Draws]) -> Consistency:
@@ -146,7 +144,7 @@ def _other_differences(first: ScoredBy, second: ScoredBy) -> Iterator[str]:
     both = f"{first.metric}: {first.scorer} and {second.scorer}"
     if first.signature and first.signature == second.signature:
         yield f"{both} have the same signature: identical runs were compared"
-    mine, theirs = (Signature.parse(one.signature).settings for one in (first, second))
+    mine, theirs = (one.settings for one in (first, second))
     for key in {**mine, **theirs}:
         if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
             values = f"{mine.get(key, 'none')} and {theirs.get(key, 'none')}"

@@ -15,12 +15,11 @@ from pathlib import Path
 from goldless.errors import UserError
 from goldless.files import MADE_BY
 from goldless.models.interface import Usage
-from goldless.reports.document import write
+from goldless.reports.document import cells, written_property
 from goldless.reports.findings import Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.reports.run_record import Spending
-from goldless.signature import Signature
 
 
 @dataclass(frozen=True)
@@ -58,14 +57,12 @@ class Cost:
     scaled: ScaledCost | None = None
     """None: there is nothing to scale."""
 
-    @property
+    @written_property
     def usd_per_task(self) -> float | None:
         """The cost of a task if no reply were in the journal; None: not known."""
         if self.scaled is None or self.scaled.usd is None:
             return None
         return self.scaled.usd / self.scaled.tasks
-
-    KEYS = ("*", "usd_per_task")
 
 
 @dataclass(frozen=True)
@@ -76,9 +73,8 @@ class CostReport:
     """Number of tasks that costs are scaled to."""
     rows: tuple[Cost, ...]
     notes: tuple[str, ...]
-    KEYS = ("*", "total")
 
-    @property
+    @written_property
     def total(self) -> ScaledCost:
         """The sum over rows on that number of tasks; unknown if a part is unknown."""
         scaled = [row.scaled for row in self.rows]
@@ -122,10 +118,10 @@ class CostReport:
 
 def _cells(cost: Cost) -> dict[str, object]:
     """The row of a table."""
-    row = {**write(cost), "metric": ", ".join(cost.metrics)}
+    row = cells(cost, metric=", ".join(cost.metrics), usd_per_task=cost.usd_per_task)
     if cost.scaled is None:
         return row
-    return row | {f"scaled_{name}": amount for name, amount in write(cost.scaled).items()}
+    return row | {f"scaled_{name}": amount for name, amount in cells(cost.scaled).items()}
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -173,8 +169,7 @@ def _results(run: RunFolder) -> Iterator[_Result]:
     made, board, review = run.made_by.made, run.leaderboard, run.review
     if board is not None and "score" in made:
         models = {part: identity.short for part, identity in board.models.items()}
-        settings = [Signature.parse(metric.signature).settings for metric in board.metrics.values()]
-        limited = ("critic",) if any("calls" in one for one in settings) else ()
+        limited = ("critic",) if any("calls" in metric.settings for metric in board.metrics.values()) else ()
         yield _Result(tuple(board.metrics), made["score"].spending, models, limited)
     if review is not None and "review" in made:
         models = {reviewer.name: reviewer.model or "" for reviewer in review.reviewers}

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 from scipy.special import stdtr, stdtrit
@@ -31,7 +31,7 @@ from goldless.meta_evaluation.perturbations.perturbation import (
 )
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
-from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.document import InMemory, cells, write, written_property
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -81,12 +81,18 @@ class CrashResult:
     """Number of these that could not be perturbed."""
     missing: int
     """Samples without one of the two scores."""
-    KEYS = (
-        *("metric", "perturbation", "kind", "must", "rating", "reason", "mean_before", "mean_after"),
-        *("smd:smd.value", "smd_low:smd.low", "smd_high:smd.high"),
-        *("paired_d:paired_d.value", "paired_d_low:paired_d.low", "paired_d_high:paired_d.high"),
-        *("p", "p_holm", "samples", "tasks:smd.n", "*", "note:smd.note"),
-    )
+
+    def cells(self, **more: str) -> dict[str, Any]:
+        """A row of a table."""
+        return cells(self, tasks=self.smd.n, note=self.smd.note, **more)
+
+
+COLUMNS = (
+    *("metric", "perturbation", "kind", "must", "rating", "reason", "mean_before", "mean_after", "smd", "smd_low"),
+    *("smd_high", "paired_d", "paired_d_low", "paired_d_high", "p", "p_holm", "samples", "tasks", "responses"),
+    *("unchanged", "not_made", "missing", "note", "signature"),
+)
+"""Columns of the CSV."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +101,8 @@ class CrashCard:
 
     signature: str
     perturbations: tuple[CrashResult, ...]
-    KEYS = ("signature", "counts", "perturbations")
 
-    @property
+    @written_property
     def counts(self) -> dict[str, int]:
         return {rating: sum(one.rating == rating for one in self.perturbations) for rating in RATINGS}
 
@@ -119,14 +124,14 @@ class CrashTest:
     """Reasons why texts, evidence or scores are missing, with counts."""
     metrics: Mapping[str, CrashCard]
     """By name, in order."""
-    source: Study | None = field(default=None, metadata=HERE_ONLY)
+    source: InMemory[Study | None] = None
     """The study; None: the test was read from a file."""
-    perturbed: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PERTURBED), metadata=HERE_ONLY)
+    perturbed: InMemory[pl.DataFrame] = field(default_factory=lambda: pl.DataFrame(schema=PERTURBED))
     """The changed texts."""
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
-    asked: int = field(default=0, metadata=HERE_ONLY)
+    spending: InMemory[tuple[Spending, ...]] = ()
+    asked: InMemory[int] = 0
     """Number of texts and pieces of evidence requested from models."""
-    open: int = field(default=0, metadata=HERE_ONLY)
+    open: InMemory[int] = 0
     """Number of these missing for a temporary cause: the same command would try them again."""
 
     @property
@@ -175,7 +180,7 @@ class CrashTest:
         return ReportTable(
             f"{metric}: {', '.join(f'{count} {rating}' for rating, count in card.counts.items())}",
             columns,
-            tuple({"marked": _marked(one), **write(one)} for one in results),
+            tuple(result.cells(marked=_marked(result)) for result in results),
             card.signature,
             notes=tuple(
                 f"{one.perturbation}: {one.rating}, {one.smd.note or one.reason}"
@@ -195,9 +200,9 @@ class CrashTest:
 
     def to_csv(self) -> str:
         rows = [
-            {**write(one), "signature": card.signature} for card in self.metrics.values() for one in card.perturbations
+            result.cells(signature=card.signature) for card in self.metrics.values() for result in card.perturbations
         ]
-        return ReportTable("", tuple(Column(name, name) for name in rows[0]), tuple(rows)).to_csv()
+        return ReportTable("", tuple(Column(name, name) for name in COLUMNS), tuple(rows)).to_csv()
 
     def to_markdown(self) -> str:
         badges = [f"![crash test of {m}: {badge(card)[0]}]({badge_file(m)})" for m, card in self.metrics.items()]

@@ -10,7 +10,7 @@ task, low, high and vote; tasks and agents are numbers, the lower agent first; a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +31,7 @@ from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options, check_options
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
-from goldless.signature import Signature, table_hash
+from goldless.signature import Signature, signature_line, table_hash
 from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 from goldless.studies.checking import Cells, Problems, all_at_once
@@ -312,14 +312,23 @@ class ScoredBy:
     """The name of the scorer or run."""
     metric: str
     scores: Scores
-    signature: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The parts of the signature; empty: not known."""
+
+    @property
+    def signature(self) -> str:
+        """The settings in one line."""
+        return signature_line(self.settings)
 
 
 def run_scores(run: RunFolder) -> list[ScoredBy]:
     """The scores in a run folder, by metric and signature."""
     table = run.required_scores().with_columns(pl.col("signature").fill_null(""))
     parts = table.group_by("metric", "signature", maintain_order=True)
-    return [ScoredBy(run.name, str(m), response_scores(rows), str(signature)) for (m, signature), rows in parts]
+    return [
+        ScoredBy(run.name, str(metric), response_scores(rows), Signature.parse(str(line)).parts)
+        for (metric, line), rows in parts
+    ]
 
 
 def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = ()) -> list[ScoredBy]:

@@ -9,7 +9,7 @@ labelled (PRE). Peers is accuracy as estimated from the votes of the other candi
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, Unpack
 
 import numpy as np
@@ -55,14 +55,10 @@ class Trait:
     asked: int = 0
     difference: float | None = None
     """For self-confidence: how much surer the reviewer is of easy items than of hard ones, in nats or levels."""
-    easy: Sureness | None = field(default=None, metadata={"json": "if any"})
-    hard: Sureness | None = field(default=None, metadata={"json": "if any"})
+    easy: Sureness | None = None
+    hard: Sureness | None = None
     threshold: float | None = None
     """Value that a reviewer must exceed to pass; None: there is no limit."""
-    KEYS = (
-        *("value:estimate.value", "low:estimate.low", "high:estimate.high", "n:estimate.n", "asked", "threshold"),
-        *("difference", "note:estimate.note", "*"),
-    )
 
     @property
     def value(self) -> float | None:

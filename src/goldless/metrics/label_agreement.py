@@ -73,11 +73,6 @@ class Accuracy:
     """Mean over tasks of the accuracy on each; tasks with few pairs count as much as others."""
     each_order: float | None = None
     """Of a panel's votes in each order on its own, as single reviewers are scored; None: not a panel's votes."""
-    KEYS = (
-        *("name", "accuracy:share.value", "low:share.low", "high:share.high", "n_pairs", "asked", "used:share.n"),
-        *("tied", "n_tasks:share.n_tasks", "level:share.level", "method:share.method", "convention"),
-        *("note:share.note", "*", "missing"),
-    )
 
     @property
     def missing(self) -> int:
@@ -101,10 +96,6 @@ class JudgeComparison:
     """Corrected for all comparisons on this statistic (Holm)."""
     p_pairs: float | None = None
     """Of accuracies: by a paired t-test over pairs, as the papers print it; pairs of one task are not independent."""
-    KEYS = (
-        *("statistic", "first", "second", "difference:difference.value", "low:difference.low", "high:difference.high"),
-        *("p", "p_holm", "n:difference.n", "n_tasks:difference.n_tasks", "p_pairs"),
-    )
 
 
 @dataclass(frozen=True, eq=False)

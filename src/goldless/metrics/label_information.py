@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -46,7 +46,6 @@ class Information:
     """Its mean over the permutations: what raters with the same label frequencies would reach by chance."""
     p: float
     """(1 + permutations that reach the value) / (1 + permutations)."""
-    KEYS = ("*", "excess")
 
     @property
     def excess(self) -> float:
@@ -62,7 +61,7 @@ class PairInformation:
     second: str
     items: int
     """Items that both labelled."""
-    information: Information | None = field(metadata={"json": "inline"})
+    information: Information | None
     """None: they have no item in common."""
 
 
@@ -73,7 +72,7 @@ class RaterInformation:
     rater: str
     partners: int
     """Raters with items in common."""
-    information: Information | None = field(metadata={"json": "inline"})
+    information: Information | None
     """None: no other rater labelled the same items."""
 
 
@@ -86,20 +85,19 @@ class GroupInformation:
     raters: int
     estimate: Estimate
     """The value, whose interval includes its bias."""
-    information: Information = field(metadata={"json": "inline"})
-    KEYS = ("group", "raters", "low:estimate.low", "high:estimate.high", "*")
+    information: Information
 
 
 @dataclass(frozen=True)
 class LabelInformation:
     """TVD-MI between raters, and how it was computed."""
 
-    overall: Information = field(metadata={"json": "inline"})
+    overall: Information
     """Mean over the pairs of raters that have items in common."""
     raters: tuple[RaterInformation, ...]
     pairs: tuple[PairInformation, ...] = ()
     permutations: int = 0
-    groups: tuple[GroupInformation, ...] = field(default=(), metadata={"json": "if any"})
+    groups: tuple[GroupInformation, ...] = ()
     """All raters, then each group; empty if no groups are given."""
 
 

@@ -45,10 +45,6 @@ class PeerEstimate:
     """
     discrimination: float
     """By judge-aware Bradley-Terry, geometric mean 1; without an interval."""
-    KEYS = (
-        *("reviewer", "accuracy:accuracy.value", "low:accuracy.low", "high:accuracy.high", "n:accuracy.n"),
-        "discrimination",
-    )
 
 
 @dataclass(frozen=True)
@@ -68,8 +64,6 @@ class PanelWorth:
     """The share of these on which its verdict is right; None: no labels."""
     n_claimed: int = 0
     notes: tuple[str, ...] = ()
-
-    KEYS = ("reviewers", "effective_votes", "from:source", "by_errors:errors", "by_votes:votes", "*")
 
     @property
     def best(self) -> EffectiveVotes:

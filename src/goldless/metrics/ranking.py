@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -86,11 +86,6 @@ ELEMENTS_AT_ONCE = 1 << 20
 @dataclass(frozen=True)
 class RankedAgent(LeaderboardRow):
     """One agent's rank: one more than the number of agents with a higher score; asked are ratings or pairs."""
-
-    KEYS: ClassVar[tuple[str, ...]] = (
-        *("agent", "rank", "score:estimate.value", "low:estimate.low", "high:estimate.high", "n_tasks:estimate.n"),
-        *("asked", "used"),
-    )
 
     @property
     def n_tasks(self) -> int:

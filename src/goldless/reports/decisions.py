@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from goldless.reports.document import cells
+from goldless.reports.document import cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import POWER, outlook
@@ -93,9 +93,8 @@ class Stopped:
     """Those that are part of the answer, or of what is missing to it."""
     usd_per_task: float | None
     """The cost of a task of this run; None: unknown or free."""
-    KEYS = ("*", "decided", "summary:sentence")
 
-    @property
+    @written_property
     def decided(self) -> bool:
         """True if the question has an answer."""
         return self.reason == "decided"
@@ -104,7 +103,7 @@ class Stopped:
         """The comparisons, as many as a terminal shows; the rest is in the JSON."""
         return comparison_table(f"until {self.question}", self.comparisons, self.usd_per_task, ROWS)
 
-    @property
+    @written_property
     def sentence(self) -> str:
         """The answer with where and why the run stopped."""
         why = {"decided": "decided", "all tasks": "undecided with all tasks", "budget": "undecided within the budget"}

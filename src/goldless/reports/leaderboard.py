@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import PeerGraph
 from goldless.errors import MetricError, listed, suggested
-from goldless.metrics.label_information import LabelInformation
+from goldless.metrics.label_information import Information, LabelInformation, RaterInformation
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import Stopped
-from goldless.reports.document import IF_ANY, INLINE, write
+from goldless.reports.document import cells, write, written_property
 from goldless.reports.findings import MOST_NAMED, REVIEW, Name, Said, comparative, heading, named
 from goldless.reports.report_table import Column, ReportTable, decimals_for, typeset
+from goldless.signature import signature_line
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
@@ -86,12 +87,13 @@ class Leaderboard(Tabled):
     level: float
     rows: tuple[LeaderboardRow, ...]
     comparisons: tuple[Comparison, ...] = ()
-    signature: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The parts of the signature: how exactly the numbers were made."""
     notes: tuple[str, ...] = ()
-    groups: GroupComparison | None = field(default=None, metadata=INLINE)
+    groups: GroupComparison | None = None
     """Comparison of two groups of agents, if requested."""
-    group_names: str | None = field(default=None, metadata=IF_ANY)
-    summary: Mapping[str, float | None] = field(default_factory=dict, metadata=IF_ANY)
+    group_names: str | None = None
+    summary: Mapping[str, float | None] = field(default_factory=dict)
     """Numbers about the study as a whole, by name."""
     by_wording: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     """Agents' scores by prompt, if there are several."""
@@ -100,11 +102,12 @@ class Leaderboard(Tabled):
     peer_graph: PeerGraph | None = None
     """The agents that predict each other; None: too few agents, or the metric does not score pairs."""
     matrix: PairMeans = PairMeans()
-    KEYS = (
-        *("metric", "unit", "level", "rows", "comparisons", "signature", "notes"),
-        *("_:groups", "groups:group_names", "summary", "by_wording", "influence", "peer_graph", "order_kept", "matrix"),
-    )
     _on_paper: ClassVar = {"beaten": "ranks"}
+
+    @written_property
+    def signature(self) -> str:
+        """The settings in one line."""
+        return signature_line(self.settings)
 
     def to_json(self) -> str:
         """The leaderboard as one JSON object."""
@@ -126,14 +129,14 @@ class Leaderboard(Tabled):
         ends = self.ends
         word, decimals = comparative(self.metric), max(2, decimals_for(ends))
         better = f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"
-        written = [write(row) for row in self.rows]
-        lacking = {name for name in written[0] if all(one[name] is None for one in written)} if written else set()
+        rows = [_cells(row) for row in self.rows]
+        present = {name for row in rows for name, value in row.items() if value is not None}
         same_tasks = others is not None and len({row.estimate.n for row in self.rows}) == 1
         all_there = others is not None and not any(row.missing for row in self.rows)
 
         def column(name: str, *given: Any, page: bool = False, **more: Any) -> Column:
             """A column that people see where it has values, some of them only on a page."""
-            hidden = name.split(maxsplit=1)[0] in lacking or (page and not full)
+            hidden = (bool(rows) and name.split(maxsplit=1)[0] not in present) or (page and not full)
             return replace(Column(name, *given, **more), data=hidden)
 
         columns = (
@@ -161,14 +164,13 @@ class Leaderboard(Tabled):
         ranks = {row.agent: row.rank for row in self.rows if row.rank is not None}
         elsewhere = {f"of {one.metric}": {row.agent: row.score for row in one.rows} for one in others or ()}
         least, most = min(ends, default=0.0), max(ends, default=1.0)
-        rows = []
-        for row, mine in zip(self.rows, written, strict=True):
+        for row, row_cells in zip(self.rows, rows, strict=True):
             below: tuple[str, ...] | str = row.better_than or ()
             if beaten == "ranks":
                 below = _runs(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
             scores = {name: of_agents.get(row.agent) for name, of_agents in elsewhere.items()}
-            drawn = {"missing": row.missing, "plot": _bar(row, least, most), "better_than": below or None}
-            rows.append({"metric": self.metric, **mine, **scores, **drawn})
+            row_cells |= {"metric": self.metric, **scores}
+            row_cells |= {"plot": _bar(row, least, most), "better_than": below or None}
         title = heading(self.metric, self.unit)
         if same_tasks:
             title += f", {self.rows[0].estimate.n:,} task{'s' * (self.rows[0].estimate.n != 1)}"
@@ -179,7 +181,7 @@ class Leaderboard(Tabled):
         """Scores and the ends of their intervals."""
         return [end for row in self.rows for end in row.estimate.numbers if end is not None]
 
-    @property
+    @written_property
     def order_kept(self) -> float | None:
         """The share of decided differences that would keep their sign with other peers like these; None: not known."""
         return mean_sign_kept(self.comparisons)
@@ -188,13 +190,16 @@ class Leaderboard(Tabled):
     def counts_pairs(self) -> bool:
         """True if asked, used and missing count pairs of responses; else they count responses.
 
-        A signature says what single responses are compared with. Custom metrics do not say so: for them, responses are
+        Settings say what single responses are compared with. Custom metrics do not say so: for them, responses are
         counted if scores were used and no pair has one.
         """
-        parts = self.signature.split("|")
-        if "against:nothing" in parts or "against:reference" in parts:
+        if self.settings.get("against") in {"nothing", "reference"}:
             return False
         return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
+
+
+def _cells(row: LeaderboardRow) -> dict[str, Any]:
+    return cells(row, score=row.score, missing=row.missing)
 
 
 def _bar(row: LeaderboardRow, least: float, most: float) -> str:
@@ -363,20 +368,27 @@ class RaterScores(Tabled):
     """Information shared between raters' labels, with the settings behind the numbers."""
 
     metric: str
-    signature: str
+    settings: Mapping[str, str]
+    """The parts of the signature: how exactly the numbers were made."""
     criteria: Mapping[str, LabelInformation]
     """By criterion; "": labels without criterion."""
+
+    @written_property
+    def signature(self) -> str:
+        """The settings in one line."""
+        return signature_line(self.settings)
 
     def table(self) -> ReportTable:
         """The raters by criterion, after the mean over their pairs and over those of each group."""
         rows: list[dict[str, Any]] = []
         for name, found in self.criteria.items():
             about = {"metric": self.metric, "criterion": name or "-", "partners": len(found.raters) - 1}
-            rows.append({**about, "rater": None, **write(found.overall)})
+            rows.append({**about, "rater": None, **_information(found.overall)})
             for group in found.groups:
                 who = "all raters" if group.group is None else f"{group.group} ({group.raters})"
-                rows.append({**about, **write(group), "rater": who})
-            rows += ({**about, **write(rater)} for rater in found.raters)
+                ends = {"low": group.estimate.low, "high": group.estimate.high}
+                rows.append({**about, **_information(group.information), **ends, "rater": who})
+            rows += ({**about, **_rater_cells(rater)} for rater in found.raters)
         grouped = any(row.get("low") is not None for row in rows)
         columns = (
             Column("metric", "metric", data=True),
@@ -391,6 +403,14 @@ class RaterScores(Tabled):
         )
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
         return ReportTable(title, columns, tuple(rows), self.signature)
+
+
+def _information(information: Information | None) -> dict[str, Any]:
+    return {} if information is None else cells(information, excess=information.excess)
+
+
+def _rater_cells(rater: RaterInformation) -> dict[str, Any]:
+    return {"rater": rater.rater, "partners": rater.partners, **_information(rater.information)}
 
 
 # --- all metrics of a run --------------------------------------------------------------------------------------------
@@ -425,13 +445,9 @@ class Leaderboards:
     tasks_without_peers: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     """Findings of the audit in texts and scores."""
-    stopped: Stopped | None = field(default=None, metadata=IF_ANY)
+    stopped: Stopped | None = None
     """The stop, and what is decided; None: it was not to stop early."""
     metrics: Mapping[str, RaterScores | Leaderboard] = field(default_factory=dict)
-    KEYS = (
-        *("study", "fingerprint", "scorer", "models", "canaries", "settings", "options", "prompts", "templates"),
-        *("asked", "open", "complete", "failures", "tasks_without_peers", "findings", "until:stopped", "metrics"),
-    )
 
     @property
     def scorer(self) -> ModelIdentity | None:

@@ -11,11 +11,11 @@ from goldless.metrics.judgement_table import Convention
 from goldless.metrics.panel_worth import PanelWorth
 from goldless.metrics.ranking import RankedAgent, Ranking
 from goldless.reports.decisions import Stopped
-from goldless.reports.document import IF_ANY, INLINE, cells
+from goldless.reports.document import cells, written_property
 from goldless.reports.findings import REVIEW, Said
 from goldless.reports.leaderboard import Leaderboard, metric_finding
 from goldless.reports.report_table import Column, ReportTable
-from goldless.signature import Signature
+from goldless.signature import signature_line
 from goldless.statistics.bootstrap import ABSENT, Estimate
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.standings import LeaderboardRow
@@ -45,10 +45,6 @@ class PanelAgreement:
     """Of a reviewer: accuracy of the panel minus its own, on the pairs that both judged."""
     panel_p_pairs: float | None = None
     """p of that difference by a paired t-test over pairs, as the papers print it."""
-    KEYS = (
-        *("accuracy:accuracy.value", "accuracy_low:accuracy.low", "accuracy_high:accuracy.high", "n_pairs"),
-        *("pairs_used:accuracy.n", "*"),
-    )
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,10 @@ class ReviewerResult:
     """Weight of its vote; None: no vote."""
     asked: int = 0
     used: int = 0
-    first_shown: Estimate | None = field(default=None, metadata=IF_ANY)
+    first_shown: Estimate | None = None
     """Its preference for the response shown first, one half: no preference; None: it rates single responses."""
-    agreement: PanelAgreement | None = field(default=None, metadata=INLINE)
+    agreement: PanelAgreement | None = None
     """None: no labels, or no judgements."""
-    KEYS = ("name", "model", "traits", "passed", "why", "weight", "asked", "used", "missing", "*")
 
     @property
     def missing(self) -> int:
@@ -89,7 +84,7 @@ class SweepCell:
     weights: str
     reviewers: tuple[str, ...] = ()
     """Those who pass."""
-    agreement: PanelAgreement | None = field(default=None, metadata=INLINE)
+    agreement: PanelAgreement | None = None
     """None: no reviewer passes."""
 
 
@@ -99,15 +94,15 @@ class ReviewPanel:
 
     reviewers: tuple[str, ...] = ()
     weights: Mapping[str, float | None] = field(default_factory=dict)
-    agreement: PanelAgreement | None = field(default=None, metadata=INLINE)
+    agreement: PanelAgreement | None = None
     """None: no panel, or no labels."""
     worth: PanelWorth | None = None
     """None: no panel."""
 
 
 @dataclass(frozen=True)
-class ReviewSettings:
-    """Settings of the reviewers."""
+class ReviewInstructions:
+    """The way reviewers were asked, and their verdicts read."""
 
     task_description: str = ""
     descriptions: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +123,8 @@ class ReviewReport:
     scale: str = "?"
     exams: tuple[str, ...] = ()
     convention: Convention = "default"
-    signature: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """The parts of the signature: how exactly the numbers were made."""
     reviewers: tuple[ReviewerResult, ...] = ()
     nobody: str | None = None
     """The reason why there is no panel, with the reviewers closest to passing; None if there is one."""
@@ -137,24 +133,25 @@ class ReviewReport:
     """By name; the first one is the ranking. Empty: no panel."""
     comparisons: tuple[Comparison, ...] | None = None
     """Pairs of agents by the first ranking: decided, or about how many more tasks it would take; None: not tested."""
-    stopped: Stopped | None = field(default=None, metadata=IF_ANY)
+    stopped: Stopped | None = None
     """The stop, and what is decided; None: it was not to stop early."""
     labels: Mapping[str, int] = field(default_factory=dict)
     """Labelled pairs: all, decided, tied, tested on."""
-    settings: ReviewSettings = ReviewSettings()
+    instructions: ReviewInstructions = ReviewInstructions()
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options that the results depend on besides evidence, for a replay."""
-    sweep: tuple[SweepCell, ...] = field(default=(), metadata=IF_ANY)
+    sweep: tuple[SweepCell, ...] = ()
     """The panel at other limits and weights, if requested."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Missing judgements and exam answers by cause."""
     complete: bool = True
     """True if everything requested was collected, so that running the command again would change nothing."""
     notes: tuple[str, ...] = ()
-    KEYS = (
-        *("study", "fingerprint", "scale", "exams", "convention", "signature", "reviewers", "nobody_passed:nobody"),
-        *("panel", "ranking", "rankings", "comparisons", "until:stopped", "*"),
-    )
+
+    @written_property
+    def signature(self) -> str:
+        """The settings in one line."""
+        return signature_line(self.settings)
 
     def __repr__(self) -> str:
         return f"<Review of {self.study!r} on {self.scale}; panel: {', '.join(self.voters) or 'none'}>"
@@ -170,7 +167,7 @@ class ReviewReport:
 
     @property
     def level(self) -> float:
-        return float(Signature.parse(self.signature).settings.get("level", 0.95))
+        return float(self.settings.get("level", 0.95))
 
     @property
     def boards(self) -> dict[str, Leaderboard]:
@@ -184,7 +181,7 @@ class ReviewReport:
                 beaten = None if compared is None else below
                 rows.append(LeaderboardRow(one.rank, one.agent, None, one.estimate, one.asked, one.used, beaten))
             about = (name, ranking.unit, self.level)
-            found[name] = Leaderboard(*about, tuple(rows), compared or (), self.signature, ranking.notes)
+            found[name] = Leaderboard(*about, tuple(rows), compared or (), self.settings, ranking.notes)
         return found
 
     # --- in words ----------------------------------------------------------------------------------------------------
@@ -255,7 +252,7 @@ class ReviewReport:
             Column("why", "exam"),
         )
         ordered = sorted(self.reviewers, key=lambda row: (not row.passed, -(row.weight or 0.0)))
-        return self._table("Reviewers", columns, (cells(row, vote="yes" if row.passed else "no") for row in ordered))
+        return self._table("Reviewers", columns, map(_reviewer_cells, ordered))
 
     def exam_table(self) -> ReportTable:
         """One row per reviewer and trait: value with interval and n, limit, weight of the vote, agreement."""
@@ -276,7 +273,7 @@ class ReviewReport:
             vote["accuracy"] = row.accuracy
             for name, trait in row.traits.items():
                 low, high = trait.interval
-                rows.append(cells(trait, **vote, trait=name, low=low, high=high))
+                rows.append({**cells(trait), **vote, "trait": name, "low": low, "high": high})
             if not row.traits:
                 rows.append({**vote, "trait": "-", "value": "", "n": "", "threshold": ""})
         failed = (f"{row.name} did not pass: {row.why}" for row in self.reviewers if not row.passed)
@@ -314,7 +311,7 @@ class ReviewReport:
             Column("spearman", "Spearman", "number", ""),
             Column("panel", "panel"),
         )
-        rows = (cells(cell, panel=", ".join(cell.reviewers)) for cell in self.sweep)
+        rows = map(_sweep_cells, self.sweep)
         return self._table("The panel's agreement with people by limit and weights", columns, rows)
 
     def _position_table(self) -> ReportTable:
@@ -325,7 +322,7 @@ class ReviewReport:
             Column("low high", "interval", "interval", "", 3),
             Column("n", "comparisons", "figure"),
         )
-        once = () if self.settings.orders == "both" else self.reviewers
+        once = () if self.instructions.orders == "both" else self.reviewers
         rows = (cells(row.first_shown, reviewer=row.name) for row in once if row.first_shown is not None)
         title = "Position bias: each pair was shown once, in an order drawn by the seed (.5: none)"
         return self._table(title, columns, rows)
@@ -343,9 +340,21 @@ class ReviewReport:
             *[Column("people", "accuracy", "number", "-")] * bool(known),
         )
         peers = () if worth is None else worth.peers
-        rows = (cells(one, people=known.get(one.reviewer)) for one in peers)
+        rows = (cells(peer, "accuracy", people=known.get(peer.reviewer)) for peer in peers)
         title = "Reviewers in the order that their votes alone show"
         return self._table(title, columns, rows, () if worth is None else _order_notes(worth))
+
+
+def _reviewer_cells(row: ReviewerResult) -> dict[str, Any]:
+    vote = "yes" if row.passed else "no"
+    spearman = None if row.agreement is None else row.agreement.spearman
+    return {**cells(row, vote=vote), "missing": row.missing, "accuracy": row.accuracy, "spearman": spearman}
+
+
+def _sweep_cells(cell: SweepCell) -> dict[str, Any]:
+    agreement = {} if cell.agreement is None else cells(cell.agreement)
+    by_task = agreement.get("accuracy_by_task")
+    return {**cells(cell), **agreement, "accuracy_by_task": by_task, "panel": ", ".join(cell.reviewers)}
 
 
 def _worth(worth: PanelWorth) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goldless.models.interface import Usage
-from goldless.reports.document import IF_ANY
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class MadeBy:
     """The version."""
     python: str = "unknown"
     machine: str = ""
-    study: str = field(default="", metadata=IF_ANY)
-    fingerprint: str = field(default="", metadata=IF_ANY)
+    study: str = ""
+    fingerprint: str = ""
     made: Mapping[str, Made] = field(default_factory=dict)
     """By verb."""
     spending: tuple[Spending, ...] = ()

@@ -33,7 +33,7 @@ from goldless.metrics.metric import (
 )
 from goldless.records import Agent, FailureKind
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
-from goldless.reports.document import HERE_ONLY
+from goldless.reports.document import InMemory
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, RaterScores, leaderboard_notes
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending, usd_per_task
 from goldless.runs.options import Options
@@ -80,31 +80,24 @@ class MetricScores(Scores):
 class MetricOutcome(Leaderboard):
     """One metric's leaderboard with its scores of pairs and responses."""
 
-    pairs: pl.DataFrame = field(metadata=HERE_ONLY, compare=False)
+    pairs: InMemory[pl.DataFrame] = field(compare=False)
     """Columns of ``metrics.metric.PAIRS``."""
-    responses: pl.DataFrame = field(metadata=HERE_ONLY, compare=False)
+    responses: InMemory[pl.DataFrame] = field(compare=False)
     """Columns of ``metrics.metric.RESPONSES``."""
-    agents: tuple[str, ...] = field(metadata=HERE_ONLY)
+    agents: InMemory[tuple[str, ...]]
     """All agents of the study, in its order."""
-    problems: Mapping[str, int] = field(default_factory=dict, metadata=HERE_ONLY)
+    problems: InMemory[Mapping[str, int]] = field(default_factory=dict)
     """Messages of a custom metric about responses it could not score, with counts."""
-    KEYS = (*Leaderboard.KEYS[:-1], "matrix:pair_means")
-
-    @property
-    def pair_means(self) -> PairMeans:
-        """Mean over tasks of each agent with each peer."""
-        known = {(agent, peer): score for agent, peer, score, _ in pair_means(self.pairs).iter_rows()}
-        return PairMeans(self.agents, tuple(tuple(known.get((a, peer)) for peer in self.agents) for a in self.agents))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Evaluation(Leaderboards):
     """The results of one evaluation."""
 
-    source: Study = field(metadata=HERE_ONLY)
+    source: InMemory[Study]
     """The study that was evaluated."""
-    evidence: Evidence = field(metadata=HERE_ONLY)
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    evidence: InMemory[Evidence]
+    spending: InMemory[tuple[Spending, ...]] = ()
 
     @property
     def outcomes(self) -> dict[str, MetricOutcome]:
@@ -323,7 +316,7 @@ def metric_outcome(
         level=options.level,
         rows=tuple(rows),
         comparisons=table.comparisons,
-        signature=str(found.signature),
+        settings=found.signature.parts,
         notes=tuple(notes),
         groups=groups,
         group_names=None if options.compare_groups is None else " against ".join(options.compare_groups),
@@ -331,11 +324,18 @@ def metric_outcome(
         by_wording=by_wording,
         influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), names, INFLUENTIAL)),
         peer_graph=peer_graph(found.pairs, names),
+        matrix=_matrix(found.pairs, tuple(names)),
         agents=tuple(names),
         pairs=found.pairs,
         responses=found.responses,
         problems=found.problems,
     )
+
+
+def _matrix(pairs: pl.DataFrame, agents: tuple[str, ...]) -> PairMeans:
+    """Mean over tasks of each agent with each peer."""
+    means = {(agent, peer): score for agent, peer, score, _ in pair_means(pairs).iter_rows()}
+    return PairMeans(agents, tuple(tuple(means.get((agent, peer)) for peer in agents) for agent in agents))
 
 
 def _by_wording(scores: Scores, study: Study) -> dict[str, dict[str, float | None]]:
@@ -381,7 +381,7 @@ def audit_scores(agents: Study, outcomes: Mapping[str, MetricOutcome]) -> list[F
         rankings.append(AuditedRanking(name, score_table(one.responses, agents), beaten))
         if one.peer_graph is not None:
             ranks = None  # they are with all peers
-            if Signature.parse(one.signature).settings.get("over") == "but-closest-peers":
+            if one.settings.get("over") == "but-closest-peers":
                 ranks = {row.agent: row.rank for row in one.rows if row.rank is not None}
             alarms += graph_findings(name, one.unit, one.peer_graph, ranks)
     return [*alarms, *score_findings(agents, rankings)]
@@ -409,7 +409,7 @@ def evaluation_result(
             metrics[name] = metric_outcome(averaged(one, study.samples), plan.agents, ranking, plan.until, price)
         else:
             criteria = {criterion or "": found for criterion, found in one.raters.items()}
-            metrics[name] = RaterScores(name, str(one.signature), criteria)
+            metrics[name] = RaterScores(name, one.signature.parts, criteria)
     outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
     open_ = evidence.open if models else 0
     templates, prompts = options.chosen_templates(), {}

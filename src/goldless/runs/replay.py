@@ -18,16 +18,16 @@ from goldless._version import __version__
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
-from goldless.reports.document import write
+from goldless.reports.document import cells, write, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
 
-OF_REVIEW = ("reviewers", "panel", "ranking", "rankings", "comparisons", "labels", "until", "sweep")
+OF_REVIEW = ("reviewers", "panel", "rankings", "comparisons", "labels", "stopped", "sweep")
 """The parts of a review that are computed from its evidence."""
-OF_A_RUN = {"signature", "notes", "usd_per_task", "usd", "model"}
+OF_A_RUN = {"signature", "settings", "notes", "usd_per_task", "usd", "model"}
 """Keys that say how evidence came about, not what follows from it."""
 RELATIVE_TOLERANCE = 1e-9
 """Processors round sums differently; what is printed has far fewer digits."""
@@ -54,9 +54,8 @@ class ReplayedPart:
     differences: tuple[Difference, ...] = ()
     left_out: str | None = None
     """The reason why it was not replayed."""
-    KEYS = ("name", "outcome", "values", "left_out", "differences")
 
-    @property
+    @written_property
     def outcome(self) -> Outcome:
         if self.left_out:
             return "not replayed"
@@ -73,9 +72,8 @@ class Replay:
     made_by: str
     """The version of goldless that made the results; empty: not noted."""
     parts: tuple[ReplayedPart, ...]
-    KEYS = ("study", "outcome", "texts_as_noted", "made_by", "values", "parts")
 
-    @property
+    @written_property
     def outcome(self) -> Outcome:
         """Different if anything differs; equal if everything came out the same."""
         found = {part.outcome for part in self.parts}
@@ -83,7 +81,7 @@ class Replay:
             return "different"
         return "not replayed" if "not replayed" in found or not found else "equal"
 
-    @property
+    @written_property
     def values(self) -> int:
         return sum(part.values for part in self.parts)
 
@@ -103,7 +101,7 @@ class Replay:
         return f"{self.study}: {met}not replayed: {', '.join(left)}."
 
     def table(self) -> ReportTable:
-        rows = tuple({**write(part), "different": len(part.differences)} for part in self.parts)
+        rows = tuple(cells(part, outcome=part.outcome, different=len(part.differences)) for part in self.parts)
         columns = (
             Column("name", "replayed", "name"),
             Column("values", "values", "count"),
@@ -160,7 +158,7 @@ async def _score_again(run: RunFolder, printed: Mapping[str, Any]) -> list[Repla
             find_metric(name)
             ours.append(name)
     found = dict.fromkeys(ours, await evaluated(*ours)) if ours else {}
-    if len(ours) > 1 and isinstance(found[ours[0]], str) and "until" not in printed:
+    if len(ours) > 1 and isinstance(found[ours[0]], str) and printed.get("stopped") is None:
         found = {name: await evaluated(name) for name in ours}
     parts = []
     for name, then in boards.items():

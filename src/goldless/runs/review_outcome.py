@@ -38,8 +38,15 @@ from goldless.metrics.qualification import Candidate, Qualification, Weighting, 
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
-from goldless.reports.document import HERE_ONLY
-from goldless.reports.review import PanelAgreement, ReviewerResult, ReviewPanel, ReviewReport, ReviewSettings, SweepCell
+from goldless.reports.document import InMemory
+from goldless.reports.review import (
+    PanelAgreement,
+    ReviewerResult,
+    ReviewInstructions,
+    ReviewPanel,
+    ReviewReport,
+    SweepCell,
+)
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending, usd_per_task
 from goldless.runs.collection import Collection
 from goldless.runs.evaluation import highest_first
@@ -61,15 +68,15 @@ REFITS = 1000
 class Review(ReviewReport):
     """The results of one review."""
 
-    source: Study = field(metadata=HERE_ONLY)
+    source: InMemory[Study]
     """The study that was reviewed."""
-    judgements: pl.DataFrame = field(metadata=HERE_ONLY)
+    judgements: InMemory[pl.DataFrame]
     """Columns of ``evidence.JUDGEMENTS``."""
-    answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS), metadata=HERE_ONLY)
+    answers: InMemory[pl.DataFrame] = field(default_factory=lambda: empty(EXAMS))
     """Columns of ``evidence.EXAMS``."""
-    licences: tuple[licensing.Licence, ...] = field(default=(), metadata=HERE_ONLY)
+    licences: InMemory[tuple[licensing.Licence, ...]] = ()
     """Issued now."""
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    spending: InMemory[tuple[Spending, ...]] = ()
 
     @property
     def open(self) -> int:
@@ -373,7 +380,7 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
         scale=options.scale,
         exams=tuple(options.exams),
         convention=options.convention,
-        signature=str(_signature(votes, identities)),
+        settings=_signature(votes, identities).parts,
         reviewers=reviewers,
         nobody=qualification.note or (None if votes.weights else "the reviewers who passed gave no judgements"),
         panel=ReviewPanel(tuple(voting), voting, agreements.get(""), worth),
@@ -387,7 +394,7 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
         complete=not spending or not any(kind in OPEN_KINDS for kind in failures),
         notes=tuple(notes),
         labels=labels,
-        settings=ReviewSettings(options.task_description, dict(options.descriptions), options.orders, readings),
+        instructions=ReviewInstructions(options.task_description, dict(options.descriptions), options.orders, readings),
         options=options.of_results(),
         sweep=sweep(plan, collected.examined) if options.recorded else (),
     )
@@ -473,9 +480,9 @@ def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdent
         if not reviewer.passed or not limited or reviewer.weight is None or worth is None:
             continue
         shared = {
-            models[other]: licensing.SharedErrors(correlation, n, worth.source)
-            for pair, (correlation, n) in (worth.best.between or {}).items()
-            if reviewer.name in pair and alike[models[other := next(one for one in pair if one != reviewer.name)]] == 1
+            models[other]: licensing.SharedErrors(errors.correlation, errors.n, worth.source)
+            for errors in worth.best.between
+            if (other := errors.other(reviewer.name)) is not None and alike[models[other]] == 1
         }
         licence = licensing.issue(
             identities[reviewer.name],

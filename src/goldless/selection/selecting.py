@@ -24,7 +24,7 @@ from goldless.metrics.likelihood import CONTROL
 from goldless.metrics.metric import Pairing
 from goldless.models.interface import ChatRequest, Message, unusable
 from goldless.records import CallFailure, Response, Task
-from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.document import InMemory, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -83,10 +83,6 @@ class Choice:
     """Responses that there are."""
     missing: int = 0
     """Of these, the ones without a score, and samples that a model failed to give."""
-    KEYS = (
-        *("task", "chosen", "text", "score", "runner_up"),
-        *("margin:margin.value", "low:margin.low", "high:margin.high", "peers:margin.n", "*"),
-    )
 
 
 def choose(
@@ -258,16 +254,15 @@ class Selection:
     """Samples that were asked of a model."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Missing evidence and samples by cause."""
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
-    least_peers: int = field(default=0, metadata=HERE_ONLY)
+    spending: InMemory[tuple[Spending, ...]] = ()
+    least_peers: InMemory[int] = 0
     """Common peers that a choice needs to be decided."""
-    KEYS = ("study", "metric", "unit", "decided", "sampled", "choices", "missing:failures", "signature")
 
     @property
     def open(self) -> int:
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
-    @property
+    @written_property
     def decided(self) -> int:
         return sum(choice.decided for choice in self.choices)
 
@@ -275,7 +270,7 @@ class Selection:
         return {choice.task: choice.text for choice in self.choices if choice.text is not None}
 
     def rows(self) -> list[dict[str, Any]]:
-        return [write(choice) for choice in self.choices]
+        return [cells(choice, "margin", peers=choice.margin.n) for choice in self.choices]
 
     def table(self) -> ReportTable:
         rows = tuple({**row, "decided": "yes" if row["decided"] else "no"} for row in self.rows())

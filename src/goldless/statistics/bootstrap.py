@@ -21,7 +21,7 @@ sees no spread, and the interval is Wilson's with one trial per task.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, Self, TypedDict, Unpack
 
 import numpy as np
@@ -126,7 +126,6 @@ NO_SPREAD = 1e-12
 MEANS_AT_ONCE = 1 << 23
 
 
-ESTIMATE_KEYS: tuple[str, ...] = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
 FLAT = "no interval: all tasks give the same value"
 
 
@@ -145,9 +144,8 @@ class Estimate:
     note: str | None = None
     method: Method | None = None
     """The method of the interval; None: there is none."""
-    n_tasks: int = field(default=0, metadata={"json": "if any"})
+    n_tasks: int = 0
     """Of a share: the tasks that its judgements are on."""
-    KEYS = ESTIMATE_KEYS
 
     @property
     def numbers(self) -> tuple[float | None, float | None, float | None]:

@@ -52,12 +52,6 @@ class GroupComparison:
         notes = (CHOSEN_BY_DATA, *self.notes)
         return replace(self, difference=difference, auc_by_task=auc_by_task, notes=notes)
 
-    KEYS = (
-        *("difference:difference.value", "low:difference.low", "high:difference.high", "d_task", "d_response", "auc"),
-        *("auc_by_task:auc_by_task.value", "auc_by_task_low:auc_by_task.low", "auc_by_task_high:auc_by_task.high"),
-        *("n_tasks:difference.n", "n_first", "n_second", "level:difference.level", "method:difference.method", "notes"),
-    )
-
 
 def pooled_smd(
     before: FloatArray, after: FloatArray, *, clusters: Sequence[object] | None = None, level: float = 0.95

@@ -9,8 +9,8 @@ is not worth more votes than it has judges. n_eff counts independence, not quali
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
@@ -23,6 +23,21 @@ NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
+class SharedErrors:
+    """The correlation of two judges' errors, or of their votes."""
+
+    first: str
+    second: str
+    correlation: float
+    n: int
+    """Items that both judged."""
+
+    def other(self, judge: str) -> str | None:
+        """The other one of the two; None: the judge is none of them."""
+        return {self.first: self.second, self.second: self.first}.get(judge)
+
+
+@dataclass(frozen=True)
 class EffectiveVotes:
     """The worth of a panel."""
 
@@ -32,19 +47,8 @@ class EffectiveVotes:
     """n_eff; ``n``: items that at least two judged."""
     correlation: float | None = None
     """Mean over all two of them."""
-    between: Mapping[tuple[str, str], tuple[float, int]] | None = field(default=None, metadata={"json": False})
-    """The correlation of each two, and the number of items that both judged; without those that have none."""
-    KEYS = (
-        *("judges", "votes:votes.value", "low:votes.low", "high:votes.high", "correlation", "n:votes.n"),
-        *("n_tasks:votes.n_tasks", "level:votes.level", "note:votes.note", "between:pairs"),
-    )
-
-    @property
-    def pairs(self) -> list[dict[str, str | float]]:
-        return [
-            {"first": first, "second": second, "correlation": correlation, "n": n}
-            for (first, second), (correlation, n) in (self.between or {}).items()
-        ]
+    between: tuple[SharedErrors, ...] = ()
+    """Of each two; without those that have none."""
 
 
 def kish(judges: int, correlation: float) -> float:
@@ -98,11 +102,11 @@ def effective_votes(
     (interval,) = left_out_intervals(
         [found], shrunk[:, None], n_tasks=n_tasks, lowest=1.0, highest=float(len(names)), **draws
     )
-    between = {
-        (names[i], names[j]): (float(table[i, j]), int(sums[0][i, j]))
+    between = tuple(
+        SharedErrors(names[i], names[j], float(table[i, j]), int(sums[0][i, j]))
         for i, j in itertools.combinations(range(len(names)), 2)
         if not np.isnan(table[i, j])
-    }
+    )
     votes = replace(unknown, value=found)
     if len(without) > 1:
         votes = replace(votes, low=interval.low, high=interval.high, method=interval.method)

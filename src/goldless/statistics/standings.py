@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -64,13 +64,6 @@ class LeaderboardRow:
     """The score for peers like these, of which a file keeps the ends; None: scores are not means over peers."""
     worst: Estimate | None = None
     """The ends if all that is missing were lowest, and highest, likewise; None: nothing is missing."""
-    KEYS: ClassVar[tuple[str, ...]] = (
-        *("rank", "agent", "group", "score:estimate.value", "low:estimate.low", "high:estimate.high", "n:estimate.n"),
-        *("asked", "used", "missing", "better_than", "note:estimate.note", "between_prompts"),
-        *("new_peers_low:new_peers.low", "new_peers_high:new_peers.high"),
-        *("worst_low:worst.low", "worst_high:worst.high"),
-        *("level:estimate.level", "method:estimate.method"),
-    )
 
     @property
     def score(self) -> float | None:

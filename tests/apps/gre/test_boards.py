@@ -23,6 +23,7 @@ from goldless.apps.gre.boards import (
 from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import StudyError, UserError
 from goldless.records import Agent
+from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
 from tests.support.paths import DOCS, ROOT
@@ -118,7 +119,9 @@ def cell(agent, value, low=None, high=None, n=0):
 def board(name, *, signature="", **metrics):
     made = {metric: {agent: cell(agent, s) for agent, s in scores.items()} for metric, scores in metrics.items()}
     agents = dict.fromkeys(agent for scores in metrics.values() for agent in scores)
-    return Board(name, made, tuple(map(Agent, agents)), signatures={"gem": signature} if signature else {})
+    return Board(
+        name, made, tuple(map(Agent, agents)), settings={"gem": Signature.parse(signature).parts} if signature else {}
+    )
 
 
 # --- two boards ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.reports.document import read, write
 from goldless.runs.options import Options
+from goldless.signature import Signature
 from tests.apps.gre.edition_folders import QUICK, reviewed
 
 pytestmark = pytest.mark.anyio
@@ -229,8 +230,9 @@ GIVEN = scores(
 
 
 def clock(agents=AGENTS, dates=DATES, given=GIVEN, **options):
-    settings = {"signatures": dict.fromkeys(given, "gem"), "seed": 0, "level": 0.9, **FAST, **options}
-    return contamination_clock(agents, dates, given, **settings)
+    settings = {metric: {"metric": metric} for metric in given}
+    drawing = {"settings": settings, "seed": 0, "level": 0.9, **FAST, **options}
+    return contamination_clock(agents, dates, given, **drawing)
 
 
 def row(found, agent, scope):
@@ -297,7 +299,8 @@ def test_on_all_papers_every_agent_is_compared_with_the_human_on_the_papers_it_h
 def test_each_leaderboard_has_a_signature_that_tells_its_papers_and_draws():
     """The scores' own signature with the papers; a later cut-off or another seed is another signature."""
     line = "gem|scorer:A|interval:x-0.5|test:sign-flip-holm|resamples:9|seed:9|study:1|goldless:0.0"
-    found = clock(signatures={"gem": line}, seed=3)
+    of_scores = {"gem": Signature.parse(line).parts}
+    found = clock(settings=of_scores, seed=3)
     told = found.scope_signatures["gem"]
     for scope, papers in (("own", "papers:clean-own-"), ("common", "papers:clean-common-2-"), ("all", "papers:all-4|")):
         drawn = "interval:tasks-bootstrap-t-or-t-0.9(skew-t-under-10)|resamples:200|seed:3|"
@@ -305,10 +308,10 @@ def test_each_leaderboard_has_a_signature_that_tells_its_papers_and_draws():
         assert "|study:1|" in told[scope]
         assert papers in told[scope]
         assert "test:" not in told[scope]
-    later = clock([*AGENTS[:3], Agent("new", cutoff_date="2023-06-15")], signatures={"gem": line}, seed=3)
+    later = clock([*AGENTS[:3], Agent("new", cutoff_date="2023-06-15")], settings=of_scores, seed=3)
     for scope in ("own", "common"):
         assert later.scope_signatures["gem"][scope] != told[scope]
-    assert read(Clock, json.loads(json.dumps(write(found), allow_nan=False))) == found
+    assert read(Clock, json.dumps(write(found), allow_nan=False)) == found
 
 
 def test_a_paper_whose_date_is_none_is_not_dated():

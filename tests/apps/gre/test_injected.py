@@ -115,5 +115,5 @@ async def test_the_finished_results_are_written_even_if_the_hidden_instructions_
     with pytest.raises(UserError, match="the budget is spent"):
         await scored(edition, asking, toy_scorer)
     rows = json.loads((edition.folder / "run" / "leaderboard.json").read_text())["metrics"]["gem-raw"]["rows"]
-    scores = {row["agent"]: row["score"] for row in rows}
+    scores = {row["agent"]: row["estimate"]["value"] for row in rows}
     assert (scores["firm"], scores["meek"]) == pytest.approx((KNOWN, KNOWN))

@@ -149,7 +149,7 @@ def test_no_page_has_a_time_a_script_or_an_address(site):
 def test_results_that_do_not_follow_from_their_evidence_are_refused(goldless, editions, tmp_path):
     forged = Path(shutil.copytree(editions[0], tmp_path / "forged"))
     board = json.loads((forged / "run" / "leaderboard.json").read_text())
-    board["metrics"]["gem"]["rows"][-1]["score"] += 5
+    board["metrics"]["gem"]["rows"][-1]["estimate"]["value"] += 5
     (forged / "run" / "leaderboard.json").write_text(json.dumps(board))
     ended = goldless("gre", "publish", forged, "--out", tmp_path / "site")
     assert ended.code == 2

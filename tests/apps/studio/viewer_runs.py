@@ -13,6 +13,7 @@ from goldless.apps.studio.site import RunSummary, Site
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.store import save_run
+from goldless.signature import Signature
 from goldless.studies import study_from_frame
 from tests.support.study_files import response_rows, word_scorer
 
@@ -59,8 +60,9 @@ def written_run(
     rows = [(m, t, a, s, 2, 2 if s is not None else 1, signature) for m, t, a, s in scores]
     names = ["metric", "task", "agent", "score", "asked", "used", "signature"]
     pl.DataFrame(rows, schema=names, orient="row").write_csv(folder / "response_scores.csv")
+    settings = Signature.parse(signature).parts
     metrics = {
-        metric: {"metric": metric, "unit": "points", "level": 0.95, "rows": [], "signature": signature}
+        metric: {"metric": metric, "unit": "points", "level": 0.95, "rows": [], "settings": settings}
         for metric in dict.fromkeys(row[0] for row in scores)
     }
     document = {"study": "by hand", "fingerprint": fingerprint, "complete": True, "failures": {}, "metrics": metrics}

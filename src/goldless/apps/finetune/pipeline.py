@@ -199,7 +199,7 @@ def _finished(folder: Path) -> Training | None:
     if not (folder / ADAPTER / ADAPTER_CONFIG).is_file():
         return None
     try:
-        return read(Training, json.loads((folder / TRAINING_FILE).read_bytes()))
+        return read(Training, (folder / TRAINING_FILE).read_bytes())
     except (OSError, ValueError):
         return None
 

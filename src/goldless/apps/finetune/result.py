@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
@@ -15,7 +15,7 @@ from goldless.evidence import LOGPROBS, empty
 from goldless.grouped import sum_in_order
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
-from goldless.reports.document import HERE_ONLY, INLINE, cells, write
+from goldless.reports.document import InMemory, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import QUESTIONS_TOGETHER
 from goldless.runs.opening import Spending, task_groups
@@ -58,7 +58,7 @@ class Training:
     steps: int
     losses: tuple[tuple[int, float], ...]
     """Each step, and its mean of -log p per predicted token, in nats."""
-    resumed_at: int = field(default=0, metadata=HERE_ONLY)
+    resumed_at: InMemory[int] = 0
     """The step of the checkpoint it was resumed from; 0: it started from scratch."""
 
 
@@ -72,7 +72,6 @@ class Change:
     before: float | None
     after: float | None
     change: Estimate
-    KEYS = ("before", "after", "change:change.value", "low:change.low", "high:change.high", "note:change.note")
 
 
 @dataclass(frozen=True)
@@ -236,23 +235,22 @@ class Finetuned:
     plan: TrainingPlan
     scorer: ModelIdentity
     """The base with the adapter on it."""
-    adapter: Path = field(metadata=HERE_ONLY)
+    adapter: InMemory[Path]
     specification: str
     """The same as a scorer spec."""
     held_out_tasks: tuple[str, ...]
     counts: Counts
-    training: Training = field(metadata=INLINE)
+    training: Training
     held_out: tuple[HeldOutRow, ...]
     level: float
     canaries: Canaries
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
-    KEYS = ("*", "signature", "losses:step_losses")
+    spending: InMemory[tuple[Spending, ...]] = ()
 
-    @property
+    @written_property
     def step_losses(self) -> list[dict[str, float]]:
         return [{"step": step, "nats_per_token": loss} for step, loss in self.training.losses]
 
-    @property
+    @written_property
     def signature(self) -> str:
         plan, recipe = self.plan, self.plan.recipe
         settings = {
@@ -295,7 +293,7 @@ class Finetuned:
         )
         changes = [(row, getattr(row, f"per_{per}")) for row in self.held_out]
         rows = tuple(
-            cells(row, **{f"{per}_{key}": value for key, value in write(change).items()})
+            cells(row, **{f"{per}_{key}": value for key, value in cells(change, "change").items()})
             for row, change in changes
             if change is not None
         )

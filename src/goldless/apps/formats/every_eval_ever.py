@@ -16,7 +16,6 @@ from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.exporting.catalogue import BuiltInExporter
 from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
-from goldless.signature import Signature
 from goldless.statistics.standings import LeaderboardRow
 
 SCHEMA = "0.3.0"
@@ -109,7 +108,7 @@ def _model(name: str, **details: str) -> dict[str, Any]:
 
 def _result(run: ScoredRun, name: str, row: LeaderboardRow) -> dict[str, Any]:
     board = run.ranked[name]
-    settings = Signature.parse(board.signature).settings
+    settings = board.settings
     uncertainty: dict[str, Any] = {"num_samples": row.estimate.n}
     if row.estimate.low is not None and row.estimate.high is not None:
         uncertainty["confidence_interval"] = {

@@ -25,12 +25,12 @@ from goldless.apps.gre.results import EditionResult, model_rank, read_result, si
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.records import Agent
-from goldless.reports.document import write
+from goldless.reports.document import cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
-from goldless.signature import Signature
-from goldless.statistics.bootstrap import ESTIMATE_KEYS, Estimate
+from goldless.signature import Signature, signature_line
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies.checking import Cells, all_at_once
 from goldless.studies.frames import read_agents
@@ -59,8 +59,8 @@ class Board:
     agents: tuple[Agent, ...]
     level: float | None = None
     """Confidence level of the intervals; None: no intervals."""
-    signatures: Mapping[str, str] = field(default_factory=dict)
-    """Signatures by metric, if known."""
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Settings by metric, if known."""
     estimated_sizes: tuple[str, ...] = ()
     """Agents whose number of parameters is an estimate."""
     notes: tuple[str, ...] = ()
@@ -77,8 +77,8 @@ class Board:
 
     def told(self, metric: str) -> str:
         """The identifier of its scores under a metric: the signature, or a name with a hash."""
-        if metric in self.signatures:
-            return self.signatures[metric]
+        if metric in self.settings:
+            return signature_line(self.settings[metric])
         if self.name in PUBLISHED:
             return f"published:{PUBLISHED[self.name][0].partition('_')[0]}"
         return f"{self.name}-{evidence_hash((agent, one.score) for agent, one in self.metrics[metric].items())}"
@@ -94,7 +94,7 @@ class Board:
         notes = list(self.notes)
         if self.estimated_sizes:
             notes.append(f"estimated sizes: {', '.join(self.estimated_sizes)}")
-        signatures = " || ".join(self.signatures.values())
+        signatures = " || ".join(map(signature_line, self.settings.values()))
         return ReportTable(self.name, *side_by_side(ranked, about, known), signatures, tuple(notes))
 
 
@@ -132,9 +132,9 @@ def _run_board(folder: Path, name: str) -> Board:
         notes.append("the run is incomplete; run it again to collect what is missing")
     notes += uneven_notes(boards)
     agents = tuple(agent for agent in run.agent_notes if not is_reference(agent.agent))
-    signatures = {metric: board.signature for metric, board in boards.items()}
+    settings = {metric: board.settings for metric, board in boards.items()}
     level = max(board.level for board in boards.values())
-    return Board(name, metrics, agents, level, signatures, notes=tuple(note.removesuffix(".") for note in notes))
+    return Board(name, metrics, agents, level, settings, notes=tuple(note.removesuffix(".") for note in notes))
 
 
 def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = "metric") -> Board:
@@ -186,7 +186,6 @@ class AgentCorrelation(Estimate):
     """One coefficient over agents; ``n`` of them have both values."""
 
     coefficient: Coefficient = "pearson"
-    KEYS = ("coefficient", *ESTIMATE_KEYS)
 
 
 @dataclass(frozen=True)
@@ -256,13 +255,11 @@ class AgentChange:
     """Score minus that of the human baseline of its own board; None: no baseline."""
     second_to_human: float | None
 
-    KEYS = ("*", "change", "rank_change")
-
-    @property
+    @written_property
     def change(self) -> float:
         return self.second - self.first
 
-    @property
+    @written_property
     def rank_change(self) -> int:
         """Positive if it rose."""
         return self.first_rank - self.second_rank
@@ -297,7 +294,11 @@ class BoardComparison:
         return [agreement, *(self._changes(found.metric) for found in self.agreements)]
 
     def _changes(self, metric: str) -> ReportTable:
-        rows = [write(change) for change in self.changes if change.metric == metric]
+        rows = [
+            cells(change, change=change.change, rank_change=change.rank_change)
+            for change in self.changes
+            if change.metric == metric
+        ]
         columns = [
             Column("agent", "agent"),
             Column("first_rank", "# first", "count"),
@@ -377,11 +378,11 @@ def _notes(boards: Mapping[str, Board], common: Mapping[str, int]) -> Iterator[s
 
 
 def _differences(first: Board, second: Board, metric: str) -> Iterator[str]:
-    lacking = [board.name for board in (first, second) if metric not in board.signatures]
+    lacking = [board.name for board in (first, second) if metric not in board.settings]
     if lacking:
         yield f"no signature on {' and '.join(lacking)}, so other differences are unknown"
         return
-    here, there = (Signature.parse(board.signatures[metric]).settings for board in (first, second))
+    here, there = (board.settings[metric] for board in (first, second))
     for key in {**here, **there}:
         if key not in INCIDENTAL and here.get(key) != there.get(key):
             yield f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}"

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from goldless._version import __version__
 from goldless.apps.gre.additions import AddedResult
 from goldless.apps.gre.edition import (
     CANARY,
@@ -38,14 +39,14 @@ from goldless.files import write_json
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
-from goldless.reports.document import HERE_ONLY, Unreadable, read_document, write
+from goldless.reports.document import InMemory, Unreadable, cells, read_document, write, written_property
 from goldless.reports.html.blocks import Block, code, fold, note, result_table, section, warning, words
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.store import save_result
-from goldless.signature import Signature
+from goldless.signature import signature_line
 from goldless.statistics.bootstrap import USUAL, Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.influence import fewest_to_flip
 from goldless.statistics.sign_flips import mean_test
@@ -59,17 +60,6 @@ DEMONSTRATION = (
 )
 
 # --- tables ---------------------------------------------------------------------------------------------------------
-
-
-def cells(row: Any, **more: Any) -> dict[str, Any]:
-    """The cells of a result's row, with value, low, high and n of each estimate under its name, and more."""
-    by_name = write(row)
-    for column in fields(row):
-        name, estimate = column.name, getattr(row, column.name)
-        if isinstance(estimate, Estimate):
-            by_name |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-            by_name[f"{name}_n"] = estimate.n
-    return by_name | more
 
 
 def estimate_columns(name: str, heading: str, level: float, *, signed: bool = False) -> tuple[Column, Column]:
@@ -198,7 +188,7 @@ def contamination_clock(
     paper_dates: Mapping[str, Any],
     scores: Mapping[str, Scores],
     *,
-    signatures: Mapping[str, str],
+    settings: Mapping[str, Mapping[str, str]],
     **draws: Unpack[Draws],
 ) -> Clock:
     """The clock of all agents except references; ``human`` is the baseline and has no cutoff.
@@ -224,11 +214,12 @@ def contamination_clock(
     rows: list[CleanScore] = []
     lines: dict[str, dict[Scope, str]] = {}
     for metric, scored in scores.items():
-        given = Signature.parse(signatures[metric])
-        told = {key: value for key, value in given.settings.items() if key not in {"goldless", "test"}}
+        told = {key: value for key, value in settings[metric].items() if key not in {"goldless", "test"}}
         told |= {"interval": interval_name(draws["level"], tails=True)}
         told |= {"resamples": str(draws["resamples"]), "seed": str(draws["seed"])}
-        lines[metric] = {scope: str(Signature(given.metric, {**told, "papers": on})) for scope, on in used.items()}
+        lines[metric] = {
+            scope: signature_line({**told, "papers": on, "goldless": __version__}) for scope, on in used.items()
+        }
         people = [HUMAN] if models and any(scored.get((task, HUMAN)) is not None for task in dates) else []
         scopes: dict[Scope, Mapping[str, Sequence[str]]] = {
             "common": dict.fromkeys([*clean, *people], common) if common else {},
@@ -366,7 +357,7 @@ def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] =
         agents = sorted({a for means in boards.values() for a in means}, key=lambda a: (-first.get(a, -np.inf), a))
         places[own.metric] = {a: {run: model_rank(means, a) for run, means in boards.items()} for a in agents}
     return Standing(
-        scorers={one.scorer: Signature.parse(one.signature).settings.get("scorer", "no scorer") for one in kept},
+        scorers={one.scorer: one.settings.get("scorer", "no scorer") for one in kept},
         flips=tuple(flip for one in mine for flip in rank_flip(one.metric, one.scores)),
         notes=tuple(told),
         places=places,
@@ -420,9 +411,7 @@ class ScoreHold:
     obeyed: int
     """Of these, the ones that contain the canary."""
 
-    KEYS = ("*", "verdict")
-
-    @property
+    @written_property
     def verdict(self) -> str:
         low, high = self.difference.low, self.difference.high
         if low is None or high is None:
@@ -449,7 +438,7 @@ class Holding:
             Column("obeyed reviews", "obeyed", "fraction"),
             Column("verdict", "score"),
         )
-        rows = tuple(map(cells, self.models))
+        rows = tuple(cells(model, verdict=model.verdict) for model in self.models)
         note = (
             f"{self.papers} papers were reviewed a second time with a hidden instruction in the text. These reviews "
             "are not in the ranking. Obeyed: reviews that contain the word that the instruction asks for."
@@ -517,9 +506,9 @@ class EditionResult:
     """Firmness of the ranking of the edition's own results; None: they are not there."""
     notes: tuple[str, ...] = ()
     """Sentences that other apps add."""
-    added: Mapping[str, AddedResult | None] = field(default_factory=dict, metadata=HERE_ONLY)
+    added: InMemory[Mapping[str, AddedResult | None]] = field(default_factory=dict)
     """Results of other apps by name, each with a file of its own; None: the app has nothing to say."""
-    boards: Mapping[str, Any] = field(default_factory=dict, metadata=HERE_ONLY)
+    boards: InMemory[Mapping[str, Any]] = field(default_factory=dict)
     """Leaderboards by metric: of the evaluation, or of the run folder that the rest was read from."""
 
     @property
@@ -587,6 +576,7 @@ def edition_result(
     agents = [agent for agent in study.agents if not is_reference(agent.agent)]
     models = [agent.agent for agent in agents if not is_person(agent.agent)]
     signatures = {name: outcome.signature for name, outcome in outcomes.items()}
+    settings = {name: outcome.settings for name, outcome in outcomes.items()}
     scores = {metric: response_scores(outcome.responses) for metric, outcome in outcomes.items()}
     dates = {task: study.task(task).extra.get("public_date") for task in study.tasks}
     written = Counter(response.agent for _, responses in study for response in responses)
@@ -599,9 +589,7 @@ def edition_result(
         left_out=dict(Counter(str(row.get("reason")) for row in table_rows(study, "left_out")).most_common()),
         signatures=signatures,
         written=tuple(written_reviews(agent, noted, len(study.tasks), written[agent.agent]) for agent in agents),
-        contamination=contamination_clock(study.agents, dates, scores, signatures=signatures, **draws)
-        if models
-        else None,
+        contamination=contamination_clock(study.agents, dates, scores, settings=settings, **draws) if models else None,
         injected=None if hidden is None else holding(edition.whole_study(), evaluation, hidden, draws),
         boards=dict(outcomes),
     )

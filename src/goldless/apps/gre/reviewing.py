@@ -5,6 +5,7 @@ A review is a row of the study's table ``generations``: the reply, how it was as
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 from collections import Counter
@@ -25,7 +26,7 @@ from goldless.models.catalogue import is_server
 from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, Usage, content_hash, unusable
 from goldless.models.tokens import context_limit, request_length
 from goldless.records import Agent, CallFailure, Task
-from goldless.reports.document import UnexpectedDataError, read
+from goldless.reports.document import InMemory, UnexpectedDataError, read, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -96,7 +97,7 @@ class GeneratedReview:
 def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
     """The reviews that models of a study have written, and those that are missing, by task and agent."""
     try:
-        found = [read(GeneratedReview, row) for row in table_rows(study, GENERATIONS)]
+        found = [read(GeneratedReview, json.dumps(row)) for row in table_rows(study, GENERATIONS)]
     except UnexpectedDataError as error:
         raise UserError(f"{study.name}: the table {GENERATIONS} was changed by hand: {error}. Restore it") from error
     return {(one.task, one.agent): one for one in found}
@@ -138,30 +139,28 @@ def written_reviews(
 class Generated:
     """Reviews of the papers of a study, written by models."""
 
-    models: tuple[Agent, ...]
+    models: InMemory[tuple[Agent, ...]]
     """The models as agents."""
-    reviews: tuple[GeneratedReview, ...]
+    reviews: InMemory[tuple[GeneratedReview, ...]]
     """One per model and paper, including missing ones."""
     settings: Mapping[str, str]
     """Settings of all requests, for signatures."""
-    spending: tuple[Spending, ...] = ()
+    spending: InMemory[tuple[Spending, ...]] = ()
 
-    KEYS = ("signature", "settings", "asked", "open", "agents")
-
-    @property
+    @written_property
     def signature(self) -> str:
         return str(Signature("reviews", self.settings))
 
-    @property
+    @written_property
     def asked(self) -> int:
         return len(self.reviews)
 
-    @property
+    @written_property
     def open(self) -> int:
         """Number of reviews that another run would request again."""
         return sum(review.is_open for review in self.reviews)
 
-    @property
+    @written_property
     def agents(self) -> list[WrittenReviews]:
         papers = len({review.task for review in self.reviews})
         return [written_reviews(model, self.reviews, papers) for model in self.models]

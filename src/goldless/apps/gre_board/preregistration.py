@@ -41,8 +41,6 @@ class Registered:
     changed: tuple[str, ...] = ()
     """Parts that are not as registered."""
 
-    KEYS = ("*", "matches")
-
     @property
     def matches(self) -> bool:
         return not self.changed

@@ -62,7 +62,7 @@ async def recompute(edition: Edition) -> Recomputed:
     study, (folders, notes) = edition.study(), comparable_runs(edition)
     runs = {run.name: await _evaluated(edition, study, run.path) for run in folders}
     scored = tuple(
-        ScoredBy(run, outcome.metric, response_scores(outcome.responses), outcome.signature)
+        ScoredBy(run, outcome.metric, response_scores(outcome.responses), outcome.settings)
         for run, found in runs.items()
         for outcome in found.outcomes.values()
     )

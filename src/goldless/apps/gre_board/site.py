@@ -15,10 +15,11 @@ from typing import Any
 
 from goldless.apps.gre.boards import OTHER_SCALES
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.apps.gre.results import cells, estimate_columns, model_means, table_blocks
+from goldless.apps.gre.results import estimate_columns, model_means, table_blocks
 from goldless.apps.gre_board.recomputing import Recomputed
 from goldless.errors import UserError
 from goldless.files import write_text
+from goldless.reports.document import cells
 from goldless.reports.findings import direction
 from goldless.reports.html.blocks import (
     Block,

@@ -21,13 +21,13 @@ from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.paper_text import storable
 from goldless.apps.gre.papers import reads_as_person
-from goldless.apps.gre.results import cells, estimate_columns
+from goldless.apps.gre.results import estimate_columns
 from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews
 from goldless.errors import UserError
 from goldless.files import alone, write_whole
 from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
-from goldless.reports.document import read
+from goldless.reports.document import cells, read
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.signature import Signature
@@ -151,7 +151,7 @@ def read_log(folder: Path) -> tuple[Submission, ...]:
     path, found, before = folder / LOG, list[Submission](), BEGINNING
     for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
         try:
-            one = read(Submission, json.loads(line))
+            one = read(Submission, line)
         except ValueError as error:
             raise UserError(f"{path}:{number}: not a submission. Restore the file") from error
         if one.number != number or one.previous != before:

@@ -38,7 +38,6 @@ from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import RECORDED
 from goldless.scoring import Question, ScoringStage
-from goldless.signature import Signature
 from goldless.templates import EXAMPLES, Template
 
 REBUILT = "rebuilt from the texts in the run folder by this version of goldless; the journal does not have the call"
@@ -114,8 +113,7 @@ class Prompts:
         asked = stage.asked(task, question, known)
         if isinstance(asked, CallFailure):
             return Prompt((), f"cannot be rebuilt: {asked.message}", target)
-        settings = (Signature.parse(one.signature).settings for one in self._leaderboard.metrics.values())
-        versions = {one.get("goldless", "unknown") for one in settings}
+        versions = {metric.settings.get("goldless", "unknown") for metric in self._leaderboard.metrics.values()}
         note = ""
         if row.get("texts") is None:
             note = "the run does not record which texts were scored; these are the ones now in its folder"
@@ -150,7 +148,7 @@ class Prompts:
         second = None if row.get("second") is None else texts.get(row["second"])
         if first is None or (row.get("second") is not None and second is None):
             return Prompt((), NOT_HERE)
-        reviewer, settings = str(row["reviewer"]), self._review.settings
+        reviewer, settings = str(row["reviewer"]), self._review.instructions
         try:
             scale = find_judge(str(row["format"]))
         except UserError as error:
@@ -160,7 +158,7 @@ class Prompts:
         requests = _requests(question, written=settings.readings.get(reviewer) == "labels")
         model = next((one.model for one in self._review.reviewers if one.name == reviewer), None)
         found = self._looked_up(requests, model, question)
-        if "debate" in Signature.parse(self._review.signature).settings:
+        if "debate" in self._review.settings:
             return replace(found, note="this prompt opened a debate, whose turns are not shown")
         return found
 

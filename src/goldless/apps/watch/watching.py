@@ -23,7 +23,7 @@ from goldless.apps.watch.change_evidence import Values, change_evidence, check_a
 from goldless.errors import MetricError, UserError
 from goldless.files import alone, write_json, write_text
 from goldless.meta_evaluation.judges import read_table
-from goldless.reports.document import HERE_ONLY, read, write
+from goldless.reports.document import InMemory, cells, read, write, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES
 from goldless.runs.opening import Spending
@@ -63,9 +63,8 @@ class WatchedProcess:
     direction: str
     alarm_at: int | None
     """Number of the occasion of the alarm; None: quiet."""
-    KEYS = ("*", "state")
 
-    @property
+    @written_property
     def state(self) -> str:
         if self.alarm_at is None:
             return "quiet"
@@ -88,7 +87,7 @@ class WatchReport:
     notes: tuple[str, ...] = ()
     open: int = 0
     """Calls that failed for a temporary cause: the occasion was not added."""
-    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    spending: InMemory[tuple[Spending, ...]] = ()
 
     @property
     def changed(self) -> bool:
@@ -107,7 +106,7 @@ class WatchReport:
         )
         rows = tuple(
             # two digits; a large number by its power of ten
-            {**write(one), "evidence": f"{one.evidence:{'.2g' if one.evidence < 1000 else '.0e'}}"}
+            cells(one, state=one.state, evidence=f"{one.evidence:{'.2g' if one.evidence < 1000 else '.0e'}}")
             for one in self.processes
         )
         title = f"{self.model} on {self.anchors}, alarm at {1 / self.alpha:g}"
@@ -162,10 +161,10 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
     if not (folder / WATCH).is_file():
         return None, []
     try:
-        known = read(Watched, json.loads((folder / WATCH).read_bytes()))
+        known = read(Watched, (folder / WATCH).read_bytes())
         path = folder / OCCASIONS
         lines = path.read_bytes().splitlines() if path.is_file() else []
-        return known, [read(Occasion, json.loads(line)) for line in lines if line.strip()]
+        return known, [read(Occasion, line) for line in lines if line.strip()]
     except (OSError, ValueError, RecursionError, UserError) as error:
         said = f"{folder}: the watch cannot be read ({error}). Restore it, or watch in another folder"
         raise UserError(said) from error

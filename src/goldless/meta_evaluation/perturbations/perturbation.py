@@ -21,7 +21,7 @@ from goldless.errors import GoldlessError, UserError
 from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.models.interface import ChatRequest, Message, Writer, usable
 from goldless.records import Agent, CallFailure, Response
-from goldless.reports.document import write
+from goldless.reports.document import InMemory, cells
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -307,8 +307,7 @@ class PerturbedStudy:
     """Number of missing texts, by cause."""
     examples: Mapping[str, str]
     """One message per cause."""
-    spending: Spending | None = None
-    KEYS = ("study", "seed", "perturbations:rows", "folder")
+    spending: InMemory[Spending | None] = None
 
     @property
     def open(self) -> int:
@@ -321,7 +320,7 @@ class PerturbedStudy:
             Column("must", "must", absent=""),
             *(Column(name, name, "count") for name in ("asked", "made", "missing", "unchanged")),
         )
-        rows = tuple({"perturbation": row.name, **write(row)} for row in self.rows)
+        rows = tuple(cells(row, perturbation=row.name) for row in self.rows)
         return ReportTable("Texts made (must: how a sound metric reacts)", columns, rows)
 
 

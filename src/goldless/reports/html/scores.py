@@ -372,7 +372,7 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
         at = families.index(family)
         look = charts.SHAPES[at % len(charts.SHAPES)], charts.SERIES[at % len(charts.SERIES)]
         points.append(charts.Point(row.agent, size, row.estimate, family, *look, hint))
-        rows.append(cells(row, parameters=agent.parameters, family=agent.family))
+        rows.append(cells(row, score=row.score, parameters=agent.parameters, family=agent.family))
     people, band, about_people = _people(run, metric, board), None, ""
     if people is not None:
         rows.append(cells(people, agent="people (mean)", score=people.value))

@@ -44,7 +44,7 @@ the scorer, the critic's prompt or the reviewers, make another quantity."""
 
 
 JUDGED = ("judge", "task", "first", "second")
-"""Who judged which response, or which two."""
+"""The columns of a judge and of the response, or the two responses, that it judged."""
 
 
 # --- runs and their scores -------------------------------------------------------------------------------------------

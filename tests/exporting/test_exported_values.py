@@ -106,16 +106,6 @@ def in_csv(path: Path) -> Values:
     return {(name, row["task"], row["agent"]): float(row[name]) for row in rows for name in metrics if row[name]}
 
 
-def in_events(path: Path) -> Values:
-    (resource,) = json.loads(path.read_text())["resourceLogs"]
-    values = {}
-    for record in resource["scopeLogs"][0]["logRecords"]:
-        said = {attribute["key"]: next(iter(attribute["value"].values())) for attribute in record["attributes"]}
-        place = said["gen_ai.evaluation.name"], said["goldless.task"], said["gen_ai.request.model"]
-        values[place] = said["gen_ai.evaluation.score.value"]
-    return values
-
-
 def in_eee(path: Path) -> Values:
     values = {}
     for file in path.rglob("*.json*"):
@@ -201,7 +191,7 @@ def check(values: Values, expected: Values, messages: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("exporter", ["csv", "otel", "eee", "hf-eval-results", "dpo-pairs", "markdown"])
+@pytest.mark.parametrize("exporter", ["csv", "eee", "hf-eval-results", "dpo-pairs", "markdown"])
 def test_exported_values_are_those_of_the_result_or_a_message_says_what_is_left_out(
     toy_scorer, tmp_path, exporter, name
 ):
@@ -210,7 +200,7 @@ def test_exported_values_are_those_of_the_result_or_a_message_says_what_is_left_
         "hf-eval-results": {"dataset": "us/bench", "task_id": "main"},
         "dpo-pairs": {"margin": 1e-9},
     }.get(exporter, {})
-    if exporter in {"csv", "otel"} and (run / "review.json").exists():
+    if exporter == "csv" and (run / "review.json").exists():
         with pytest.raises(UserError, match="has no scores of single responses"):
             goldless.export(run, tmp_path / "made", exporter=exporter)
         return
@@ -222,8 +212,6 @@ def test_exported_values_are_those_of_the_result_or_a_message_says_what_is_left_
     if exporter == "csv":
         check(in_csv(made), response_values(run), messages)
         assert ("column text is empty" in messages) == (name == "samples"), messages
-    elif exporter == "otel":
-        check(in_events(made), response_values(run), messages)
     elif exporter == "eee":
         boards.pop("length", None)
         single = response_values(run, *boards) if (run / "response_scores.csv").exists() else {}

@@ -145,16 +145,6 @@ def test_hub_results_are_yaml_of_one_metric_per_model(tmp_path):
     assert entry["notes"].endswith(BOARD["signature"])
 
 
-def test_otel_events_have_the_names_of_the_convention(tmp_path):
-    made = export(SCORED, tmp_path / "events.json", exporter="otel", metric="gem-raw")
-    (resource,) = json.loads(made.read_text())["resourceLogs"]
-    records = resource["scopeLogs"][0]["logRecords"]
-    assert {record["eventName"] for record in records} == {"gen_ai.evaluation.result"}
-    assert len(records) == 12
-    names = {attribute["key"] for attribute in records[0]["attributes"]}
-    assert {"gen_ai.evaluation.name", "gen_ai.evaluation.score.value"} <= names
-
-
 # --- preference pairs -------------------------------------------------------------------------------------------------
 
 

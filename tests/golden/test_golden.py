@@ -225,7 +225,7 @@ def study(case):
 
 def export(case):
     case.prepare("score study --metric gem-raw,length --recorded --out run")
-    for name in ("csv", "jsonl", "parquet", "markdown", "otel"):
+    for name in ("csv", "jsonl", "parquet", "markdown"):
         case.goldless(f"export {name} run --out out.{name}")
     case.goldless("export eee run --out eee --organization us")
     case.goldless("export dpo-pairs run --out pairs --margin 0.5")

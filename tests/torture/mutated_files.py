@@ -30,7 +30,7 @@ FORMATS: dict[str, Words] = {
     "eee": ("--organization", "us"),
     "hf-eval-results": ("--dataset", "us/colours", "--task-id", "all"),
     "dpo-pairs": ("--margin", "0.5"),
-    **dict.fromkeys(("markdown", "csv", "otel", "jsonl", "parquet"), ()),
+    **dict.fromkeys(("markdown", "csv", "jsonl", "parquet"), ()),
 }
 """What runs are exported as, and how; Inspect's logs are read by what imports them."""
 

@@ -35,8 +35,7 @@ class AuditedRanking:
 def score_findings(study: Study, rankings: Sequence[AuditedRanking]) -> list[Finding]:
     """Findings from the metrics of one run, compared with each other."""
     compared = [ranking for ranking in rankings if ranking.metric != "length"]
-    agents = [agent.agent for agent in study.agents]
-    return [*_beyond_the_prompt(agents, compared), *_contradictions(compared), *_only_length(study, compared)]
+    return [*_beyond_the_prompt(study.agent_list, compared), *_contradictions(compared), *_only_length(study, compared)]
 
 
 def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:

@@ -340,7 +340,7 @@ def _tell_replay(found: Replay, output: Output, *, own: Replaying) -> None:
 class Exporting:
     exporter: str = argument(
         "FORMAT",
-        "Format to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a "
+        "Format to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, schema, jsonl, parquet, or a "
         "plugin's.",
     )
     source: str = argument("RUN_OR_STUDY", "A run folder, or a study.")

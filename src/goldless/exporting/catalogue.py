@@ -18,7 +18,7 @@ from goldless.errors import UserError, check_known
 from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import has_pairs, write_pairs
 from goldless.exporting.scored_run import ScoredRun, check_free, scored_run
-from goldless.exporting.tables import EVENT, write_csv, write_events, write_hub, write_markdown, write_schemas
+from goldless.exporting.tables import write_csv, write_hub, write_markdown, write_schemas
 from goldless.files import temporary_prefix
 from goldless.plugins import Catalogue, must_have
 from goldless.reports.run_folder import RunFolder
@@ -70,7 +70,6 @@ BUILT_IN: Mapping[str, Exporter] = {
     "dpo-pairs": BuiltInExporter(
         "preference pairs for DPO: prompt, chosen, rejected as JSON lines", ".jsonl", write_pairs, has_pairs
     ),
-    "otel": BuiltInExporter(f"OpenTelemetry: {EVENT} events as OTLP JSON", ".json", write_events),
     "schema": BuiltInExporter("JSON schemas of all files with results", ".json", write_schemas),
 }
 _SHAPE = must_have("an exporter", methods=("exports", "write"), texts=("description", "suffix"))

@@ -1,19 +1,15 @@
-"""Scores as CSV, Markdown for a model card, results on the Hub and events; and the schemas of results."""
+"""Scores as CSV, Markdown for a model card, results on the Hub; and the schemas of results."""
 
 from __future__ import annotations
 
 import json
 import re
 import warnings
-from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
 
 import polars as pl
 
-from goldless._version import __version__
 from goldless.audit.finding import listed
 from goldless.errors import UserError
 from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
@@ -22,8 +18,6 @@ from goldless.reports.document import schemas
 from goldless.reports.formats import code_line, guarded_frame, markdown_cell
 from goldless.reports.run_folder import DOCUMENTS
 from goldless.studies import Study, write_study
-
-EVENT = "gen_ai.evaluation.result"
 
 
 def write_csv(thing: Study | ScoredRun, path: Path, *, metric: str | None = None) -> None:
@@ -105,37 +99,3 @@ def write_hub(
             f"  notes: {json.dumps(notes)}\n",
         ]
     write_folder(path, files)
-
-
-def write_events(run: ScoredRun, path: Path, *, metric: str | None = None) -> None:
-    """One OpenTelemetry event per scored response; a collector reads the file with its OTLP JSON file receiver."""
-    nanoseconds = "0"
-    with suppress(ValueError):  # not noted, or damaged
-        nanoseconds = str(int(datetime.fromisoformat(run.made_at).timestamp()) * 10**9)
-
-    def attribute(key: str, value: str) -> dict[str, Any]:
-        return {"key": key, "value": {"stringValue": value}}
-
-    scores = run.response_scores(metric).select("metric", "task", "agent", "score")
-    rows = scores.drop_nulls("score")
-    if rows.height < scores.height:
-        missing = scores.height - rows.height
-        warnings.warn(f"{missing:,} of {scores.height:,} scores are missing and have no event", stacklevel=2)
-    records = [
-        {
-            "timeUnixNano": nanoseconds,
-            "eventName": EVENT,
-            "attributes": [
-                attribute("gen_ai.evaluation.name", name),
-                {"key": "gen_ai.evaluation.score.value", "value": {"doubleValue": score}},
-                attribute("gen_ai.request.model", agent),
-                attribute("goldless.task", task),
-                attribute("goldless.unit", run.ranked[name].unit),
-                attribute("goldless.signature", run.ranked[name].signature),
-            ],
-        }
-        for name, task, agent, score in rows.iter_rows()
-    ]
-    scope = {"scope": {"name": "goldless", "version": __version__}, "logRecords": records}
-    logs = {"resource": {"attributes": [attribute("service.name", "goldless")]}, "scopeLogs": [scope]}
-    write_text(path, json.dumps({"resourceLogs": [logs]}, ensure_ascii=False) + "\n")

@@ -308,7 +308,6 @@ def correlate(own: Correlating) -> BenchmarkCorrelations:
 @dataclass(frozen=True, kw_only=True)
 class Drawing(OfBoard):
     out_file: Path = option(REQUIRED, "Write the figure to this file.", "--out FILE.svg")
-    dark: bool = option(False, "Always dark (default: follows the reader's screen).", "--dark")
 
 
 @verb()
@@ -326,7 +325,7 @@ def figure(own: Drawing) -> None:
         raise UserError(f"--out must end in .svg, got {file}")
     if file.is_file() and not file.read_bytes().startswith(b"<svg"):
         raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")
-    write_text(file, size_figure(own.read(), dark=own.dark))
+    write_text(file, size_figure(own.read()))
     say(f"figure: {file}")
 
 

@@ -467,7 +467,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
         raise UserError(f"{whole.name}: no {CANARY} in the tasks table for {listed(lost)}. Collect the edition again")
     before, after = (response_scores(one.outcomes[metric].responses) for one in (clean, hidden))
     rows = []
-    for agent in [agent.agent for agent in whole.agents if not is_person(agent.agent)]:
+    for agent in [agent for agent in whole.agent_list if not is_person(agent)]:
         written = {task: one.text for task in paper_of if (one := whole.response(task, agent)) is not None}
         if not written:
             continue

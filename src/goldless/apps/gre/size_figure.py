@@ -40,11 +40,11 @@ STYLE = (
 )
 
 
-def size_figure(board: Board, *, dark: bool = False) -> str:
+def size_figure(board: Board) -> str:
     """The figure as one SVG file: text as text, system fonts, a ground of its own, no script, nothing from elsewhere.
 
-    It shows GEM, GEM-S (abstract) and GEM-S (ASSW) where the board has them, else its first three metrics. ``dark``:
-    always dark; else light, and dark where the reader's screen is.
+    It shows GEM, GEM-S (abstract) and GEM-S (ASSW) where the board has them, else its first three metrics. It is
+    dark where the reader's screen is.
     """
     chosen = [metric for metric in TITLES if metric in board.metrics] or [*board.metrics][:MOST_PANELS]
     scored = {agent for metric in chosen for agent in board.models(metric)}
@@ -85,16 +85,16 @@ def size_figure(board: Board, *, dark: bool = False) -> str:
         parts.append(words(text, EDGE, top, class_="caption"))
         top += LINE
     ground = element("rect", x=0.5, y=0.5, width=wide - 1, height=top - 1, rx=6.0, class_="ground")
-    return f"{picture(element('style', _css(dark=dark)), ground, *parts, width=wide, height=top, title=title)}\n"
+    return f"{picture(element('style', _css()), ground, *parts, width=wide, height=top, title=title)}\n"
 
 
-def _css(*, dark: bool) -> str:
+def _css() -> str:
     """The report's chart styles with colours put in: programs that know no variables show them, too."""
     css = files("goldless.reports.html").joinpath("chart.css").read_text(encoding="utf-8") + STYLE
     light, night = css, css
     for name, colours in COLOURS.items():
         light, night = light.replace(f"var(--{name})", colours[0]), night.replace(f"var(--{name})", colours[1])
-    return night if dark else f"{light}@media (prefers-color-scheme:dark){{{night}}}"
+    return f"{light}@media (prefers-color-scheme:dark){{{night}}}"
 
 
 def _points(board: Board, metric: str, sized: Sequence[Agent]) -> Iterator[Point]:

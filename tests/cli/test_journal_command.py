@@ -57,15 +57,6 @@ def test_show_adds_up_calls_tokens_and_cost_by_model(journal):
     assert found["bytes"] > 100_000
 
 
-def test_show_tells_what_a_run_cost(journal, tmp_path):
-    row = {"model": "http:old", "calls": 2, "reused": 8, "cost_usd": 0.02, "result_usd": 0.10}
-    (tmp_path / "made_by.json").write_text(json.dumps({"made": {"score": {"spending": [row]}}}))
-    (told,) = json.loads(journal("show", "--run", tmp_path, "--json").out)["run"]
-    assert told.items() >= {"verb": "score", **row}.items()
-    refused = journal("show", "--run", tmp_path / "none")
-    assert (refused.code, "is not a run folder" in refused.err) == (2, True)
-
-
 def test_check_counts_damaged_replies_and_changes_nothing(journal, path):
     assert journal("show", "--check").code == 0
     change(path, "update calls set reply = replace(reply, 'kept', 'lost') where key in ('a000', 'b1')")

@@ -267,7 +267,7 @@ def gre(case):
 
 def journal(case):
     case.goldless("score answers.jsonl --metric gem-raw --scorer toy:scorer --out run --journal journal.sqlite")
-    for words in ("show --check", "show --run run", "clear --older-than 1 --dry-run"):
+    for words in ("show --check", "clear --older-than 1 --dry-run"):
         case.goldless(f"journal {words} --journal journal.sqlite", columns=200, folded=True)
     case.goldless("journal show", columns=200, folded=True)
 

@@ -74,7 +74,6 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
         ("compare", "--rankings", run, sound),
         ("plan", "--cost", run),
         ("replay", run, "--badge", f"{out}.svg"),
-        ("journal", "show", "--run", run),
         ("gre", "show", run),
         ("agree", sound.parent / "study-jsonl", "--scores", run / "response_scores.csv"),
         *(("export", name, run, "--out", out, *how) for name, how in FORMATS.items()),

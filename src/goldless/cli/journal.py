@@ -30,7 +30,6 @@ DAY_SECONDS = 24 * 3600
 @dataclass(frozen=True, kw_only=True)
 class JournalShowing:
     check: bool = option(False, "Check every reply and the file itself; nothing is changed. Exit code 1: damaged.")
-    run: Path | None = option(None, "Also show what this run folder's results cost.", "FOLDER")
 
 
 @verb("journal")
@@ -44,11 +43,9 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
     Examples:
       goldless journal show
       goldless journal show --check
-      goldless journal show --run runs/first
     """
     from goldless.models.journal import check_journal, model_totals
     from goldless.models.journalled import batches_out
-    from goldless.runs.store import noted_spending
 
     path = _path(options)
     check = check_journal(path) if own.check else None
@@ -60,10 +57,7 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
             models = [asdict(total) for total in model_totals(journal)]
             batches = [asdict(batch) for batch in batches_out(journal)]
     files = list(_kept(path))
-    spending = () if own.run is None else noted_spending(own.run)
     tables = [_models_table(path, models), _batches_table(batches), _files_table(files)]
-    if own.run is not None:
-        tables.append(_run_table(own.run, spending))
     if check is not None:
         counts: dict[str, Any] = {"replies": ("sound replies", "count"), "damaged": ("damaged", "count")}
         tables.append(plain_table(f"Check of {path}", [asdict(check)], **counts))
@@ -73,7 +67,6 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
         "models": models,
         "batches": batches,
         "files": files,
-        "run": spending,
         "check": check and asdict(check),
     }
     problems = () if check is None else check.problems
@@ -115,13 +108,6 @@ def _files_table(files: Sequence[Mapping[str, Any]]) -> ReportTable:
     rows = [{**part, "size": decimal(part["bytes"])} for part in files]
     headings = {"part": "what", "path": "where", "size": "size", "contents": "contents", "if_cleared": "if cleared"}
     return plain_table("Files of goldless on this machine", rows, **headings)
-
-
-def _run_table(folder: Path, spending: Sequence[Mapping[str, Any]]) -> ReportTable:
-    headings = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
-    paid = ("USD paid by the last process", "usd", "unknown")
-    of_result = ("USD of the result", "usd", "unknown")
-    return plain_table(f"Run {folder}", spending, **headings, cost_usd=paid, result_usd=of_result)
 
 
 @dataclass(frozen=True, kw_only=True)

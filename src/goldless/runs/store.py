@@ -175,14 +175,6 @@ def report_of(folder: Path) -> Path:
     return folder / REPORT
 
 
-def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:
-    """Cost of the results in a run folder, a row per verb and model. Raises UserError if it is not a run folder."""
-    noted = _made_by(folder)
-    if noted is None:
-        raise UserError(f"{folder} is not a run folder (it has no {MADE_BY}). Give a folder written with --out")
-    return tuple({"verb": name, **write(row)} for name, one in noted.made.items() for row in one.spending)
-
-
 def _made_by(folder: Path) -> MadeBy | None:
     """The record of a run folder; None if it is not one. Raises UserError if it cannot be read."""
     noted = read_document(folder / MADE_BY, MadeBy)

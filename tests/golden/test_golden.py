@@ -400,6 +400,16 @@ def test_output_is_unchanged(steps, case):
     golden.check(steps.__name__, case.shown)
 
 
+WITH_TABLES = [steps for steps in CASES if re.search(r"case\.(everywhere|sound)", inspect.getsource(steps))]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("steps", WITH_TABLES, ids=lambda steps: steps.__name__)
+def test_tables_are_read_in_every_format(steps, case):
+    case.every_format = True
+    steps(case)
+
+
 LARGEST_FILE, ALL_FILES = 40_000, 420_000
 """Bytes; a larger diff is not read."""
 

@@ -17,15 +17,18 @@ WITH_TIMES = re.compile(r"made_by.*|progress.*|report\.html|occasions\.jsonl|wat
 """Files that say when they were made, how long it took or what it cost."""
 COMMANDS = [
     [f"{RUN} --json"],
-    [f"score study --metric gem-raw,tvd-mi,length --recorded {QUICK} --json"],
     [f"score many.jsonl --metric gem-raw --scorer toy:scorer --until best {QUICK} --json"],
     [f"review study {PANEL} --exam consistency {QUICK} --out run --json"],
-    [f"review study {PAST} {QUICK} --json"],
     [RUN, "compare run --agents ann,bob --json", "gate run --baseline bob --candidate ann --metric gem-raw --margin 1"],
+    [f"crashtest answers.csv --metric gem-raw,length {MODELS} {QUICK} --out run --json"],
+    [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
+]
+AT_NIGHT = [
+    [f"score study --metric gem-raw,tvd-mi,length --recorded {QUICK} --json"],
+    [f"review study {PAST} {QUICK} --json"],
     [RUN, "replay run", "audit run --json", "export csv run --out run/all.csv"],
     ["select study --metric tvd-mi --recorded --json", "audit study --json"],
     ["explain answers.csv --task rivers --agent ann --peer bob --scorer toy:scorer --json"],
-    [f"crashtest answers.csv --metric gem-raw,length {MODELS} {QUICK} --out run --json"],
     [f"score study --compare-groups honest deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
     [f"agree study {PAST} {QUICK} --out run --json", f"bias study {PAST} {QUICK} --out run --json"],
     ["calibrate half --metric gem-raw,length --recorded --out run --json"],
@@ -37,7 +40,6 @@ COMMANDS = [
         f"compare --rankings scorer terse {QUICK} --json",
         "plan --cost scorer --json",
     ],
-    [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
     ["crashtest answers.csv --perturbation deletion,shuffled-task,padding --write run --json"],
 ]
 
@@ -55,7 +57,11 @@ def outcome(commands, place: Path, goldless, monkeypatch) -> dict[str, bytes]:
     return made | {str(path): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("commands", COMMANDS, ids=lambda commands: commands[-1].split()[0])
+@pytest.mark.parametrize(
+    "commands",
+    [*COMMANDS, *(pytest.param(commands, marks=pytest.mark.nightly) for commands in AT_NIGHT)],
+    ids=lambda commands: commands[-1].split()[0],
+)
 @pytest.mark.usefixtures("toy_models")
 def test_two_runs_give_the_same_bytes(commands, tmp_path, goldless, monkeypatch):
     first, second = (outcome(commands, tmp_path / name, goldless, monkeypatch) for name in ("once", "again"))

@@ -205,7 +205,8 @@ def is_running(process: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("word", ["broken", pytest.param("deadly", marks=pytest.mark.nightly)])
+@pytest.mark.nightly  # test_fleet_workers.py has a bad row without a cluster
+@pytest.mark.parametrize("word", ["broken", "deadly"])
 def test_one_bad_row_never_stops_a_run(book, word):
     given = {"metrics": "gem-raw", "scorer": booked_model(book.folder), "journal": book.folder / "journal.sqlite"}
     found = goldless.evaluate(

@@ -57,29 +57,31 @@ def journalled(model, journal) -> JournalledModel:
 # --- backends ----------------------------------------------------------------------------------------------------
 
 
-async def reply_of(backend, server, journal, text):
-    model = BACKENDS[backend](server, text)
-    await model.prepare()
-    try:
-        return await journalled(model, journal).chat(ASK)
-    finally:
-        await model.aclose()
+async def replies_of(backend, server, path, texts):
+    """The reply to the same question for each text that the model writes."""
+    for kind, text in texts.items():
+        model = BACKENDS[backend](server, text)
+        await model.prepare()
+        try:
+            with closed(Journal(path, occasion=kind)) as journal:
+                yield kind, await journalled(model, journal).chat(ASK)
+        finally:
+            await model.aclose()
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("backend", BACKENDS)
-async def test_a_reply_of_any_backend_is_what_stands_behind_the_thoughts(backend, kind, server, journal):
-    reply = await reply_of(backend, server, journal, FINISHED[kind].format(reply="Answer two.\nIt is right."))
-    assert (reply.text, reply.finish) == ("Answer two.\nIt is right.", "stop")
+async def test_a_reply_of_any_backend_is_what_stands_behind_the_thoughts(backend, server, tmp_path):
+    texts = {kind: text.format(reply="Answer two.\nIt is right.") for kind, text in FINISHED.items()}
+    async for kind, reply in replies_of(backend, server, tmp_path / "journal.sqlite", texts):
+        assert (reply.text, reply.finish) == ("Answer two.\nIt is right.", "stop"), kind
 
 
-@pytest.mark.parametrize("kind", UNFINISHED)
 @pytest.mark.parametrize("backend", BACKENDS)
-async def test_thoughts_of_any_backend_without_an_end_are_a_failed_call(backend, kind, server, journal):
-    failure = await reply_of(backend, server, journal, UNFINISHED[kind])
-    assert isinstance(failure, CallFailure)
-    assert failure.kind == "truncated"
-    assert "still thinking" in failure.message
+async def test_thoughts_of_any_backend_without_an_end_are_a_failed_call(backend, server, tmp_path):
+    async for kind, failure in replies_of(backend, server, tmp_path / "journal.sqlite", UNFINISHED):
+        assert isinstance(failure, CallFailure), kind
+        assert failure.kind == "truncated", kind
+        assert "still thinking" in failure.message, kind
 
 
 async def test_unfinished_thoughts_are_paid_once_and_stay_a_failure(journal):

@@ -332,6 +332,7 @@ def test_no_text_breaks_a_perturbation(name, what):
 
 
 @pytest.mark.recorded
+@pytest.mark.nightly
 def test_deletion_keeps_all_four_headings_of_every_recorded_review_and_the_papers_mode_is_the_authors_walk(recorded):
     study = goldless.read_study(recorded / "iclr23_reviews")
     reviews = [response.text for _, responses in study for response in responses]

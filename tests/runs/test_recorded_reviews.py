@@ -50,7 +50,7 @@ OPTIONS = {
     "human exam": {"exams": "human", "questioners": QUESTIONERS},
     "by the book": {"exams": "auto"},
 }
-EVERY_DAY = {("chatEval", "5-level"), ("human exam", "pairwise"), ("by the book", "5-level")}
+EVERY_DAY = {("by the book", "5-level")}
 CONSISTENCY = (0.2529, 0.0264, 0.4357, 0.6662, 0.5948, 0.8360, 0.8952)
 PERTINENCE = (0.495, 0.705, 0.650, 0.820, 0.950, 0.970, 0.955)
 
@@ -65,7 +65,9 @@ def review(study, scale, **options):
     return goldless.review(study, recorded=True, scale=scale, **given)
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(
+    "scale", [pytest.param(scale, marks=[pytest.mark.nightly] * (scale != "5-level")) for scale in SCALES]
+)
 def test_one_reviewer_agrees_with_people_as_published(study, scale):
     found = review(study, scale, reviewers=list(SINGLE))
     assert found.labels == {"pairs": 2100, "decided": 1793, "tied": 307, "tested": 1793}
@@ -119,6 +121,7 @@ def test_four_of_seven_pass_the_exams_by_the_book(study):
     assert sure.estimate.low > 0
 
 
+@pytest.mark.nightly
 def test_by_default_what_is_off_the_scale_is_missing(study):
     """Recorded on 5 levels: 19 ratings of 0 by vicuna-7b, 18 by chatglm3-6b, 8 by deepseek-r1."""
     stated = {"vicuna-7b": 19, "chatglm3-6b": 18, "deepseek-r1": 8}
@@ -136,6 +139,7 @@ def test_by_default_missing_verdicts_are_left_out_and_counted(study):
         assert 0 < row.agreement.n_pairs - row.agreement.accuracy.n < 120
 
 
+@pytest.mark.nightly
 def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_the_people(study):
     voters = ["gpt4", "chatgpt", "chatglm_pro", "fastchat-t5-3b"]
     found = review(study, "pairwise", reviewers=voters, convention="default")

@@ -331,9 +331,8 @@ def evaluate(path, *metrics):
     return goldless.evaluate(path, metrics=metrics, compare_groups=GROUPS, **usual)
 
 
-@pytest.mark.parametrize(
-    "name", ["reddit_peer_prediction", pytest.param("samsum_peer_prediction", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["reddit_peer_prediction", "samsum_peer_prediction"])
 def test_recorded_evidence_gives_the_stated_effect_sizes_to_the_printed_decimals(recorded, name):
     result = evaluate(recorded / name, *STATED[name])
     found = {metric: round(outcome.groups.d_task, 3) for metric, outcome in result.outcomes.items()}

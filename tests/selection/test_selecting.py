@@ -176,6 +176,7 @@ def test_by_tvd_mi_nine_of_ten_choices_among_29_are_in_good_faith(recorded, name
         assert good_faith(study, longest) < 1 / 3
 
 
+@pytest.mark.nightly
 def test_by_rouge_l_the_chosen_summary_has_a_higher_human_rating_than_a_random_one_and_the_longest(recorded):
     study = goldless.read_study(recorded / "xsum_peer_review")
     rows = [(rating.task, rating.agent, rating.score) for rating in study.ratings()]

@@ -168,6 +168,7 @@ def test_p_is_alpha_where_the_interval_ends_at_zero(bound):
 
 
 @pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="installed without the benchmarks")
+@pytest.mark.nightly
 def test_questions_need_part_of_the_tasks_and_a_ranking_needs_all(recorded, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(BENCHMARKS / "method"), *sys.path])
     benchmark = runpy.run_path(str(BENCHMARKS / "method" / "stopping.py"), run_name="benchmark")

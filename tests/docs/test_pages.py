@@ -15,8 +15,8 @@ FILES = ("answers.csv", "bot.py", "labels.csv", "logs.jsonl", "reviews.csv", "to
 PAGES = sorted(page.name for page in DOCS.glob("*.md") if "\n```console\n" in page.read_text(encoding="utf-8"))
 EMBEDDED = ("gre_bench.md", "importing.md")
 """The pages that run the embedded model."""
-LONGEST = "gate.md"
-"""Run at night only; test_gate_workflow.py has the heart of it."""
+AT_NIGHT = {"agreement.md", "gate.md", "gre_bench.md"}
+"""Run at night only: test_gate_workflow.py has the heart of the gate, other pages that of the rest."""
 OTHER_PROCESSORS = 0.02
 """Share by which the embedded model's numbers may differ: its sums are not the same to the bit everywhere."""
 
@@ -42,7 +42,7 @@ def test_eight_pages_are_run():
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.nightly] * (name == LONGEST)) for name in PAGES if name not in EMBEDDED],
+    [pytest.param(name, marks=[pytest.mark.nightly] * (name in AT_NIGHT)) for name in PAGES if name not in EMBEDDED],
 )
 def test_a_page_prints_what_it_says(name, tmp_path, programs):
     problem = run(name, tmp_path, programs)
@@ -50,7 +50,9 @@ def test_a_page_prints_what_it_says(name, tmp_path, programs):
 
 
 @pytest.mark.usefixtures("embedded_journal")
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in AT_NIGHT)) for name in EMBEDDED]
+)
 def test_a_page_with_the_embedded_model_prints_what_it_says(name, tmp_path, programs):
     problem = run(name, tmp_path, programs, OTHER_PROCESSORS)
     assert problem is None, f"docs/{name}, {problem}"

@@ -7,6 +7,7 @@ own family, and verdicts and scores that are missing.
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
 import json
 import re
@@ -190,12 +191,18 @@ def check(values: Values, expected: Values, messages: str) -> None:
     assert values.keys() == expected.keys() or re.search("left out|missing|are means over", messages), messages
 
 
+@pytest.fixture(scope="module")
+def run_folder(toy_scorer, tmp_path_factory):
+    """The folder of a run, made once for all formats."""
+    return functools.cache(lambda name: RUNS[name](toy_scorer, tmp_path_factory.mktemp("runs") / "run"))
+
+
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("exporter", ["csv", "eee", "hf-eval-results", "dpo-pairs", "markdown"])
 def test_exported_values_are_those_of_the_result_or_a_message_says_what_is_left_out(
-    toy_scorer, tmp_path, exporter, name
+    run_folder, tmp_path, exporter, name
 ):
-    run = RUNS[name](toy_scorer, tmp_path / "run")
+    run = run_folder(name)
     options = {
         "hf-eval-results": {"dataset": "us/bench", "task_id": "main"},
         "dpo-pairs": {"margin": 1e-9},

@@ -49,7 +49,7 @@ OPENERS = """
         journal.close()
 
     forked, failed = multiprocessing.get_context("fork"), 0
-    for attempt in range(10):
+    for attempt in range(5):
         start = forked.Barrier(8)
         processes = [forked.Process(target=use, args=(f"{sys.argv[1]}/{attempt}", start)) for _ in range(8)]
         [process.start() for process in processes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -45,12 +46,18 @@ def shaped(shape: str, n: int, random: np.random.Generator) -> np.ndarray:
 
 SHAPES = tuple(SHAPED)
 SIZES = (2, 3, 5, 6, 7, 10, 13, 14, 25)
+MANY = 4
 
 
-def studies(shape: str):
+def studies_of(of_each_size: int, shape: str):
     """Studies of every size of this shape, each with a number."""
-    for seed, n in enumerate(SIZES * 4):
+    for seed, n in enumerate(SIZES * of_each_size):
         yield seed, shaped(shape, n, np.random.default_rng([seed, SHAPES.index(shape)]))
+
+
+@pytest.fixture(params=[1, pytest.param(MANY, marks=pytest.mark.nightly)], ids="{} of each size".format)
+def studies(request):
+    return functools.partial(studies_of, request.param)
 
 
 def paired(gaps: np.ndarray, limits: tuple[float, float] | None = None) -> Paired:
@@ -64,7 +71,7 @@ def paired(gaps: np.ndarray, limits: tuple[float, float] | None = None) -> Paire
 
 @pytest.mark.parametrize("limits", [None, (-4.0, 4.0), (-1.0, 1.0)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_in_compare_the_interval_excludes_zero_exactly_if_p_is_small_and_the_verdict_decided(shape, limits):
+def test_in_compare_the_interval_excludes_zero_exactly_if_p_is_small_and_the_verdict_decided(shape, limits, studies):
     for _, gaps in studies(shape):
         inside = gaps if limits is None else np.clip(gaps, *limits)
         found = difference(paired(inside, limits), (), DRAWS)
@@ -77,7 +84,7 @@ def test_in_compare_the_interval_excludes_zero_exactly_if_p_is_small_and_the_ver
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_in_score_two_agents_have_the_p_and_the_verdict_of_compare(shape):
+def test_in_score_two_agents_have_the_p_and_the_verdict_of_compare(shape, studies):
     for seed, gaps in studies(shape):
         there = gaps[~np.isnan(gaps)]
         (scored,) = compare_all(["a", "b"], np.stack([there, np.zeros(len(there))], axis=1), permutations=499)
@@ -87,7 +94,7 @@ def test_in_score_two_agents_have_the_p_and_the_verdict_of_compare(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_in_score_no_pair_is_surer_among_others_than_alone(shape):
+def test_in_score_no_pair_is_surer_among_others_than_alone(shape, studies):
     for seed, gaps in studies(shape):
         others = np.random.default_rng(seed).normal(size=(len(gaps), 3))
         values = np.column_stack([gaps, np.zeros(len(gaps)), others])
@@ -101,7 +108,7 @@ def test_in_score_no_pair_is_surer_among_others_than_alone(shape):
 
 @pytest.mark.parametrize("margin", [0.0, 0.3])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_in_gate_a_bound_is_beyond_the_margin_exactly_if_the_one_sided_p_is_small(shape, margin):
+def test_in_gate_a_bound_is_beyond_the_margin_exactly_if_the_one_sided_p_is_small(shape, margin, studies):
     """The one-sided p is half of compare's, asked at the margin, on the side of the mean."""
     for _, gaps in studies(shape):
         there = gaps[~np.isnan(gaps)]
@@ -112,7 +119,7 @@ def test_in_gate_a_bound_is_beyond_the_margin_exactly_if_the_one_sided_p_is_smal
         assert (bounds.high is not None and bounds.high < -margin) == (small and test.mean < -margin)
 
 
-def test_at_no_margin_a_gate_never_contradicts_compare():
+def test_at_no_margin_a_gate_never_contradicts_compare(studies):
     for shape in SHAPES:
         for _, gaps in studies(shape):
             there = gaps[~np.isnan(gaps)]
@@ -165,7 +172,7 @@ def test_the_interval_ends_where_the_plain_p_passes_the_level(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_with_the_agents_exchanged_p_stays_and_the_interval_is_mirrored(shape):
+def test_with_the_agents_exchanged_p_stays_and_the_interval_is_mirrored(shape, studies):
     for seed, gaps in studies(shape):
         one, other = (MeanTest(side, seed=seed, permutations=499) for side in (gaps, -gaps))
         assert one.p() == other.p()
@@ -176,7 +183,7 @@ def test_with_the_agents_exchanged_p_stays_and_the_interval_is_mirrored(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_scale_and_shift_move_the_interval_and_leave_p(shape):
+def test_scale_and_shift_move_the_interval_and_leave_p(shape, studies):
     for seed, gaps in studies(shape):
         test = MeanTest(gaps, seed=seed, permutations=499)
         found = test.interval(0.95)
@@ -212,5 +219,5 @@ def test_hardly_any_skewness_hardly_changes_a_t():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_studies_of_these_laws_are_neither_all_decided_nor_all_undecided(shape):
-    decided = [MeanTest(gaps, permutations=499).p() < 0.05 for _, gaps in studies(shape) if len(gaps) > 6]
+    decided = [MeanTest(gaps, permutations=499).p() < 0.05 for _, gaps in studies_of(MANY, shape) if len(gaps) > 6]
     assert 0.05 < np.mean(decided) < 0.99

@@ -161,7 +161,7 @@ CEILINGS = {
     "tokens per statement": 13.7,
     "comprehensions per 1,000 statements": 94,
     "conditional expressions per 1,000 statements": 59.5,
-    "tokens": 446_600,
+    "tokens": 446_500,
 }
 """What src/goldless measures at most; every measure only falls. Tokens are to fall below 447,466, their number before
 the laws on absence, verdicts, money and run folders."""

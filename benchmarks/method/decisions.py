@@ -68,7 +68,7 @@ from goldless.comparison.pairing import Paired
 from goldless.reports.decisions import LISTED, nearest_first
 from goldless.statistics.answering import with_outlook
 from goldless.statistics.bootstrap import Draws, task_intervals
-from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_all, compare_pairs, compare_with, holm
+from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_pairs, compare_with, holm
 from goldless.statistics.deciding import ANYTIME, AT_LEAST, FAR, FIXED_SAMPLE, more_tasks, p_values
 from goldless.statistics.other_peers import with_sign_kept
 from goldless.statistics.sign_flips import mean_test
@@ -162,7 +162,7 @@ def error_table(studies: int, tasks: tuple[int, ...]) -> Iterator[str]:
             names = [str(agent) for agent in range(agents)]
             for one in range(studies):
                 scores = study(name, agents, n, missing, random)
-                found = compare_all(names, scores, seed=one, permutations=FLIPS)
+                found = compare_pairs(names, all_pairs(scores), seed=one, permutations=FLIPS)
                 plain = any(c.decided or c.skewed for c in found)
                 wrong[one] = any(c.decided for c in found), plain, any(by_holm(scores, flips))
             ours, plain, other = wrong.mean(axis=0)
@@ -403,7 +403,7 @@ def equal_weights(scores: FloatArray) -> FloatArray | None:
 def any_decided(scores: FloatArray, seed: int) -> bool:
     """Whether any pair is decided."""
     names = [str(agent) for agent in range(scores.shape[1])]
-    return any(one.decided for one in compare_all(names, scores, seed=seed, permutations=FLIPS))
+    return any(one.decided for one in compare_pairs(names, all_pairs(scores), seed=seed, permutations=FLIPS))
 
 
 def board_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
@@ -417,7 +417,7 @@ def board_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
         names = [str(agent) for agent in range(pool.shape[1])]
         best = names[int(scores.mean(axis=0).argmax())]
         leading = compare_with(names, scores, best, leads=True, seed=seed, permutations=FLIPS)
-        every = compare_all(names, scores, seed=seed, permutations=FLIPS)
+        every = compare_pairs(names, all_pairs(scores), seed=seed, permutations=FLIPS)
         for found, rights, falses in ((every, power, wrong), (leading, leader_power, leader_wrong)):
             signs = [np.sign(truth[int(one.first)] - truth[int(one.second)]) for one in found]
             right = [one.decided and one.difference * sign > 0 for one, sign in zip(found, signs, strict=True)]
@@ -545,7 +545,7 @@ def promise_of_leaderboards(name: str, agents: int, n: int, studies: int, random
             if not pair.more_tasks:
                 continue
             whole = np.concatenate([scores, fresh[: pair.more_tasks]])
-            later = compare_all(names, whole, seed=seed, permutations=FLIPS)
+            later = compare_pairs(names, all_pairs(whole), seed=seed, permutations=FLIPS)
             (same,) = [other for other in later if (other.first, other.second) == (pair.first, pair.second)]
             difference_there = truth[int(pair.first)] - truth[int(pair.second)]
             decides = same.decided and same.difference * difference_there > 0
@@ -567,7 +567,7 @@ def order_cell(name: str, agents: int, n: int, studies: int) -> list[float]:
         tasks = pool[random.integers(len(pool), size=n)]
         by_peer = tasks[:, mine][:, :, mine]
         names = [str(agent) for agent in range(agents)]
-        found = compare_all(names, np.nanmean(by_peer, axis=2), seed=seed, permutations=FLIPS)
+        found = compare_pairs(names, all_pairs(np.nanmean(by_peer, axis=2)), seed=seed, permutations=FLIPS)
         later = tasks[:, mine][:, :, others].mean(axis=(0, 2))
         for one in with_sign_kept(found, names, by_peer, seed):
             if one.sign_kept is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from goldless.statistics.additive import adjusted_for_peers, moved_to_scores, scores_over_tasks
-from goldless.statistics.comparisons import all_pairs, compare_all
+from goldless.statistics.comparisons import all_pairs, compare_pairs
 
 
 def over_peers(table):
@@ -102,7 +102,7 @@ def test_differences_are_those_of_the_scores_whatever_is_missing(seed):
     assert np.nanmean(pairs.differences, axis=0) == pytest.approx(scores[pairs.first] - scores[pairs.second])
     both = ~np.isnan(values[:, pairs.first] - values[:, pairs.second])
     assert (~np.isnan(pairs.differences) == both).all(), "tested on common tasks"
-    for one in compare_all("abcde", values):
+    for one in compare_pairs("abcde", all_pairs(values)):
         assert one.difference == pytest.approx(scores["abcde".index(one.first)] - scores["abcde".index(one.second)])
 
 

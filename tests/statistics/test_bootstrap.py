@@ -18,7 +18,7 @@ from goldless.statistics.bootstrap import (
     score_intervals,
     task_intervals,
 )
-from goldless.statistics.comparisons import compare_all
+from goldless.statistics.comparisons import all_pairs, compare_pairs
 
 LEVEL, SEED = 0.9, 11
 
@@ -211,6 +211,6 @@ def test_intervals_of_groups_are_like_those_of_single_tasks(few):
 def test_without_a_difference_groups_find_one_as_often_as_they_may(few):
     few()
     random = np.random.default_rng(3)
-    ps = [compare_all(["a", "b"], random.normal(size=(1200, 2)), permutations=99)[0].p for _ in range(100)]
+    ps = [compare_pairs(["a", "b"], all_pairs(random.normal(size=(1200, 2))), permutations=99)[0].p for _ in range(100)]
     # 100 tests at 5 %: fewer than 14 by the binomial distribution, but for one time in a thousand
     assert sum(p < 0.05 for p in ps) < 14

@@ -11,14 +11,7 @@ import scipy.optimize
 import scipy.stats
 
 from goldless.errors import UserError
-from goldless.statistics.comparisons import (
-    all_pairs,
-    compare_all,
-    compare_with,
-    fewest_tasks,
-    holm,
-    too_few_tasks,
-)
+from goldless.statistics.comparisons import all_pairs, compare_pairs, compare_with, fewest_tasks, holm, too_few_tasks
 
 # --- Holm --------------------------------------------------------------------------------------------------------
 
@@ -133,7 +126,7 @@ def thirds_of(values):
 @pytest.mark.parametrize("seed", range(4))
 def test_corrected_p_is_that_of_a_plain_loop_over_all_flips(seed):
     values = gapped(seed)
-    found = compare_all(list("abcd"), values)
+    found = compare_pairs(list("abcd"), all_pairs(values))
     expected = plain_max_t(differences_of(values), thirds_of(values))
     assert [c.p_adjusted for c in found] == pytest.approx([expected[j] for j in range(6)])
     alone = [plain_alone(column) for column in differences_of(values)]
@@ -174,7 +167,7 @@ def test_p_of_one_pair_is_scipys_exact_permutation_test_on_its_common_tasks():
     values = np.zeros((12, 2))
     values[3:9, 0] = differences
     values[:3, 0] = values[9:, 1] = np.nan
-    (comparison,) = compare_all(["a", "b"], values)
+    (comparison,) = compare_pairs(["a", "b"], all_pairs(values))
     reference = scipy.stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=np.inf)
     assert (comparison.n, comparison.p) == (6, pytest.approx(reference.pvalue))
     assert comparison.difference == pytest.approx(differences.mean())
@@ -186,13 +179,13 @@ def test_five_tasks_decide_nothing_and_six_can():
     assert too_few_tasks(6) is None
     assert "the smallest p is 0.0625); 6 are needed" in too_few_tasks(5)
     values = np.random.default_rng(0).normal([0.0, 1e6], 1.0, size=(5, 2))
-    assert [c.p_adjusted for c in compare_all(["a", "b"], values)] == [2 / 32]
+    assert [c.p_adjusted for c in compare_pairs(["a", "b"], all_pairs(values))] == [2 / 32]
 
 
 def test_every_pair_is_compared_once_on_the_tasks_both_have():
     nan = np.nan
     values = np.array([[1.0, 0.0, nan], [2.0, nan, 5.0], [3.0, 1.0, 1.0], [6.0, 1.0, nan]])
-    found = compare_all(["a", "b", "c"], values)
+    found = compare_pairs(["a", "b", "c"], all_pairs(values))
     assert [(c.first, c.second, c.n) for c in found] == [("a", "b", 3), ("a", "c", 2), ("b", "c", 1)]
     # least squares by hand: a 0, b -24/11, c 1/11
     assert [c.difference for c in found] == pytest.approx([24 / 11, -1 / 11, -25 / 11])

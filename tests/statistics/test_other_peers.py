@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goldless.reports.leaderboard import order_notes
-from goldless.statistics.comparisons import compare_all
+from goldless.statistics.comparisons import all_pairs, compare_pairs
 from goldless.statistics.other_peers import DRAWS, with_sign_kept
 
 NAMES = list("abcdef")
@@ -25,7 +25,7 @@ def scores(agents: int = 6, spread: float = 0.6) -> np.ndarray:
 
 def kept(by_peer: np.ndarray, seed: int = 0):
     agents = NAMES[: by_peer.shape[1]]
-    found = compare_all(agents, np.nanmean(by_peer, axis=2), permutations=499)
+    found = compare_pairs(agents, all_pairs(np.nanmean(by_peer, axis=2)), permutations=499)
     return with_sign_kept(found, agents, by_peer, seed)
 
 

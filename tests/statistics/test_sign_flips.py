@@ -13,7 +13,7 @@ import scipy.optimize
 from goldless.comparison.comparing import difference
 from goldless.comparison.gating import one_sided_bounds
 from goldless.comparison.pairing import Paired
-from goldless.statistics.comparisons import compare_all, compare_with
+from goldless.statistics.comparisons import all_pairs, compare_pairs, compare_with
 from goldless.statistics.sign_flips import MeanTest
 from goldless.statistics.skewness import nearer
 
@@ -87,7 +87,9 @@ def test_in_compare_the_interval_excludes_zero_exactly_if_p_is_small_and_the_ver
 def test_in_score_two_agents_have_the_p_and_the_verdict_of_compare(shape, studies):
     for seed, gaps in studies(shape):
         there = gaps[~np.isnan(gaps)]
-        (scored,) = compare_all(["a", "b"], np.stack([there, np.zeros(len(there))], axis=1), permutations=499)
+        (scored,) = compare_pairs(
+            ["a", "b"], all_pairs(np.stack([there, np.zeros(len(there))], axis=1)), permutations=499
+        )
         found = difference(paired(there), (), DRAWS)
         assert (scored.p, scored.decided) == (found.p, found.decided), seed
         assert scored.p_adjusted == scored.p
@@ -99,7 +101,7 @@ def test_in_score_no_pair_is_surer_among_others_than_alone(shape, studies):
         others = np.random.default_rng(seed).normal(size=(len(gaps), 3))
         values = np.column_stack([gaps, np.zeros(len(gaps)), others])
         for found in (
-            compare_all(list("abcde"), values, permutations=199),
+            compare_pairs(list("abcde"), all_pairs(values), permutations=199),
             compare_with(list("abcde"), values, "a", leads=True, permutations=199),
         ):
             assert all(one.p is None or one.p <= one.p_adjusted for one in found)
@@ -200,11 +202,11 @@ def test_an_agent_or_a_task_without_any_score_changes_nothing():
     values = np.random.default_rng(3).normal(size=(12, 4)) + np.arange(4) * 0.7
     nobody = np.column_stack([values, np.full(12, np.nan)])
     no_task = np.vstack([values, np.full(4, np.nan)])
-    whole = compare_all(list("abcd"), values)
-    more_agents = [one for one in compare_all(list("abcde"), nobody) if "e" not in {one.first, one.second}]
+    whole = compare_pairs(list("abcd"), all_pairs(values))
+    more_agents = [one for one in compare_pairs(list("abcde"), all_pairs(nobody)) if "e" not in {one.first, one.second}]
     numbers = [
         [(one.first, one.second, one.n, round(one.difference, 9), one.p, one.p_adjusted, one.decided) for one in some]
-        for some in (whole, more_agents, compare_all(list("abcd"), no_task))
+        for some in (whole, more_agents, compare_pairs(list("abcd"), all_pairs(no_task)))
     ]
     assert numbers[0] == numbers[1] == numbers[2]
     gaps = values[:, 1] - values[:, 0]

@@ -150,17 +150,10 @@ def _pair_blocks(every: PairDifferences, order: IntArray, rows: int) -> Iterator
         end = begin
 
 
-def compare_all(
-    agents: Sequence[str], values: FloatArray, *, seed: int = 0, permutations: int = 10_000
-) -> list[Comparison]:
-    """Compare every pair of agents, in order; ``values`` is [tasks, agents] with NaN where a score is missing."""
-    return compare_pairs(agents, all_pairs(values), seed=seed, permutations=permutations)
-
-
 def compare_pairs(
     agents: Sequence[str], pairs: Pairs, *, seed: int = 0, permutations: int = 10_000
 ) -> list[Comparison]:
-    """Test pairs of agents, in order."""
+    """Test pairs of agents, in order, such as ``all_pairs`` of them."""
     skew = pair_skewness(pairs.differences, pairs.first, pairs.second)
     return _compared(agents, pairs, skew, None, seed=seed, permutations=permutations)
 
@@ -174,7 +167,7 @@ def compare_with(
     seed: int = 0,
     permutations: int = 10_000,
 ) -> list[Comparison]:
-    """Test one agent with each other one, in order; ``values`` as in ``compare_all``.
+    """Test one agent with each other one, in order; ``values``: [tasks, agents] with NaN where a score is missing.
 
     ``leads``: it was chosen because it leads. An agent is then tested beside all pairs of those not yet decided, since
     any of them might have led.

@@ -37,7 +37,7 @@ def run(installed: Path, goldless, monkeypatch):
 
 
 def test_what_it_adds_is_listed(run):
-    listed = json.loads(run("list", "plugins", "--json").out)
+    listed = json.loads(run("list", "plugins", "--format", "json").out)
     text = json.dumps(listed)
     assert all(name in text for name in ("mutual-trust", "echo", "shouting", "goldless-example-plugin"))
     assert "echo:WEIGHT" in run("list", "models").out
@@ -46,7 +46,18 @@ def test_what_it_adds_is_listed(run):
 def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study_file):
     """The agent that answers another task shares no words with anybody, so both ranks put it last."""
     ended = run(
-        *("score", study_file(), "--metric", "mutual-trust", "--scorer", "echo:0.5", "--critic", "echo:0.5", "--json")
+        *(
+            "score",
+            study_file(),
+            "--metric",
+            "mutual-trust",
+            "--scorer",
+            "echo:0.5",
+            "--critic",
+            "echo:0.5",
+            "--format",
+            "json",
+        )
     )
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)
@@ -59,7 +70,7 @@ def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study
 
 def test_its_verb_is_a_command_with_its_own_options(run, study_file):
     assert "Show how long each agent's responses are." in run("--help").out
-    ended = run("lengths", study_file(), "--json")
+    ended = run("lengths", study_file(), "--format", "json")
     assert ended.code == 0, ended.err
     assert set(json.loads(ended.out)["characters"]) == {"ann", "bob", "cy"}
     refused = run("lengths", study_file(), "--at-least", "0")
@@ -73,7 +84,7 @@ def test_its_model_refuses_a_weight_that_is_none(run, study_file):
 
 
 def test_its_perturbation_is_crash_tested(run, study_file):
-    ended = run("crashtest", study_file(), "--metric", "length", "--perturbation", "shouting", "--json")
+    ended = run("crashtest", study_file(), "--metric", "length", "--perturbation", "shouting", "--format", "json")
     (row,) = json.loads(ended.out)["metrics"]["length"]["perturbations"]
     assert (row["perturbation"], row["kind"]) == ("shouting", "manipulation")
     assert row["mean_before"] == row["mean_after"]

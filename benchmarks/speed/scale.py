@@ -146,7 +146,7 @@ def fleet(workers: int, folder: Path) -> None:
 def scored(kind: str, folder: Path, threads: int | None = None) -> tuple[Run, dict[str, float]]:
     """What the command took, and the agents' means that it printed."""
     metric = "gem-raw" if kind == "logprobs" else "tvd-mi"
-    command = ["-m", "goldless", "score", str(folder), "--recorded", "--metric", metric, "--json"]
+    command = ["-m", "goldless", "score", str(folder), "--recorded", "--metric", metric, "--format", "json"]
     found = run(command, threads)
     return found, {
         row["agent"]: row["estimate"]["value"] for row in json.loads(found.printed)["metrics"][metric]["rows"]

@@ -18,7 +18,7 @@ from goldless.cli.command import Reading, Verb
 from goldless.cli.main import find_verb
 from goldless.errors import UserError
 from goldless.runs.option_forms import REQUIRED, declared, from_arguments, keywords, refuse_unknown
-from goldless.runs.options import CALLING, Options
+from goldless.runs.options import Options
 
 VERBS = {
     "evaluate": "score",
@@ -31,7 +31,7 @@ VERBS = {
     },
 }
 """Functions and their verbs."""
-REWARDING = ("metrics", "scorer", "templates", "control_tasks", "seed", "budget_usd", "price", "journal", *CALLING)
+REWARDING = ("metrics", "scorer", "templates", "control_tasks", "seed", "budget_usd", "price", "journal")
 """Options for asking a scorer for rewards."""
 
 

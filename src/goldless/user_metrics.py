@@ -261,7 +261,8 @@ class CallMetric:
             which = f"task {busy.task.task!r}, agent {busy.agent!r}" if isinstance(busy, TextItem) else "all responses"
             raise MetricError(
                 f"{self.name}: timed out after {self.timeout_seconds:g} s with {len(found)} of {len(given)} calls "
-                f"done; busy with {which}. Raise --metric-timeout, or make it a command:, which can be stopped"
+                f"done; busy with {which}. Allow more as in {self.name}?timeout=SECONDS, or make it a "
+                "command:, which can be stopped"
             )
         return [found[number] for number in range(len(given))]
 

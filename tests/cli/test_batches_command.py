@@ -27,8 +27,8 @@ def server(monkeypatch):
 
 
 def test_a_review_by_batches_stops_comes_back_and_ranks_as_one_without(goldless, study_file, server, tmp_path):
-    review = ("review", study_file(TEXTS), "--reviewers", "openai:toy", "--exam", "none", "--format", "json")
-    batched = (*review, "--batch", "--price", "1,1", "--budget", "1USD")
+    review = ("review", study_file(TEXTS), "--reviewers", "openai:toy?price=1:1", "--exam", "none", "--format", "json")
+    batched = (*review, "--batch", "--budget", "1USD")
     first = goldless(*batched)
     assert (first.code, first.out) == (3, "")
     assert "6 calls are in 1 batch" in first.err
@@ -43,7 +43,7 @@ def test_a_review_by_batches_stops_comes_back_and_ranks_as_one_without(goldless,
     assert ended.code == 0, ended.err
     plain = goldless(*review, "--journal", tmp_path / "other.sqlite")
     assert json.loads(ended.out)["rankings"] == json.loads(plain.out)["rankings"]
-    assert json.loads(goldless("journal", "show", "--json").out)["batches"] == []
+    assert json.loads(goldless("journal", "show", "--format", "json").out)["batches"] == []
 
 
 def test_an_exam_by_batches_goes_on_in_a_later_round(goldless, study_file, server):
@@ -64,10 +64,19 @@ def test_a_batch_can_be_forgotten(goldless, study_file, server):
     wrong = goldless("journal", "clear", "--batch", f"{name}0")
     assert (wrong.code, f"Did you mean '{name}'" in wrong.err) == (2, True)
     assert "sends its 6 calls again" in goldless("journal", "clear", "--batch", name).err
-    assert json.loads(goldless("journal", "show", "--json").out)["batches"] == []
+    assert json.loads(goldless("journal", "show", "--format", "json").out)["batches"] == []
 
 
 def test_a_plan_with_batches_costs_half(goldless, study_file):
-    plan = ("plan", study_file(TEXTS), "--metric", "tvd-mi", "--critic", "anthropic:claude-sonnet-4-5", "--json")
+    plan = (
+        "plan",
+        study_file(TEXTS),
+        "--metric",
+        "tvd-mi",
+        "--critic",
+        "anthropic:claude-sonnet-4-5",
+        "--format",
+        "json",
+    )
     usual, batched = (json.loads(goldless(*plan, *more).out)["together"] for more in ((), ("--batch",)))
     assert [row["cost_usd"] for row in batched] == [row["cost_usd"] / 2 for row in usual]

@@ -33,7 +33,7 @@ def read(study) -> list[dict]:
 
 
 def compared(goldless, study, *options):
-    ended = goldless("score", study, "--recorded", "--metric", "tvd-mi", "--json", *options)
+    ended = goldless("score", study, "--recorded", "--metric", "tvd-mi", "--format", "json", *options)
     assert ended.code == 0, ended.err
     return json.loads(ended.out)["metrics"]["tvd-mi"]
 

@@ -34,7 +34,7 @@ def offered(goldless, monkeypatch, tmp_path):
     [
         (("crash",), ["crashtest"]),
         (("study", ""), ["import", "check", "show"]),
-        (("score", "x", "--peer-s"), ["--peer-sample"]),
+        (("score", "x", "--own-s"), ["--own-samples"]),
         (("score", "x", "--pan"), []),
         (("score", "x", "--format", "m"), ["markdown"]),
         (("score", "x", "--metric", "length,rouge-l"), ["length,rouge-l", "length,rouge-l[reference]"]),
@@ -87,7 +87,7 @@ def test_the_script_is_understood_by_the_shell(goldless, shell):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("crash", "crashtest"), ("score x --peer-s", "--peer-sample"), ("score x --scorer scripted", "scripted:")],
+    [("crash", "crashtest"), ("score x --own-s", "--own-samples"), ("score x --scorer scripted", "scripted:")],
 )
 def test_bash_completes_a_line(goldless, tmp_path, words, expected):
     command = tmp_path / "goldless"

@@ -32,7 +32,7 @@ def project(tmp_path, monkeypatch):
 
 
 def scored(goldless, *words: str) -> dict:
-    ended = goldless("score", "sample", "--json", *words)
+    ended = goldless("score", "sample", "--format", "json", *words)
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
@@ -42,7 +42,7 @@ def names(result: dict) -> list[str]:
 
 
 def test_the_command_line_wins(goldless, project):
-    ended = goldless("score", "sample", "--json", "--metric", "length", "--seed", "1", "--resamples", "100")
+    ended = goldless("score", "sample", "--format", "json", "--metric", "length", "--seed", "1", "--resamples", "100")
     assert names(json.loads(ended.out)) == ["length"]
     assert "settings from" not in ended.err
 
@@ -58,9 +58,9 @@ def test_the_file_is_found_above_but_not_outside_of_the_repository(goldless, pro
     inner = project / "repository" / "inner"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    assert json.loads(goldless("config", "show", "--json").out)["file"] == str(project / "goldless.toml")
+    assert json.loads(goldless("config", "show", "--format", "json").out)["file"] == str(project / "goldless.toml")
     (project / "repository" / ".git").mkdir()
-    assert json.loads(goldless("config", "show", "--json").out) == {"file": "", "settings": []}
+    assert json.loads(goldless("config", "show", "--format", "json").out) == {"file": "", "settings": []}
 
 
 def test_a_path_is_relative_to_the_file(goldless, project, monkeypatch):
@@ -80,15 +80,15 @@ def test_a_user_without_a_home_has_settings_too(goldless, project, monkeypatch):
     (project / "inner").mkdir()
     monkeypatch.chdir(project / "inner")
     monkeypatch.setattr(Path, "home", no_home)
-    assert json.loads(goldless("config", "show", "--json").out)["file"] == str(project / "goldless.toml")
+    assert json.loads(goldless("config", "show", "--format", "json").out)["file"] == str(project / "goldless.toml")
 
 
 def test_the_environment_names_another_file_or_none(goldless, project, monkeypatch):
     monkeypatch.setenv(VARIABLE, "none")
-    assert json.loads(goldless("config", "show", "--json").out)["settings"] == []
+    assert json.loads(goldless("config", "show", "--format", "json").out)["settings"] == []
     (project / "other.toml").write_text("seed = 3\n")
     monkeypatch.setenv(VARIABLE, "other.toml")
-    (row,) = json.loads(goldless("config", "show", "--json").out)["settings"]
+    (row,) = json.loads(goldless("config", "show", "--format", "json").out)["settings"]
     assert (row["setting"], row["value"], row["from"]) == ("seed", "3", "other.toml:1")
     monkeypatch.setenv(VARIABLE, "gone.toml")
     ended = goldless("score", "sample")
@@ -135,5 +135,5 @@ def test_the_file_in_the_docs_is_understood(goldless, project):
     block = re.search(r'```toml title="goldless.toml"\n(.*?)```', page.read_text(), re.DOTALL)
     assert block is not None
     (project / "goldless.toml").write_text(block[1])
-    rows = json.loads(goldless("config", "show", "--json").out)["settings"]
+    rows = json.loads(goldless("config", "show", "--format", "json").out)["settings"]
     assert {"scorer", "seed", "budget", "metric", "reviewers", "judge", "second"} == {row["setting"] for row in rows}

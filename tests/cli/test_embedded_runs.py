@@ -55,7 +55,7 @@ def part_of_the_sample(folder: Path) -> Path:
 
 @pytest.mark.usefixtures("embedded_journal")
 def test_an_answer_that_is_always_the_same_and_answers_to_other_tasks_stand_at_the_bottom(goldless, tmp_path):
-    ended = goldless("score", part_of_the_sample(tmp_path / "study"), "--metric", "gem-raw", "--json")
+    ended = goldless("score", part_of_the_sample(tmp_path / "study"), "--metric", "gem-raw", "--format", "json")
     assert ended.code == 0, ended.err
     order = [row["agent"] for row in json.loads(ended.out)["metrics"]["gem-raw"]["rows"]]
     assert set(order[:2]) == {"careful", "brief"}

@@ -71,7 +71,7 @@ def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
     assert "0.500" in goldless(*score).out
     assert "| tone | people (1) | 0.500 |" in goldless(*score, "--rater-group", "x=people", "--format", "markdown").out
     assert goldless(*score, "--format", "csv").out.startswith("metric,criterion,rater,value,null,excess,p,partners,")
-    data = json.loads(goldless(*score, "--json").out)
+    data = json.loads(goldless(*score, "--format", "json").out)
     assert data["metrics"]["tvd-mi[labels]"]["criteria"]["tone"]["overall"]["value"] == pytest.approx(0.5)
 
 
@@ -81,7 +81,7 @@ def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
 @pytest.mark.parametrize(("verb", "name"), [("agree", "agreement"), ("bias", "bias"), ("cost", "cost")])
 def test_the_folder_has_what_json_and_markdown_print_and_a_report(goldless, command, tmp_path, verb, name):
     folder = tmp_path / "results"
-    ended = goldless(*command(verb), "--json", "--out", folder)
+    ended = goldless(*command(verb), "--format", "json", "--out", folder)
     assert ended.code == 0, ended.err
     assert json.loads((folder / f"{name}.json").read_text()) == json.loads(ended.out)
     assert (folder / f"{name}.md").read_text().strip() == goldless(*command(verb), "--format", "markdown").out.strip()
@@ -109,7 +109,7 @@ def test_the_consistency_of_runs_goes_beside_one_of_them_and_not_beside_results_
     goldless, command, runs, tmp_path
 ):
     consistency = ("compare", "--rankings", *runs, "--resamples", 200)
-    ended = goldless(*consistency, "--json", "--out", runs[0])
+    ended = goldless(*consistency, "--format", "json", "--out", runs[0])
     assert json.loads((runs[0] / "consistency.json").read_text()) == json.loads(ended.out)
     assert json.loads((runs[0] / "made_by.json").read_text())["study"] == "answers"
     goldless(*command("score"), "--out", tmp_path / "scored")

@@ -62,7 +62,7 @@ def test_a_terminal_gets_no_control_sequences_and_no_reversed_text(goldless, stu
 
 
 def test_json_has_the_same_names_though_they_are_escaped(goldless, study):
-    board = json.loads(goldless(*scored(study), "--json").out)
+    board = json.loads(goldless(*scored(study), "--format", "json").out)
     assert json.dumps(f"bob{OBEYED}") in json.dumps(board)
 
 

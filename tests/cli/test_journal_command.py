@@ -51,7 +51,7 @@ def keys(path) -> set[str]:
 
 
 def test_show_adds_up_calls_tokens_and_cost_by_model(journal):
-    found = json.loads(journal("show", "--json").out)
+    found = json.loads(journal("show", "--format", "json").out)
     rows = [(row["model"], row["calls"], row["tokens"], row["cost_usd"]) for row in found["models"]]
     assert rows == [("http:old", 300, 4500, pytest.approx(3.0)), ("http:new", 2, 5, None)]
     assert found["bytes"] > 100_000
@@ -60,7 +60,7 @@ def test_show_adds_up_calls_tokens_and_cost_by_model(journal):
 def test_check_counts_damaged_replies_and_changes_nothing(journal, path):
     assert journal("show", "--check").code == 0
     change(path, "update calls set reply = replace(reply, 'kept', 'lost') where key in ('a000', 'b1')")
-    ended = journal("show", "--check", "--json")
+    ended = journal("show", "--check", "--format", "json")
     found = json.loads(ended.out)["check"]
     assert (ended.code, found["replies"], found["damaged"], found["problems"]) == (1, 300, 2, [])
     assert len(keys(path)) == 302
@@ -103,7 +103,7 @@ def test_merge_adds_what_is_not_there(goldless, journal, path, tmp_path):
     assert "301 replies added, 1 were there already" in ended.err
     assert "0 replies added, 302 were there already" in ended.err
     assert keys(other) == keys(path) | {"c"}
-    checked = goldless("journal", "show", "--check", "--json", "--journal", other)
+    checked = goldless("journal", "show", "--check", "--format", "json", "--journal", other)
     assert json.loads(checked.out)["check"]["replies"] == 303
     assert journal("merge", path).code == 2, "it is the journal itself"
 

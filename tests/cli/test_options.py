@@ -14,7 +14,7 @@ from goldless.errors import GoldlessError, UserError
 from goldless.judging.judges import JUDGES
 from goldless.judging.review_stages import CATALOGUE
 from goldless.metrics.catalogue import METRICS
-from goldless.runs.option_forms import check_each, declared
+from goldless.runs.option_forms import REMOVED, check_each, declared
 from goldless.runs.options import TRAITS, Options
 from goldless.templates import TEMPLATES
 from goldless.user_metrics import metric_forms
@@ -82,7 +82,7 @@ else:
     ("words", "said"),
     [
         ("score --help-all", ("[default: hf:other]", "Model that tells")),
-        ("config show score --json", ('"value": "hf:other"',)),
+        ("config show score --format json", ('"value": "hf:other"',)),
         ("python", ("hf:other",)),
         (f"docs {DOCS}", ("hf:other", "Model that tells")),
         ("studio .", ('value="hf:other"', "Model that tells")),
@@ -94,6 +94,18 @@ def test_what_is_changed_in_one_place_is_changed_everywhere(words, said, tmp_pat
     command = [sys.executable, "-c", ELSEWHERE, *words.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, cwd=tmp_path)
     assert [text for text in said if text not in done.stdout] == []
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_an_option_that_was_removed_names_the_new_way(name, goldless, tmp_path, monkeypatch):
+    ended = goldless("score", "sample", f"--{name}")
+    assert (ended.code, f"It was removed. {REMOVED[name]}" in ended.err) == (2, True)
+    (tmp_path / "goldless.toml").write_text(f"{name} = 1\n")
+    monkeypatch.setenv("GOLDLESS_CONFIG", str(tmp_path / "goldless.toml"))
+    assert f"It was removed. {REMOVED[name]}" in goldless("score", "sample").err
+    if (argument := name.replace("-", "_")) not in OPTIONS:
+        with pytest.raises(UserError, match=r"It was removed\."):
+            package.evaluate("sample", **{argument: 1})
 
 
 # --- the Python functions --------------------------------------------------------------------------------------------
@@ -173,6 +185,23 @@ def test_what_one_metric_reads_is_in_its_name():
     assert jurors.metrics == ("peer-prediction[topic]",)
     assert jurors.jurors == ("hf:A", "http://h:1/v1#m?a=b")
     assert jurors.juror_families == {"hf:A": "llama"}
+    written = Options(metrics=("gem-s[assw,writer=openai:o3?effort=low,control=3]+control", "mi[control=3]", "gem-raw"))
+    assert written.metrics == ("gem-s[assw]+control", "mi", "gem-raw")
+    assert (written.synopsis_writer, written.control_tasks) == ("openai:o3?effort=low", 3)
+    assert Options(metrics=("tvd-mi[calls=40]",)).budget_calls == 40
+
+
+@pytest.mark.parametrize(
+    ("metric", "name", "seconds"),
+    [
+        ("python:m.py:f?timeout=60", "python:m.py:f", 60.0),
+        ("command:jq '.x' ?timeout=0.5", "command:jq '.x'", 0.5),
+        ("command:curl http://h/?timeout=60", "command:curl http://h/?timeout=60", None),
+    ],
+)
+def test_a_custom_metric_has_its_time_limit_behind_its_name(metric, name, seconds):
+    options = Options(metrics=(metric,))
+    assert (options.metrics, options.metric_timeout_seconds) == ((name,), seconds)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +212,8 @@ def test_what_one_metric_reads_is_in_its_name():
         (("peer-prediction[juror=a]", "peer-prediction[topic,juror=b]"), "juror must be the same for all metrics"),
         (("peer-prediction[family=llama]",), "family in the name of a metric must be NAME=FAMILY, got 'llama'"),
         (("peer-prediction[jurror=a]",), "peer-prediction has no option 'jurror'"),
+        (("gem-raw[control=all]+control",), "control in the name of a metric must be a whole number, got 'all'"),
+        (("python:m.py:f?timeout=1", "python:m.py:g?timeout=2"), "timeout must be the same for all metrics"),
     ],
 )
 def test_a_setting_in_a_name_that_cannot_be_used_is_refused(metrics, message):

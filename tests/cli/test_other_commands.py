@@ -46,7 +46,7 @@ def scorer_file(script_file):
 
 
 def test_doctor_ends_with_1_where_a_scorer_cannot_be_trusted(goldless, scorer_file):
-    ended = goldless("doctor", scorer_file(-3.0, -1.0), "--json")
+    ended = goldless("doctor", scorer_file(-3.0, -1.0), "--format", "json")
     assert ended.code == 1
     assert "does not read its context" in json.loads(ended.out)["complaint"]
     assert "does not read its context" in ended.err
@@ -134,7 +134,7 @@ def test_a_warning_that_comes_again_is_shown_once(capsys):
     assert capsys.readouterr().err.splitlines() == ["note: first", "note: second"]
 
 
-@pytest.mark.parametrize("option", ["--json", "--format=rich"])
+@pytest.mark.parametrize("option", ["--format=json", "--format=rich"])
 def test_standard_output_on_a_full_disk_is_one_message(goldless, monkeypatch, option):
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")

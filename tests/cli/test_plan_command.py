@@ -30,7 +30,7 @@ def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldle
     """statsmodels 0.15.0, TTestPower: 90 tasks for 0.3 standard deviations at 0.05, 109 at 0.025, power 0.8."""
     critic = f"scripted:{script_file([{'prompt': 'x', 'answer': 'No'}])}"
     plan = ("plan", study_file(), "--metric", "tvd-mi[shuffles=1]", "--critic", critic)
-    ended = goldless(*plan, "--detect", 0.3, "--json")
+    ended = goldless(*plan, "--detect", 0.3, "--format", "json")
     power = json.loads(ended.out)["power"]
     rows = {row["question"]: row for row in power["rows"]}
     assert [row["tests"] for row in rows.values()] == [1, 2, 2, 3]  # A>B, best, baseline=A, all pairs
@@ -50,7 +50,7 @@ def test_recorded_evidence_says_what_a_standard_deviation_is(goldless, rated):
 
     Of that two thirds with four agents, since a quarter of a score is what the others score with its agent.
     """
-    ended = goldless("plan", rated, "--metric", "tvd-mi[given]", "--recorded", "--detect", 0.5, "--json")
+    ended = goldless("plan", rated, "--metric", "tvd-mi[given]", "--recorded", "--detect", 0.5, "--format", "json")
     (found,) = json.loads(ended.out)["power"]["spread"]
     assert (found["metric"], found["pairs"], found["tasks"]) == ("tvd-mi[given]", 3, 4)
     assert found["sd"] == pytest.approx(2 / 3 * 0.1 * (4 / 3) ** 0.5)
@@ -66,9 +66,9 @@ def test_what_the_doctor_measured_is_in_the_plan_of_a_first_run(goldless, tmp_pa
 
     with LoopbackServer(Behaviour(chat=slow)) as server:
         model = f"{server.url}#toy"
-        found = json.loads(goldless("doctor", model, "--json").out)["seconds_per_call"]
+        found = json.loads(goldless("doctor", model, "--format", "json").out)["seconds_per_call"]
         assert found["verdict"] >= 0.05
-        ended = goldless("plan", study, "--metric", "tvd-mi", "--critic", model, "--json")
+        ended = goldless("plan", study, "--metric", "tvd-mi", "--critic", model, "--format", "json")
     plan = json.loads(ended.out)
     (row,) = [row for row in plan["rows"] if row["metric"] == "tvd-mi"]
     assert row["seconds"] == pytest.approx(row["calls"] * found["verdict"] / 20)

@@ -81,7 +81,7 @@ def test_code_in_a_folder_is_never_run(goldless, run_folder, tmp_path):
         data["metrics"][f"python:{code}:metric"] = data["metrics"].pop("length")
 
     edited(run_folder, change)
-    ended = goldless("replay", run_folder, "--json")
+    ended = goldless("replay", run_folder, "--format", "json")
     assert ended.code == 0
     parts = {part["name"]: part["outcome"] for part in json.loads(ended.out)["parts"]}
     assert parts[f"python:{code}:metric"] == "not replayed"
@@ -93,7 +93,7 @@ def test_a_run_of_nothing_but_metrics_with_code_of_their_own_replays_nothing(gol
         data["metrics"] = {"python:evil.py:metric": data["metrics"]["length"]}
 
     edited(run_folder, change)
-    ended = goldless("replay", run_folder, "--json")
+    ended = goldless("replay", run_folder, "--format", "json")
     assert ended.code == 0, ended.err
     (part,) = json.loads(ended.out)["parts"]
     assert part["left_out"] == "needs code of its own, and a replay runs none"
@@ -131,4 +131,4 @@ def test_a_run_that_stopped_early_stops_again(goldless, study_file, tmp_path):
     arguments = ("score", study_file(texts), "--metric", "length", "--until", "best", "--resamples", "100")
     assert goldless(*arguments, "--out", tmp_path / "run").code == 0
     assert json.loads((tmp_path / "run" / "leaderboard.json").read_text())["stopped"]["decided"]
-    assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"
+    assert json.loads(goldless("replay", tmp_path / "run", "--format", "json").out)["outcome"] == "equal"

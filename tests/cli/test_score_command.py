@@ -43,13 +43,17 @@ def scored(goldless, study_file, script):
     return score
 
 
-def test_options_reach_the_signature_which_is_one_line_unless_all_of_it_is_asked_for(scored):
-    out = scored("--seed", 5, "--resamples", 150, "--level", 0.8, "--signature").out
+def test_options_reach_the_signature_which_v_prints_in_full(scored):
+    out = scored("--seed", 5, "--resamples", 150, "--level", 0.8, "-v").out
     assert "|interval:tasks-bootstrap-t-or-t-0.8(skew-t-under-10)|" in out
     assert "|resamples:150|seed:5|" in out
     assert "80% interval" in out
-    (line,) = [line for line in scored("-v").out.splitlines() if line.startswith("gem-raw|scorer:")]
-    assert line.endswith("… (--signature for all)")
+
+
+def test_a_signature_beside_a_kept_result_is_cut_to_one_line(goldless, tmp_path):
+    out = goldless("agree", "sample", "--metric", "length", "--resamples", 200, "--out", tmp_path).out
+    line, *_ = (line for line in out.splitlines() if line.startswith("agreement|"))
+    assert line.endswith("… (-v for all)")
     assert len(line) <= 80
 
 
@@ -74,11 +78,11 @@ def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_com
 
     with monkeypatch.context() as patch:
         patch.setattr(ScriptedModel, "score", partly_down)
-        first = scored("--json")
+        first = scored("--format", "json")
     assert (first.code, json.loads(first.out)["complete"]) == (3, False)
     assert "incomplete: 24 of 27. Run the same command again to resume" in first.err
     assert "missing: 3 of 27 (3 server_error)" in first.err
-    second = scored("--json")
+    second = scored("--format", "json")
     assert (second.code, json.loads(second.out)["complete"]) == (0, True)
     assert "3 calls now" in second.err
 

@@ -159,7 +159,7 @@ def test_what_a_verb_wrote_into_a_folder_is_there_after_another_verb(written, wr
     assert RunFolder(folder).problems == ()
     replayed = [verb for verb in REPLAYED if verb in {WRITERS[first][0], WRITERS[second][0]}]
     if replayed:
-        ended = goldless("replay", folder, "--json")
+        ended = goldless("replay", folder, "--format", "json")
         assert ended.code == 0, ended.err
         outcomes = {part["name"]: part["outcome"] for part in json.loads(ended.out)["parts"]}
         assert set(outcomes.values()) == {"equal"}, outcomes
@@ -177,7 +177,7 @@ def test_a_metric_that_rates_reads_its_own_judgements_and_a_review_those_of_the_
     folder = Path(shutil.copytree(written("score, 5-level"), tmp_path / "run"))
     write("review, 5-level", folder)
     assert RunFolder(folder).review.panel.reviewers == ("strict", "odd")
-    metric = ("--metric", "review[5-level]", "--recorded", *QUICK, "--json")
+    metric = ("--metric", "review[5-level]", "--recorded", *QUICK, "--format", "json")
     again = json.loads(goldless("score", folder, *metric).out)["metrics"]["review[5-level]"]["rows"]
     assert again == RunFolder(written("score, 5-level")).data("leaderboard")["metrics"]["review[5-level]"]["rows"]
 

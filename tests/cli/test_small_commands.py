@@ -38,7 +38,7 @@ class Package:
 def test_nothing_installed_is_an_empty_list_and_the_groups_are_named(goldless, installed):
     installed()
     assert goldless("list", "plugins").out == ""
-    ended = goldless("list", "plugins", "--json")
+    ended = goldless("list", "plugins", "--format", "json")
     assert json.loads(ended.out) == {"groups": list(GROUPS), "plugins": []}
     assert "goldless.metrics" in ended.err
 
@@ -49,7 +49,7 @@ def test_each_plugin_has_its_package_and_whether_it_can_be_used(goldless, instal
     for point in points:
         vars(point)["dist"] = Package
     installed(*points)
-    ended = goldless("list", "plugins", "--json")
+    ended = goldless("list", "plugins", "--format", "json")
     rows = {row["name"]: row for row in json.loads(ended.out)["plugins"]}
     novelty = {"group": "goldless.metrics", "name": "novelty", "package": "goldless-novelty", "version": "1.2"}
     assert rows["novelty"] == {**novelty, "usable": True, "failure": None}

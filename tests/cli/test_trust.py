@@ -63,7 +63,7 @@ def test_a_project_file_of_python_runs_no_code_either(goldless, folder):
 
 def test_a_risky_setting_that_the_command_line_replaces_is_not_refused(goldless, folder):
     (folder / "goldless.toml").write_text(RUNS)
-    assert goldless("score", "sample", "--metric", "length", "--json").code == 0
+    assert goldless("score", "sample", "--metric", "length", "--format", "json").code == 0
 
 
 def test_a_file_that_the_user_names_runs_code(goldless, folder, monkeypatch):
@@ -88,7 +88,7 @@ def test_names_and_numbers_are_used_and_every_setting_that_is_used_is_printed(go
     (folder / "goldless.toml").write_text(
         'seed = 7\n[models]\nmine = "embedded"\n[score]\nmetric = "length"\nout = "r"\n'
     )
-    ended = goldless("score", "sample", "--scorer", "mine", "--json")
+    ended = goldless("score", "sample", "--scorer", "mine", "--format", "json")
     assert ended.code == 0, ended.err
     assert f"settings from {folder / 'goldless.toml'}: metric, out, seed, mine = embedded" in ended.err.replace(
         "\n", ""

@@ -41,7 +41,7 @@ def held(goldless, tmp_path, three_agents):
 
 
 def test_scores_of_a_file_are_held_against_people(held):
-    ended = held("pq", "--json")
+    ended = held("pq", "--format", "json")
     assert ended.code == 0
     data = json.loads(ended.out)
     (judge,) = data["criteria"][0]["judges"]
@@ -79,7 +79,7 @@ def study(tmp_path):
 
 
 def test_weights_and_orders_decide_the_panel_vote(goldless, study):
-    arguments = ("bias", study, "--recorded", "--favours", "ann:bob", "--json", "--resamples", "200")
+    arguments = ("bias", study, "--recorded", "--favours", "ann:bob", "--format", "json", "--resamples", "200")
     for more, rate in ((("--weights", "ann=2,lazy=1"), 1.0), (("--count-orders", "together"), 1.0), ((), 0.5)):
         found = json.loads(goldless(*arguments, *more).out)
         (row,) = (r for r in found["rows"] if r["judge"] == "panel" and r["measure"].startswith("favours"))
@@ -90,7 +90,9 @@ def test_a_reviewer_can_be_asked_now(goldless, study, script_file):
     shown = [(by[first], by[second]) for by in TEXTS.values() for first, second in BOTH_ORDERS]
     questions = [SCALES["pairwise"].messages(*pair, prompt=None)[-1].content for pair in shown]
     script = script_file([{"prompt": question, "answer": "two"} for question in questions])
-    ended = goldless("bias", study, "--reviewers", f"ann,last=scripted:{script}", "--json", "--resamples", "200")
+    ended = goldless(
+        "bias", study, "--reviewers", f"ann,last=scripted:{script}", "--format", "json", "--resamples", "200"
+    )
     assert ended.code == 0, ended.err
     rows = {(row["judge"], row["measure"]): row for row in json.loads(ended.out)["rows"]}
     assert rows["last", "decided for the one shown first"]["value"] == 0

@@ -69,7 +69,7 @@ class Case:
 
     def numbers(self, line: str) -> None:
         """Run a command and keep what it prints as JSON."""
-        self.goldless(f"{line} --json")
+        self.goldless(f"{line} --format json")
 
     def everywhere(self, line: str) -> None:
         """Keep what a command prints in a terminal and as JSON; its other tables need only be sound."""

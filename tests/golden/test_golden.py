@@ -26,7 +26,8 @@ from tests.support.surface import leaf_commands
 
 PLUGIN = Path(__file__).parent / "plugin"
 MODELS = "--scorer toy:scorer --critic toy:related"
-ELSEWHERE = "--scorer http://127.0.0.1:9/v1#toy --critic http://127.0.0.1:9/v1#toy --price 1,2"
+SERVER = "'http://127.0.0.1:9/v1#toy?price=1:2'"
+ELSEWHERE = f"--scorer {SERVER} --critic {SERVER}"
 """Servers whose speed is not known: planning calls none."""
 PANEL = "--reviewers toy:honest,toy:lazy,toy:coin"
 PAST = "--recorded --reviewers honest,lazy,noisy"
@@ -195,7 +196,7 @@ def cost(case):
 
 def plan(case):
     case.everywhere(f"plan answers.jsonl {ELSEWHERE}")
-    case.numbers(f"plan study --metric gem,tvd-mi {ELSEWHERE} --rewriter http://127.0.0.1:9/v1#toy")
+    case.numbers(f"plan study --metric gem,tvd-mi {ELSEWHERE} --rewriter {SERVER}")
 
 
 def watch(case):

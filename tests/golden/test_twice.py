@@ -16,31 +16,35 @@ RUN = f"score study --metric gem-raw,gem-raw+control,tvd-mi,length {MODELS} {QUI
 WITH_TIMES = re.compile(r"made_by.*|progress.*|report\.html|occasions\.jsonl|watch\.json")
 """Files that say when they were made, how long it took or what it cost."""
 COMMANDS = [
-    [f"{RUN} --json"],
-    [f"score many.jsonl --metric gem-raw --scorer toy:scorer --until best {QUICK} --json"],
-    [f"review study {PANEL} --exam consistency {QUICK} --out run --json"],
-    [RUN, "compare run --agents ann,bob --json", "gate run --baseline bob --candidate ann --metric gem-raw --margin 1"],
-    [f"crashtest answers.csv --metric gem-raw,length {MODELS} {QUICK} --out run --json"],
-    [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
+    [f"{RUN} --format json"],
+    [f"score many.jsonl --metric gem-raw --scorer toy:scorer --until best {QUICK} --format json"],
+    [f"review study {PANEL} --exam consistency {QUICK} --out run --format json"],
+    [
+        RUN,
+        "compare run --agents ann,bob --format json",
+        "gate run --baseline bob --candidate ann --metric gem-raw --margin 1",
+    ],
+    [f"crashtest answers.csv --metric gem-raw,length {MODELS} {QUICK} --out run --format json"],
+    [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --format json"],
 ]
 AT_NIGHT = [
-    [f"score study --metric gem-raw,tvd-mi,length --recorded {QUICK} --json"],
-    [f"review study {PAST} {QUICK} --json"],
-    [RUN, "replay run", "audit run --json", "export csv run --out run/all.csv"],
-    ["select study --metric tvd-mi --recorded --json", "audit study --json"],
-    ["explain answers.csv --task rivers --agent ann --peer bob --scorer toy:scorer --json"],
-    [f"score study --compare-groups honest deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
-    [f"agree study {PAST} {QUICK} --out run --json", f"bias study {PAST} {QUICK} --out run --json"],
-    ["calibrate half --metric gem-raw,length --recorded --out run --json"],
+    [f"score study --metric gem-raw,tvd-mi,length --recorded {QUICK} --format json"],
+    [f"review study {PAST} {QUICK} --format json"],
+    [RUN, "replay run", "audit run --format json", "export csv run --out run/all.csv"],
+    ["select study --metric tvd-mi --recorded --format json", "audit study --format json"],
+    ["explain answers.csv --task rivers --agent ann --peer bob --scorer toy:scorer --format json"],
+    [f"score study --compare-groups honest deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --format json"],
+    [f"agree study {PAST} {QUICK} --out run --format json", f"bias study {PAST} {QUICK} --out run --format json"],
+    ["calibrate half --metric gem-raw,length --recorded --out run --format json"],
     [
         *(
             f"score answers.csv --metric gem-raw --scorer toy:{name} {QUICK} --out {name}"
             for name in ("scorer", "terse")
         ),
-        f"compare --rankings scorer terse {QUICK} --json",
-        "plan --cost scorer --json",
+        f"compare --rankings scorer terse {QUICK} --format json",
+        "plan --cost scorer --format json",
     ],
-    ["crashtest answers.csv --perturbation deletion,shuffled-task,padding --write run --json"],
+    ["crashtest answers.csv --perturbation deletion,shuffled-task,padding --write run --format json"],
 ]
 
 

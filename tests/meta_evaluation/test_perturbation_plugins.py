@@ -53,7 +53,7 @@ def _plugins(tmp_path, monkeypatch: pytest.MonkeyPatch, installed):
 def test_a_crash_test_uses_it_by_name(goldless, study_file):
     names = "shout,shout[twice],first-word,prompted"
     ended = goldless(
-        *("crashtest", study_file(TEXTS), "--metric", "length", "--perturbation", names, "--json"),
+        *("crashtest", study_file(TEXTS), "--metric", "length", "--perturbation", names, "--format", "json"),
         *("--resamples", "100", "--fail-on", "never"),
     )
     assert ended.code == 0

@@ -20,11 +20,9 @@ ASKED = ChatRequest((Message("system", "Review."), Message("user", "The paper, w
 def program(tmp_path):
     """Makes a model of a Python program's text."""
 
-    def make(text, timeout_seconds=None):
+    def make(text, options=""):
         (tmp_path / "agent.py").write_text(text, encoding="utf-8")
-        model = open_model("command:" + shlex.join([sys.executable, str(tmp_path / "agent.py")]))
-        model.limit_calls(timeout_seconds, None, None)
-        return model
+        return open_model(f"command:{shlex.join([sys.executable, str(tmp_path / 'agent.py')])} {options}")
 
     return make
 
@@ -53,8 +51,16 @@ def test_a_program_reads_the_request_as_json_and_its_output_is_the_reply(program
     ],
 )
 def test_a_program_that_does_not_end_well_gives_no_reply_but_a_reason(program, text, kind, said):
-    found = reply(program(text, 0.5 if kind == "timeout" else None))
+    found = reply(program(text, "?timeout=0.5&concurrency=1" if kind == "timeout" else ""))
     assert (found.kind, said in found.message) == (kind, True), found.message
+
+
+def test_the_options_of_a_command_are_no_part_of_its_identity_and_others_are_refused(program):
+    assert program("pass", "?timeout=9&price=0:0").identity == program("pass").identity
+    with pytest.raises(ModelSpecError, match="must be timeout, concurrency and price"):
+        program("pass", "?retries=2")
+    with pytest.raises(ModelSpecError, match="timeout must be a number of seconds"):
+        program("pass", "?timeout=soon")
 
 
 def test_a_changed_program_is_another_model(program):

@@ -55,7 +55,7 @@ def _toys(tmp_path, monkeypatch: pytest.MonkeyPatch, installed):
 
 
 def test_a_plugins_forms_are_listed_and_a_near_miss_of_its_prefix_is_suggested():
-    shown = json.loads(CliRunner().invoke(app, ["list", "models", "--json"]).stdout)
+    shown = json.loads(CliRunner().invoke(app, ["list", "models", "--format", "json"]).stdout)
     assert {"form": "toy:ANYTHING", "purpose": "says nothing"} in shown["models"]
     with pytest.raises(ModelSpecError, match="Did you mean 'toy'") as caught:
         open_model("toyy:anything")

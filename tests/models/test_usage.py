@@ -30,7 +30,9 @@ def test_a_call_costs_what_the_price_list_says_it_does(name, usage):
     assert price.cost(usage) == pytest.approx(float(expected.total_price), rel=1e-9)
 
 
-def test_a_model_of_a_known_name_on_somebodys_own_server_has_no_known_price():
+def test_a_model_of_a_known_name_on_somebodys_own_server_has_no_price_but_that_in_its_specification():
+    own = ModelIdentity("openai", "gpt-4o", settings={"server": "http://here/v1"})
+    assert price_of(own, "openai:gpt-4o?retries=2&price=0.5:2") == Price(0.5, 2.0)
     assert price_of(ModelIdentity("openai", "gpt-4o", settings={"server": "http://here/v1"})) is None
     assert price_of(ModelIdentity("http", "gpt-4o", settings={"server": "http://here/v1"})) is None
 

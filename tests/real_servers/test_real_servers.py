@@ -84,7 +84,7 @@ def test_llama_server_is_refused_as_a_scorer_and_used_as_a_critic(llama_server, 
 
 def test_transformers_serve_writes(transformers_serve, weights, goldless, small_study, tmp_path):
     model = f"{transformers_serve.url}#{weights}"
-    ended = goldless("doctor", model, "--json")
+    ended = goldless("doctor", model, "--format", "json")
     assert ended.code == 0, ended.err
     assert '"chat": true' in ended.out
     assert '"scoring": false' in ended.out

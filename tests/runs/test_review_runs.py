@@ -347,7 +347,7 @@ def test_recorded_judgements_in_both_orders_are_read_as_if_asked_once(tmp_path, 
         if a != b
     ]
     kept = study_folder(tmp_path / "judged", responses=texts, judgements=rows)
-    line = ("review", str(kept), "--recorded", "--orders", "one-random", "--json")
+    line = ("review", str(kept), "--recorded", "--orders", "one-random", "--format", "json")
     found = json.loads(goldless(*line).out)
     assert [(row["asked"], row["first_shown"]["value"]) for row in found["reviewers"]] == [(18, 1.0), (18, 1.0)]
     shown = goldless(*line[:-1]).out
@@ -497,7 +497,7 @@ def test_a_sweep_shows_every_limit_and_kind_of_weights(tmp_path, request):
     goldless_command = request.getfixturevalue("goldless")  # the package has the same name here
     folder = rated_study(tmp_path)
     line = ["review", folder, "--recorded", "--scale", "5-level", "--exam", "human", "--questioners", "ann,bob"]
-    ended = goldless_command(*line, "--convention", "auto-pre", "--sweep", "0.9,0.7", "--json")
+    ended = goldless_command(*line, "--convention", "auto-pre", "--sweep", "0.9,0.7", "--format", "json")
     cells = {(cell["limit"], cell["weights"]): cell for cell in json.loads(ended.out)["sweep"]}
     assert {limit: cells[limit, "equal"]["reviewers"] for limit in (0.9, 0.7)} == {0.9: ["h"], 0.7: ["h", "o"]}
     assert cells[0.9, "equal"]["agreement"]["accuracy"]["value"] == 1

@@ -6,6 +6,7 @@ The toy scorer gives ln 4 nats for every word of a peer's response that the cont
 from __future__ import annotations
 
 import math
+import re
 
 import polars as pl
 import pytest
@@ -87,7 +88,7 @@ def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
 
 
 def test_assw_is_written_where_a_writer_is_named_and_an_error_where_none_is(toy_scorer):
-    with pytest.raises(MetricError, match="--synopsis-writer"):
+    with pytest.raises(MetricError, match=r"gem-s\[assw,writer=MODEL\]"):
         evaluate("gem-s[assw]", toy_scorer())
     scorer = toy_scorer()
     writer = ScriptedModel(answers=lambda _r: "claims bluk", name="author")
@@ -121,16 +122,24 @@ def test_named_peers_bound_what_is_asked(toy_scorer):
     assert "|peers:bob|" in result.leaderboard().signature
 
 
+def test_a_number_of_peers_is_drawn_by_the_seed(toy_scorer):
+    def drawn(peers, seed=0):
+        signature = evaluate("gem-raw", toy_scorer(), peers=peers, seed=seed).leaderboard().signature
+        return re.search(r"\|peers:([^|]*)\|", signature)[1]
+
+    assert {drawn(1, seed) for seed in range(9)} == {"ann", "bob", "cy"}
+    assert (drawn(2).count("+"), drawn(3)) == (1, "all")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"peers": ["bop"]}, "--peers must be agents of the study, got 'bop'. Did you mean 'bob'"),
         ({"peers": []}, "must name at least one agent"),
-        ({"peer_sample": 0}, "peer_sample must be a whole number of at least 1, got 0"),
+        ({"peers": 0}, "peers must be a whole number of at least 1, or names of agents, got 0"),
         ({"baseline": "bob", "until": ["best"]}, "--baseline must be left out with --until"),
         ({"compare": "leader", "until": ["best"]}, "--compare leader must be left out with --until"),
-        ({"peer_sample": 1, "peers": ["bob"]}, "--peers and --peer-sample exclude each other"),
-        ({"budget_calls": 9, "peer_sample": 1}, "selects the pairs itself"),
+        ({"budget_calls": 9, "peers": 1}, "selects the pairs itself"),
         ({"compare_groups": ("x", "y")}, "no agent of frame is in the group 'x'"),
         ({"verdicts": "guess"}, "verdicts must be one of auto, probabilities, labels, got 'guess'"),
         ({"critic_prompt": "same-sauce"}, "Did you mean 'same-source'"),
@@ -139,7 +148,7 @@ def test_named_peers_bound_what_is_asked(toy_scorer):
         ({"resamples": 10}, "at least 100"),
         ({"metrics": []}, "no metric was named"),
         ({"metrics": "gem"}, "--rewriter"),
-        ({"peer_sample": 1.5}, "peer_sample must be a whole number"),
+        ({"peers": 1.5}, "peers must be a whole number of at least 1, or names of agents"),
         ({"compare_groups": ("x", "x")}, "two different groups"),
         ({"critic": None}, "critic must be a model specification or a model object, got None"),
         ({"metrics": "gem-raw, judge[typo]"}, "no table judge_typo"),

@@ -109,6 +109,6 @@ def _said(trial: Trial, folder: Path) -> tuple[int | None, str, str]:
     places = {"study": trial.folder / "study.jsonl", "url": trial.server.url}
     arguments = [argument.format(**places) for argument in COMMANDS["review"].arguments]
     with home(folder):
-        ran = goldless(*arguments, "--resamples", 100, "--json")
+        ran = goldless(*arguments, "--resamples", 100, "--format", "json")
     result = {} if ran.code != 0 else json.loads(ran.out)
     return ran.code, json.dumps(result), ran.err

@@ -9,7 +9,7 @@ from tests.torture.counted_runs import LONGEST_SECONDS, Trial, counted, referenc
 from tests.torture.tally import Tally
 
 SIZES_KIB = (4, 8, 16, 24, 32, 48, 64, 96)
-PRINTED = ("--json", "--format=rich", "--format=csv", "--format=markdown", "--format=latex")
+PRINTED = ("--format=json", "--format=rich", "--format=csv", "--format=markdown", "--format=latex")
 
 
 def run(count: int, seed: int) -> Tally:

@@ -39,7 +39,7 @@ def run(count: int, seed: int) -> Tally:
             inner = place / "a" / "b" if chance.random() < 0.5 else place
             inner.mkdir(parents=True, exist_ok=True)
             with contextlib.chdir(inner), home(folder / "home"), secret:
-                ended = goldless(verb, "sample", "--json")
+                ended = goldless(verb, "sample", "--format", "json")
             tally.tried += 1
             ran = marker.exists() or marker.with_suffix(".out").exists() or bool(called)
             tally.silent_changes += ran

@@ -228,7 +228,7 @@ class Command:
 
 COMMANDS = {
     "review": Command(
-        ("review", "{study}", "--reviewers", "{url}#toy?patience=1", "--exam", "none"),
+        ("review", "{study}", "--reviewers", "toy={model}", "--exam", "none"),
         frozenset(),
         "/v1/chat/completions",
         _ANY_WAY | _OF_CHAT,
@@ -237,7 +237,7 @@ COMMANDS = {
         "value",
     ),
     "score": Command(
-        ("score", "{study}", "--scorer", "{url}#toy?patience=1", "--metric", "gem-raw"),
+        ("score", "{study}", "--scorer", "{model}", "--metric", "gem-raw"),
         frozenset({"vllm"}),
         "/v1/completions",
         _ANY_WAY | _OF_SCORING,
@@ -314,12 +314,13 @@ class Trial:
         """Run the command once; returns how it ended, and what the model said as far as it is known."""
         self.server.odd = odd
         out = self.folder / name
-        places = {"study": self.folder / "study.jsonl", "url": self.server.url}
-        arguments = [argument.format(**places) for argument in self.command.arguments]
         slow = odd in map(_ANY_WAY.get, SLOW)
         # a fault that lasts is given up soon
-        limits = () if odd is None or self.server.storm else ("--timeout", 1 if slow else 30, "--max-retries", 2)
-        ran = goldless(*arguments, *QUICK, *limits, "--out", out)
+        limits = "" if odd is None or self.server.storm else f"&timeout={1 if slow else 30}&retries=2"
+        model = f"{self.server.url}#toy?patience=1{limits}"
+        places = {"study": self.folder / "study.jsonl", "model": model}
+        arguments = [argument.format(**places) for argument in self.command.arguments]
+        ran = goldless(*arguments, *QUICK, "--out", out)
         return ran, self._said(out / self.command.table)
 
     def _said(self, table: Path) -> dict[tuple[str, ...], float]:

@@ -39,9 +39,9 @@ STUDY = Option(
 )
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """The placeholder that the help shows for a type, where the option itself names none."""
-MOST_OPTIONS = 13
+MOST_OPTIONS = 10
 """The number of options that a help shows beside --help."""
-COMMON = ("folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
+COMMON = ("folder", "shown_as", "columns", "peers", "until", "budget_usd", "compare", "verbose")
 """Options that a help shows, if the verb has them, beside those that come first and its own."""
 QUESTIONS = "Other questions, each with a help of its own"
 LISTED = {"templates", "template", "critic_prompt", "scale", "debate", "exams", "perturbations", "strategies"}
@@ -168,7 +168,7 @@ class Reading:
     )
     columns: Mapping[str, str | Sequence[str]] | None = option(
         None,
-        "Columns of a plain table, such as task=id,agent=model.",
+        "Columns of a table: task=id,agent=model.",
         "NAME=COLUMN",
         form=OptionForm(list[str], parse=_columns),
     )

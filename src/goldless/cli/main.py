@@ -34,6 +34,7 @@ from goldless.cli.console import (
 )
 from goldless.errors import GoldlessError, UserError, WaitingError, nearest
 from goldless.plugins import Catalogue, added_by_apps
+from goldless.runs.option_forms import new_way
 
 OURS: Mapping[str, Mapping[str, str]] = {
     "Start": {
@@ -259,7 +260,7 @@ def _misunderstood(error: Any, path: str) -> str:
     if hasattr(error, "possibilities"):
         known = [name for one in error.ctx.command.params for name in (*one.opts, *one.secondary_opts)]
         longer = [name for name in known if name.startswith(error.option_name)]
-        hint = nearest(error.option_name, longer or [name for name in known if name.startswith("--")])
+        hint = new_way(error.option_name, longer or [name for name in known if name.startswith("--")])
         return f"unknown option {error.option_name!r}{hint}"
     text = error.format_message().strip().removesuffix(".")
     if unknown := re.match(r"No such command '(.*?)'", text):

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 OUTPUT = "Output"
 RESULT_FOLDER = "Write the result to this folder, beside other results of the study."
-Format = Literal["rich", "markdown", "csv", "json", "latex"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +35,12 @@ class Output:
     """Where a verb's result goes, and how it is shown; its fields are options of every verb that prints."""
 
     folder: Path | None = option(None, RESULT_FOLDER, "--out FOLDER", group=OUTPUT)
-    table: Literal["rich", "markdown", "csv", "json", "latex"] = option(
-        "rich", "Print tables as rich, markdown, csv, json or latex.", "--format FORMAT"
+    shown_as: Literal["rich", "markdown", "csv", "json", "latex"] = option(
+        "rich", "Print rich, markdown, csv, json or latex.", "--format FORMAT"
     )
-    json_only: bool = option(False, "Print one JSON object on standard output (same as --format json).", "--json")
-    verbose: bool = option(False, "Also print signatures, each cut to one line, and numeric details.", "--verbose -v")
-    signature: bool = option(False, "Print signatures in full: how exactly each number was made.")
-
-    @property
-    def shown_as(self) -> Format:
-        return "json" if self.json_only else self.table
+    verbose: bool = option(
+        False, "Also print numeric details and signatures: how exactly each number was made.", "--verbose -v"
+    )
 
     @property
     def with_details(self) -> bool:
@@ -185,11 +180,11 @@ class Output:
         self.print_tables([table] if table.rows else [], lambda: data)
 
     def print_signature(self, *lines: str) -> None:
-        """Print signatures, each on one line unless all of it is asked for; nothing where no details are wanted."""
-        rest = "… (--signature for all)"
-        for line in lines if self.with_details or self.signature else ():
+        """Print signatures, each cut to one line unless all details are requested; nothing where none are."""
+        rest = "… (-v for all)"
+        for line in lines if self.with_details else ():
             width = out().width
-            folded = line if self.signature or len(line) <= width else line[: max(20, width - len(rest))] + rest
+            folded = line if self.verbose or len(line) <= width else line[: max(20, width - len(rest))] + rest
             out().print(folded, markup=False, soft_wrap=True, style="dim")
 
     def _print_rich(self, tables: Sequence[ReportTable], below: Sequence[str], signatures: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from goldless.runs.option_forms import (
     option,
     values,
 )
-from goldless.runs.options import CALLING, CRITIC, DETECTION, METRICS, MODELS, STATISTICS, Options
+from goldless.runs.options import CRITIC, DETECTION, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.comparison.comparing import PairedComparison
@@ -157,7 +157,6 @@ class Gating:
 
 @verb(
     *("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "on", "journal"),
-    *CALLING,
     first=("baseline", "candidate", "metric", "margin", "alpha"),
     helps={
         "reviewers": "Name the run's reviewers, NAME=MODEL, as in the review, for --aa.",

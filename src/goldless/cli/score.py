@@ -13,7 +13,7 @@ from goldless.cli.console import NOBODY_PASSED, NOTHING, end, say
 from goldless.cli.output import Output, tell_warnings
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.option_forms import REQUIRED, TEXT, option, values
-from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, REVIEWING, SCORING, STOPPING, Options
+from goldless.runs.options import CRITIC, METRICS, MODELS, REVIEWING, SCORING, STOPPING, Options
 
 if TYPE_CHECKING:
     from goldless.metrics.information_map import InformationMap, PeerSentence
@@ -41,7 +41,7 @@ async def score(study: Study, *, options: Options) -> Evaluation:
     Examples:
       goldless score answers.csv
       goldless score answers.csv --metric gem-raw,rouge-l,length --out runs/first
-      goldless score answers.csv --scorer http://127.0.0.1:8000/v1#llama --until best
+      goldless score answers.csv --scorer gguf:model.gguf --until best
     """
     from goldless.runs.pipeline import evaluate_study
 
@@ -68,7 +68,6 @@ def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last:
         tables=list(_tables(found, output)),
         csv=lambda: _csv(boards),
         markdown=lambda: "\n".join(title + board.to_markdown() for title, board in titled),
-        signatures=[board.signature for board in found.boards.values()] if output.signature else (),
         below=list(_groups(found)),
         findings=run_findings(found.boards) if found.stopped is None else ((found.stopped.sentence,),),
         last=last,
@@ -225,7 +224,7 @@ class Selecting:
 
 @verb(
     *(METRICS, CRITIC, "alpha", "at_least", "seed", MODELS),
-    without=("jurors", "juror_families", "examples", "own_samples", "peers", "peer_sample", "budget_calls"),
+    without=("jurors", "juror_families", "examples", "own_samples", "peers", "budget_calls"),
     first=("metrics", "scorer", "sampler", "most", "recorded"),
     helps={
         "metrics": "Metric to choose by, such as gem-raw+control, gem-s[prompt]+control or tvd-mi (default: "
@@ -282,7 +281,7 @@ class Explaining:
     text: Literal["responses", "rewrites"] = option("responses", "Explain the responses, or their recorded rewrites.")
 
 
-@verb("scorer", "journal", *CALLING, first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
+@verb("scorer", "journal", first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
 async def explain(study: Study, own: Explaining, options: Options) -> InformationMap:
     """Show which sentence of one response makes which sentence of another more predictable.
 

@@ -21,7 +21,7 @@ from typing import Any, get_origin
 
 from goldless.cli.console import say
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import Option, declared
+from goldless.runs.option_forms import Option, declared, new_way
 from goldless.runs.options import Options
 
 VARIABLE = "GOLDLESS_CONFIG"
@@ -94,7 +94,7 @@ class Settings:
                 hint = nearest(first, (MODELS, *verbs))
                 raise self.problem((first,), f"a table must be models or the name of a verb, got [{first}]{hint}")
             if not more and _key(first) not in {*known, "format", "verbose"}:
-                hint = nearest(first, known) or ". Settings are named as options are"
+                hint = new_way(first, known) or ". Settings are named as options are"
                 raise self.problem((first,), f"unknown setting {first!r}{hint}")
         _ = self.models
 
@@ -106,7 +106,7 @@ class Settings:
         for keys in sorted(self.entries, key=len):  # those of the verb replace those of all
             name = names.get(_key(keys[-1]))
             if keys[:-1] == verb and name is None:
-                hint = nearest(keys[-1], sorted(names))
+                hint = new_way(keys[-1], sorted(names))
                 raise self.problem(keys, f"goldless {' '.join(verb)} has no option {keys[-1]!r}{hint}")
             if keys[:-1] in {(), verb} and name is not None:
                 found[name] = self._words(options[name], keys), keys

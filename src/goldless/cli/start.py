@@ -16,7 +16,7 @@ from goldless.cli.output import Output, plain_table
 from goldless.cli.score import tell_evaluation
 from goldless.errors import CanaryError, UserError
 from goldless.runs.option_forms import argument
-from goldless.runs.options import CALLING, Options
+from goldless.runs.options import Options
 
 if TYPE_CHECKING:
     from goldless.models.canaries import CanaryReport
@@ -156,7 +156,7 @@ class Examining:
     model: str = argument("MODEL", "Model to test; goldless list models shows the forms.", "embedded")
 
 
-@verb(*CALLING, ends=lambda found: found.complaint and (NOTHING, f"error: {found.complaint}"))
+@verb(ends=lambda found: found.complaint and (NOTHING, f"error: {found.complaint}"))
 async def doctor(own: Examining, options: Options) -> Diagnosis:
     """Test what a model can do (chat, choice, log-probabilities, scoring), how exactly, how fast, at what price.
 
@@ -168,12 +168,10 @@ async def doctor(own: Examining, options: Options) -> Diagnosis:
     """
     from goldless.models.canaries import check_scorer
     from goldless.models.catalogue import open_model
-    from goldless.models.interface import WrappedModel
     from goldless.models.usage import price_of
     from goldless.runs.opening import layout_note
 
     model: Any = open_model(own.model, say=options.say)
-    WrappedModel(model).limit_calls(*options.some(*CALLING).values())
     try:
         await model.prepare()
         able, canaries, complaint = model.capabilities, None, None
@@ -181,7 +179,7 @@ async def doctor(own: Examining, options: Options) -> Diagnosis:
             canaries = await check_scorer(model) if able.scoring else None
         except CanaryError as error:
             complaint = str(error)
-        price = price_of(model.identity)
+        price = price_of(model.identity, own.model)
         # answers to probes that failed, of models that keep them; a server that scores in one way needs no other
         failed = [one for one in getattr(model, "findings", ()) if not one.works]
         reasons = [one for one in failed if not (able.scoring and one.ability.startswith("scoring"))]

@@ -16,7 +16,7 @@ from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
 from goldless.cli.output import OUTPUT, Output, tell_spending
 from goldless.runs import option_forms as forms
 from goldless.runs.option_forms import LINES, REQUIRED, OptionForm, option, several, split, values
-from goldless.runs.options import CALLING, CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
+from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.agreement import Agreement
@@ -238,12 +238,6 @@ PERTURBATIONS = (
 """As the help lists them: variants, as in null[TEXT], are in docs/crash_test.md."""
 STRATEGIES = "strategic-rewrite, related-shift, standard, brief, null, each also as NAME[peer-review]"
 WRITER = "Chat model that writes texts, such as openai:MODEL, for perturbations that need one."
-PEERS = OptionForm(
-    str,
-    parse=lambda words: int(words) if words.strip().isdecimal() else split([words]),
-    accept=lambda given: given if isinstance(given, int) else several(given),
-)
-"""A number of agents, or their names."""
 FAILING = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}
 """Ratings that end with an exit code of their own."""
 LEGEND = (
@@ -284,7 +278,7 @@ class CrashTesting(Perturbations):
         form=forms.ONE_LIST,
     )
     references: int | Sequence[str] = option(
-        2, "Peers that a response is compared with: how many, or their names.", "N|AGENTS", form=PEERS
+        2, "Peers that a response is compared with: how many, or their names.", "N|AGENTS", form=forms.PEERS
     )
     responses: int = option(300, "Maximum number of responses to perturb, drawn by the seed.", at_least=1)
     margin: float = option(0.2, "Effects shown to be smaller than this count as none.")
@@ -298,7 +292,7 @@ class CrashTesting(Perturbations):
 
 @verb(
     *(METRICS, CRITIC, "reviewers", STATISTICS, MODELS),
-    without=("peers", "peer_sample", "budget_calls", "recorded"),
+    without=("peers", "budget_calls", "recorded"),
     first=("metrics", "scorer", "perturbations", "fail_on", "folder"),
     usual={"metrics": ("shared-info",)},
     out="Write the rating card, badges and changed texts to this folder.",
@@ -361,7 +355,7 @@ class Perturbing(Perturbations):
 
 
 @verb(
-    *("seed", "budget_usd", "price", "on", "journal", *CALLING),
+    *("seed", "budget_usd", "on", "journal"),
     first=("folder", "perturbations", "strategies", "agents", "writer"),
     helps={"seed": "Seed for shuffles and tags."},
 )

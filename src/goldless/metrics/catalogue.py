@@ -69,9 +69,10 @@ METRICS = {
     "shared-info[COLUMN]": "the same given a text column of the tasks table: shared-info[prompt]",
     "gem-raw": "pointwise mutual information between responses as they are",
     "gem": "the same after a chat model has rewritten them into plain points (needs --rewriter or recorded rewrites)",
-    "gem-s[COLUMN]": "the same given a text column of the tasks table: gem-s[prompt], gem-s[abstract], gem-s[assw]",
-    "gem-raw+control": "minus what the same two agents share on other tasks; +control works with every metric over "
-    "log-probabilities",
+    "gem-s[COLUMN]": "the same given a text column of the tasks table: gem-s[prompt], gem-s[abstract], gem-s[assw]; "
+    "gem-s[assw,writer=MODEL] has a chat model write a missing abstract or assw",
+    "gem-raw+control": "minus what the same two agents share on two other tasks, or N with gem-raw[control=N]+control; "
+    "+control works with every metric over log-probabilities",
     "gem-raw+control+both": "mean of both directions, what a response says about its peers' and they about it; +both "
     "works with gem-raw, gem and gem-s",
     "peer-prediction": "how much a response helps a juror to predict other agents' second responses, after worked "
@@ -79,7 +80,8 @@ METRICS = {
     "peer-prediction[examples=N] another number than 3, peer-prediction[juror=MODEL,juror=MODEL] jurors other than the "
     "scorer",
     "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions; "
-    "tvd-mi[shuffles=N] draws more of these, tvd-mi[prompt=three-level] asks as the paper does",
+    "tvd-mi[shuffles=N] draws more of these, tvd-mi[calls=N] asks about the most informative pairs alone, "
+    "tvd-mi[prompt=three-level] asks as the paper does",
     "tvd-mi[given]": "one direction: what a response reveals about its peers'",
     "tvd-mi[about]": "the other direction: what the peers' responses reveal about it",
     "tvd-mi[labels]": "how much raters' labels reveal about each other's; from the labels table, no model",

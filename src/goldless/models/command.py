@@ -1,5 +1,7 @@
 """``command:PROGRAM ARGUMENTS``: a program that reads a request as JSON and writes the reply, as a chat model.
 
+``command:PROGRAM ARGUMENTS '?timeout=60&concurrency=2'`` limits a request's seconds and the processes at a time.
+
 One process per request: standard input is ``{"messages": [{"role", "content"}, …], "max_tokens", "temperature",
 "seed"}`` and its end, standard output the reply as text. Agents of any kind take part in this way.
 """
@@ -8,11 +10,13 @@ from __future__ import annotations
 
 import json
 import shlex
+from urllib.parse import parse_qsl
 
 import anyio
 
 from goldless.child_process import file_hash, program_files, program_words, run_program
 from goldless.errors import CapabilityError, ModelSpecError
+from goldless.models.http_api.specs import take_limits
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.records import CallFailure, FailureKind
 
@@ -32,19 +36,17 @@ class CommandModel:
 
     def __init__(self, command: str) -> None:
         self._words = program_words(command, ModelSpecError)
+        options = dict(parse_qsl(self._words.pop()[1:])) if self._words[-1].startswith("?") else {}
+        limits = take_limits(options)
+        if options or limits.keys() - {"timeout_seconds", "concurrency"}:
+            raise ModelSpecError(f"command:{command}: the options of a command must be timeout, concurrency and price")
         files = program_files(self._words)
         revision = content_hash([file_hash(file) for file in files]) if files else ""
         self.identity = ModelIdentity("command", shlex.join(self._words), revision)
         """The command; the revision is a hash of the files among its words."""
         self.capabilities = Capabilities(chat=True)
-        self._timeout_seconds = TIMEOUT_SECONDS
-        self._limiter = anyio.CapacityLimiter(AT_ONCE)
-
-    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
-        """Set the time limit of a request and the number of processes; a program is never started twice for one."""
-        del max_retries
-        self._timeout_seconds = timeout_seconds or self._timeout_seconds
-        self._limiter = anyio.CapacityLimiter(max_in_flight or AT_ONCE)
+        self._timeout_seconds = limits.get("timeout_seconds", TIMEOUT_SECONDS)
+        self._limiter = anyio.CapacityLimiter(limits.get("concurrency", AT_ONCE))
 
     async def prepare(self) -> None: ...
     async def aclose(self) -> None: ...

@@ -297,8 +297,6 @@ OPTIONAL: Mapping[str, Any] = {
     "mark": process_mark,
     # training_record(): the record of its training; empty if there is none. Known after prepare
     "training_record": dict,
-    # limit_calls(timeout_seconds, max_retries, max_in_flight): of a server; None, or one in the specification: as it is
-    "limit_calls": lambda *_: None,
     # charge_to(ledger): let it pay for calls that the model makes besides those it is asked for, such as probes
     "charge_to": lambda _: None,
 }

@@ -47,8 +47,13 @@ class Price:
         return Price(self.input_usd * share, self.output_usd * share, longer)
 
 
-def price_of(identity: ModelIdentity) -> Price | None:
-    """The model's price, or None if unknown. Models on this machine are free."""
+def price_of(identity: ModelIdentity, spec: object = None) -> Price | None:
+    """The model's public price, or else that in its specification; None if unknown. Models on this machine are free."""
+    in_spec = re.search(r"[?&]price=([^&]*)", str(spec))
+    return _public_price(identity) or (parse_price(in_spec[1]) if in_spec else None)
+
+
+def _public_price(identity: ModelIdentity) -> Price | None:
     provider = PROVIDERS.get(identity.provider)
     if provider is not None and provider.local:
         return Price(0.0, 0.0)
@@ -83,14 +88,11 @@ def batch_share(identity: ModelIdentity) -> float:
 
 
 def parse_price(text: str) -> Price:
-    """``IN,OUT`` in US dollars per million tokens, as given on the command line."""
-    try:
-        given, out = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UserError(f"--price must be two numbers IN,OUT in US dollars per million tokens, got {text!r}") from None
-    if not (0 <= given < math.inf and 0 <= out < math.inf):
-        raise UserError(f"--price must not be negative, got {text!r}")
-    return Price(given, out)
+    """``IN:OUT`` in US dollars per million tokens, as in the name of a model."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?):(\d+(?:\.\d+)?)", text)
+    if match is None:
+        raise UserError(f"price must be IN:OUT, two amounts of US dollars per million tokens, got {text!r}")
+    return Price(float(match[1]), float(match[2]))
 
 
 def parse_budget(text: str) -> float:
@@ -147,8 +149,8 @@ class Ledger:
         self.free = price == Price(0.0, 0.0)
         if budget is not None and price is None:
             raise BudgetError(
-                f"the price of {model} is unknown, so --budget cannot be enforced. Give its price with --price "
-                "IN,OUT (US dollars per million tokens), or leave out --budget"
+                f"the price of {model} is unknown, so --budget cannot be enforced. Give its price as in "
+                "MODEL?price=IN:OUT (US dollars per million tokens), or leave out --budget"
             )
         if budget is not None and budget.limit_usd <= 0 and not self.free:
             raise BudgetError(

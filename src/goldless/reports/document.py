@@ -1,4 +1,4 @@
-"""A result as plain data: what ``--json`` prints and a run folder holds, the same result read back, and table rows.
+"""A result as plain data, which ``--format json`` prints and a run folder holds; it is read back, and makes table rows.
 
 A result is a frozen dataclass. Its keys are its fields, except those of the type ``InMemory``, which exist only in the
 process that made the result. pydantic writes and reads it: NaN and infinity are null, unknown keys are ignored.

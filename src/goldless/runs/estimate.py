@@ -327,7 +327,7 @@ async def _known_model(part: Part, options: Options, journal: Journal, stack: As
         notes = [f"{identity.short}: by goldless doctor, {took}, {how}"]
     provider = PROVIDERS.get(identity.provider)
     can = Capabilities(scoring=True, chat=True, choice=provider is None or provider.choice, one_call_choice=True)
-    price = price_of(identity) or options.price
+    price = price_of(identity, given) or options.price
     if price is not None and options.batch:
         price = price.shared(batch_share(identity))
     return Counter(part, identity, can, price, journal, paces=paces, notes=notes)

@@ -185,7 +185,7 @@ async def open_models(
                     raise
                 lost |= {part.name: error for part in played}
                 continue
-            ready = OpenModel(model, journal, ledger or _ledger(model, options, budget), batch=batch)
+            ready = OpenModel(model, journal, ledger or _ledger(model, played[0].given, options, budget), batch=batch)
             opened |= {part.name: ready for part in played}
             if ready.batched is not None:
                 await ready.batched.collect()
@@ -222,10 +222,9 @@ def _open(
     model = None if crew is None else crew.model(given, use)
     if model is None and isinstance(given, str):
         model = open_model(given, use=use, say=options.say)
-        WrappedModel(model).limit_calls(options.timeout_seconds, options.max_retries, options.max_in_flight)
     model, ledger = model or given, None
     with suppress(CapabilityError):  # one that says who it is only once it is loaded is here, and free
-        ledger = _ledger(model, options, budget)
+        ledger = _ledger(model, given, options, budget)
         WrappedModel(model).charge_to(ledger)  # it also pays for probes
     batch = options.batch and uses != {"scoring"}
     if batch:
@@ -233,8 +232,8 @@ def _open(
     return model, ledger, batch
 
 
-def _ledger(model: Any, options: Options, budget: Budget | None) -> Ledger:
-    return Ledger(model.identity.short, price_of(model.identity) or options.price, budget)
+def _ledger(model: Any, given: object, options: Options, budget: Budget | None) -> Ledger:
+    return Ledger(model.identity.short, price_of(model.identity, given) or options.price, budget)
 
 
 def refuse_without_scoring(model: OpenModel, metrics: Sequence[str]) -> None:

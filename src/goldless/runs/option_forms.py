@@ -21,6 +21,20 @@ COMMA = r",(?![^\[\]]*\])"
 """A comma that is not within brackets."""
 REQUIRED: Any = MISSING
 """Instead of a default, for an option that must be given."""
+REMOVED: Mapping[str, str] = {
+    "json": "Write --format json",
+    "signature": "-v prints signatures in full",
+    "timeout": "Write 'MODEL?timeout=SECONDS'",
+    "max-retries": "Write 'MODEL?retries=N'",
+    "max-in-flight": "Write 'MODEL?concurrency=N'",
+    "price": "Write 'MODEL?price=IN:OUT'",
+    "synopsis-writer": "Write gem-s[abstract,writer=MODEL]",
+    "control-tasks": "Write gem-raw[control=N]+control",
+    "budget-calls": "Write tvd-mi[calls=N]",
+    "peer-sample": "Write --peers N",
+    "metric-timeout": "Write python:FILE.py:FUNCTION?timeout=SECONDS",
+}
+"""The new way of each option that was removed, by its flag."""
 KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number", Path: "a path"}
 
 
@@ -207,8 +221,14 @@ def refuse_unknown(verb: str, given: Iterable[str], known: Collection[str]) -> N
     """Refuse a Python argument that a verb does not take."""
     for keyword in given:
         if keyword not in known:
-            hint = nearest(keyword, known)
+            hint = new_way(keyword, known)
             raise UserError(f"unknown argument {keyword!r}{hint or '.'} {verb} takes {', '.join(sorted(known))}")
+
+
+def new_way(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown option: the new way of one that was removed, or the nearest known one."""
+    removed = REMOVED.get(name.strip("-").replace("_", "-"))
+    return f". It was removed. {removed}" if removed else nearest(name, known)
 
 
 def check_each(options: Any) -> None:
@@ -348,6 +368,14 @@ LEVEL = replace(
 LINES = OptionForm(list[str], parse=tuple, accept=several)
 NAMES = OptionForm(list[str], parse=split, accept=several)
 ONE_LIST = OptionForm(str, parse=lambda text: split([text]), accept=several)
+PEERS = OptionForm(
+    str,
+    parse=lambda words: int(words) if words.strip().isdecimal() else split([words]),
+    accept=lambda given: given if isinstance(given, int) else several(given),
+    must_be="a whole number of at least 1, or names of agents",
+    allows=lambda peers: peers > 0 if isinstance(peers, int) else all(isinstance(name, str) for name in peers),
+)
+"""A number of agents, or their names."""
 METRIC_NAMES = OptionForm(list[str], parse=metric_names, accept=lambda given: metric_names(several(given)))
 REVIEWER_NAMES = OptionForm(list[str], split, lambda given: given if isinstance(given, Mapping) else several(given))
 EXAM_NAMES = OptionForm(list[str], split, lambda given: split([given]) if isinstance(given, str) else tuple(given))
@@ -369,7 +397,6 @@ LIMITS = OptionForm(
 BUDGET = OptionForm(str, parse=_of_usage("parse_budget"))
 PRICE = OptionForm(
     str,
-    parse=_of_usage("parse_price"),
     accept=lambda given: given if hasattr(given, "input_usd") else _of_usage("Price")(*given),
 )
 FORMS_OF = {

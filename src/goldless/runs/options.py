@@ -7,6 +7,7 @@ line reads it before anything else is needed.
 # ruff: noqa: RUF009 - an option is a field, not a value
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,8 +39,6 @@ STATISTICS = "Statistics"
 STOPPING = "Stopping early"
 DETECTION = "Tasks needed"
 MODELS = "Models and money"
-CALLING = ("timeout_seconds", "max_retries", "max_in_flight")
-"""The options for calling servers, for verbs that take no other option of MODELS."""
 SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
 """The groups that evaluating takes."""
 REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, STOPPING, MODELS)
@@ -66,13 +65,19 @@ TRAITS: Mapping[ExamName, tuple[str, ...]] = {
 """The traits that each exam measures."""
 DEFAULT_METRICS = "default"
 """The name that stands for the metrics of choice for a study."""
+OVER_LOGPROBS = "shared-info gem-raw gem gem-s mi gppm gptscore bartscore bartscore-recall bartscore-precision"
 IN_NAMES: Mapping[str, Mapping[str, str]] = {
-    "tvd-mi": {"shuffles": "shuffles", "prompt": "critic_prompt"},
+    "tvd-mi": {"shuffles": "shuffles", "prompt": "critic_prompt", "calls": "budget_calls"},
     "peer-prediction": {"juror": "jurors", "family": "juror_families", "examples": "examples"},
+    **{name: {"writer": "synopsis_writer", "control": "control_tasks"} for name in OVER_LOGPROBS.split()},
 }
-"""Options that one metric alone reads, by what they are called in its name: ``tvd-mi[shuffles=4]``."""
+"""Options that some metrics alone read, by what they are called in their names: ``tvd-mi[shuffles=4]``."""
 REPEATED = {"jurors", "juror_families"}
 """Those of them that may be in a name several times, each with another value."""
+Settings = dict[str, tuple[str, tuple[str, ...]]]
+"""Options in the names of metrics, each with what it is called there and its values."""
+TIMEOUT = re.compile(r"(command:.*\S(?=\s)|(?!command:)[\w-]+:.*\S)\s*\?timeout=(\S+)", re.DOTALL)
+"""A custom metric with its time limit: ``python:FILE.py:FUNCTION?timeout=60``, ``command:WORDS ?timeout=60``."""
 HUMAN_THRESHOLD = 0.6
 AUTO_EXAM_THRESHOLD = 0.55
 """PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
@@ -84,27 +89,25 @@ class Options:
 
     metrics: Sequence[str | Callable[..., object]] = option(
         (DEFAULT_METRICS,),
-        "Comma-separated metrics, such as shared-info, gem-raw, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
-        "python:FILE.py:FUNCTION. goldless list metrics lists all.",
+        "Comma-separated metrics, such as shared-info, gem, tvd-mi, rouge-l, length or python:FILE.py:FUNCTION.",
         "--metric -m NAMES",
         group=METRICS,
         form=forms.METRIC_NAMES,
-        shown="shared-info, length; shared-info[prompt] too where an agent repeats its prompts",
+        shown="shared-info, length; shared-info[prompt] if prompts are repeated",
     )
     scorer: str | Scorer = option(
         "embedded", "Model that gives log-probabilities: embedded, gguf:PATH, hf:NAME, http://…/v1#MODEL.", "MODEL"
     )
     rewriters: Sequence[str | ChatModel] = option(
         (),
-        "Chat model that rewrites responses for gem and gem-s, such as openai:MODEL. Repeat it for several.",
+        "Chat model that rewrites responses for gem and gem-s. Repeat it for several.",
         "--rewriter MODEL",
         keyword="rewriter",
     )
     rewrite_max_tokens: int = option(1024, "", at_least=1)
     """Longest rewrite; a longer one is missing."""
-    synopsis_writer: str | ChatModel | None = option(
-        None, "Chat model that writes the missing abstract or assw of a task, for gem-s.", "MODEL"
-    )
+    synopsis_writer: str | ChatModel | None = option(None)
+    """Chat model that writes the missing abstract or assw of a task: gem-s[abstract,writer=MODEL]."""
     templates: Sequence[str] = option(
         (),
         "Prompt wording: general, plain, peer-review, or FILE.toml. Repeat it to average over several.",
@@ -113,11 +116,14 @@ class Options:
         keyword="template",
         shown="general",
     )
-    peers: Sequence[str] | None = option(
-        None, "Comma-separated agents that responses are compared with (default: all).", "AGENTS", form=forms.ONE_LIST
+    peers: int | Sequence[str] | None = option(
+        None,
+        "Agents to compare responses with: names, or how many to draw (default: all).",
+        "N|AGENTS",
+        form=forms.PEERS,
     )
-    peer_sample: int | None = option(None, "Compare responses with those of N agents, drawn at random.", at_least=1)
-    control_tasks: int = option(2, "Number of other tasks per response for metrics with +control.", at_least=1)
+    control_tasks: int = option(2, at_least=1)
+    """Other tasks per response for metrics with +control: gem-raw[control=N]+control."""
     own_samples: bool = option(False, "Compare a response with its agent's other samples of the task too.")
     jurors: Sequence[str | Scorer] = option((), keyword="juror")
     """Models that predict responses for peer-prediction, which averages them; none: the scorer alone."""
@@ -128,12 +134,8 @@ class Options:
     on_too_long: Literal["error", "skip"] = option(
         "error", "Stop if a text does not fit the scorer's context, or skip it and count it as missing."
     )
-    metric_timeout_seconds: float | None = option(
-        None,
-        "Timeout for custom metrics (default: 600 for command:, 3600 for python:, none for others).",
-        "--metric-timeout SECONDS",
-        form=forms.POSITIVE,
-    )
+    metric_timeout_seconds: float | None = option(None, form=forms.POSITIVE)
+    """Of custom metrics, by default 600 for command: and 3600 for python:, as in python:FILE.py:FUNCTION?timeout=60."""
     critic: str | ChatModel = option(
         "embedded", "Model that says whether two responses answer the same task.", "MODEL", group=CRITIC
     )
@@ -141,7 +143,8 @@ class Options:
     """Prompt for the critic: tvd-mi[prompt=three-level]."""
     shuffles: int | None = option(None, at_least=1)
     """Shuffled pairs per matched pair: tvd-mi[shuffles=N]."""
-    budget_calls: int | None = option(None, "Maximum critic calls; the most informative pairs are selected.", "CALLS")
+    budget_calls: int | None = option(None, at_least=1)
+    """Maximum calls of the critic, on the pairs that inform most: tvd-mi[calls=N]."""
     reviewers: Sequence[Any] | Mapping[str, Any] = option(
         (),
         "Comma-separated chat models, MODEL or NAME=MODEL; with --recorded, names. One model under two names, each "
@@ -281,7 +284,7 @@ class Options:
     level: float = option(0.95, "Confidence level of the intervals.", "LEVEL", form=forms.LEVEL)
     until: Sequence[str] = option(
         (),
-        "Ask tasks in random order until this is decided: 'A>B', best, top=N or baseline=AGENT (by the first metric).",
+        "Stop once the first metric decides this: 'A>B', best, top=N or baseline=AGENT.",
         "QUESTION",
         group=STOPPING,
         form=forms.LINES,
@@ -297,20 +300,13 @@ class Options:
         group=DETECTION,
         form=forms.POSITIVE,
     )
-    recorded: bool = option(False, "Use only evidence recorded in the study; call no model.", group=MODELS)
+    recorded: bool = option(False, "Use recorded evidence alone; call no model.", group=MODELS)
     verdicts: Literal["auto", "probabilities", "labels"] = option(
         "auto", "Read verdicts as label probabilities or as the label written (auto: probabilities where possible)."
     )
-    budget_usd: float | None = option(
-        None, "Stop before spending more than this, such as 2USD.", "--budget USD", form=forms.BUDGET
-    )
-    price: Price | None = option(
-        None,
-        "Price in USD per million tokens, for a model whose price is unknown.",
-        "IN,OUT",
-        form=forms.PRICE,
-        keyword="price_usd_per_million",
-    )
+    budget_usd: float | None = option(None, "Maximum spending, such as 2USD.", "--budget USD", form=forms.BUDGET)
+    price: Price | None = option(None, form=forms.PRICE, keyword="price_usd_per_million")
+    """Of models whose price nobody knows; in the name of one: MODEL?price=IN:OUT."""
     batch: bool = option(
         False, "Send chat calls as batches at half the price; run the same command again to collect the replies."
     )
@@ -322,15 +318,6 @@ class Options:
     )
     journal: Path | None = option(
         None, "Journal of model replies (default: one for all runs; see goldless journal show).", "FILE"
-    )
-    timeout_seconds: float | None = option(
-        None, "Timeout per call to a server.", "--timeout SECONDS", form=forms.POSITIVE, shown="600"
-    )
-    max_retries: int | None = option(
-        None, "Retries of a failed call; four times as many where a server is busy.", at_least=0, shown="5"
-    )
-    max_in_flight: int | None = option(
-        None, "Maximum concurrent calls per server.", at_least=1, shown="as many as make it faster, up to 1024"
     )
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
@@ -357,12 +344,12 @@ class Options:
 
     def __post_init__(self) -> None:
         """Take options out of the names of metrics."""
-        settings: dict[str, tuple[str, ...]] = {}
+        settings: Settings = {}
         metrics = [_plain_name(one, settings) if isinstance(one, str) else one for one in self.metrics]
         if settings:
             object.__setattr__(self, "metrics", tuple(dict.fromkeys(metrics)))
-        for name, values in settings.items():
-            object.__setattr__(self, name, _setting_in_name(name, values))
+        for name, (key, values) in settings.items():
+            object.__setattr__(self, name, _setting_in_name(name, key, values))
 
     def chosen_metrics(self) -> list[Metric]:
         """The requested metrics, each once: custom or ours; a function is made a metric."""
@@ -462,27 +449,20 @@ class Options:
         return "mean of traits" if len(self.weighing_traits) > 1 else "equal"
 
 
-def _setting_in_name(name: str, values: tuple[str, ...]) -> Any:
-    """The value of an option that is given in the name of a metric."""
-    if name == "jurors":
-        return values
-    if name == "juror_families":
-        try:
-            return by_name("FAMILY", last=True).parse(values)
-        except ValueError as error:
-            raise UserError(
-                f"family in the name of a metric must be {error}. Try peer-prediction[juror=hf:A,family=hf:A=llama]"
-            ) from None
-    (value,) = values
-    if name == "critic_prompt":
-        return value
-    if not value.isdecimal():
-        raise UserError(f"{name} in the name of a metric must be a whole number, got {value!r}")
-    return int(value)
+def _setting_in_name(name: str, key: str, values: tuple[str, ...]) -> Any:
+    """The value of an option that is given in the name of a metric, where it is called ``key``."""
+    form = declared(Options)[name].form
+    try:
+        return form.parse(form.words(values if name in REPEATED else values[0]))
+    except ValueError as error:
+        raise UserError(f"{key} in the name of a metric must be {error}") from None
 
 
-def _plain_name(metric: str, settings: dict[str, tuple[str, ...]]) -> str:
+def _plain_name(metric: str, settings: Settings) -> str:
     """The name of a metric without the options in it, which are added to ``settings``."""
+    if limited := TIMEOUT.fullmatch(metric):
+        _keep_setting(settings, "metric_timeout_seconds", "timeout", limited[2])
+        return limited[1]
     base, bracket, rest = metric.partition("[")
     inside, _, after = rest.partition("]")
     known = IN_NAMES.get(base, {})
@@ -498,13 +478,18 @@ def _plain_name(metric: str, settings: dict[str, tuple[str, ...]]) -> str:
     for key, given in values.items():
         if known[key] not in REPEATED and len(given) > 1:
             raise MetricError(f"{key} must be given once in the name of a metric, got {' and '.join(given)}")
-        earlier = settings.setdefault(known[key], tuple(given))
-        if earlier != tuple(given):
-            raise MetricError(
-                f"{key} must be the same for all metrics of a run, got {','.join(earlier)} and {','.join(given)}"
-            )
+        _keep_setting(settings, known[key], key, *given)
     kept = ",".join(part for part in parts if "=" not in part)
     return f"{base}[{kept}]{after}" if kept else f"{base}{after}"
+
+
+def _keep_setting(settings: Settings, name: str, key: str, *values: str) -> None:
+    """Keep the values of an option, which must be the same in all names."""
+    _, earlier = settings.setdefault(name, (key, values))
+    if earlier != values:
+        raise MetricError(
+            f"{key} must be the same for all metrics of a run, got {','.join(earlier)} and {','.join(values)}"
+        )
 
 
 def check_options(options: Options) -> list[Metric]:
@@ -515,7 +500,7 @@ def check_options(options: Options) -> list[Metric]:
     options.chosen_templates()
     find_critic_prompt(options.critic_prompt)
     check_each(options)
-    named, drawn, selected = (one is not None for one in (options.peers, options.peer_sample, options.budget_calls))
+    named, selected = options.peers is not None, options.budget_calls is not None
     if options.baseline is not None and options.compare == "leader":
         raise UserError("--baseline and --compare leader exclude each other. Give one of them")
     if options.until and options.baseline is not None:
@@ -527,12 +512,10 @@ def check_options(options: Options) -> list[Metric]:
         raise UserError(
             "--compare leader must be left out with --until, which decides what is compared. Try --until best"
         )
-    if named and drawn:
-        raise UserError("--peers and --peer-sample exclude each other: name the peers, or give how many to draw")
-    if options.pairing is not None and (named or drawn or selected):
-        raise UserError("a pairing names the peers of each response: leave out peers, peer_sample and budget_calls")
-    if selected and (named or drawn):
-        raise UserError("--budget-calls selects the pairs itself: leave out --peers and --peer-sample")
+    if options.pairing is not None and (named or selected):
+        raise UserError("a pairing names the peers of each response: leave out peers and budget_calls")
+    if selected and named:
+        raise UserError("tvd-mi[calls=N] selects the pairs itself: leave out --peers")
     return metrics
 
 

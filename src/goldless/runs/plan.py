@@ -311,7 +311,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     until = _until(options, names)
     _warn_of_unused(options, metrics)
     every: Sequence[str] = study.agent_list
-    if options.peer_sample is not None and not options.recorded:
+    if isinstance(options.peers, int) and not options.recorded:
         answered = {r.agent for _, responses in study.with_peers() for r in responses}
         every = [name for name in every if name in answered]
     peers = _drawn(every, options)
@@ -394,11 +394,11 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
     critic, needs = any(metric.needs.verdicts is not None for metric in metrics), list(map(_asked, metrics))
     unused = {
         "--rewriter": options.rewriters and all(need.text == "responses" for need in needs),
-        "--synopsis-writer": options.synopsis_writer and all(need.synopsis not in PROMPTS for need in needs),
+        "[writer=MODEL]": options.synopsis_writer and all(need.synopsis not in PROMPTS for need in needs),
         "--critic": options.critic != "embedded" and not critic and not options.recorded,
-        "--budget-calls": options.budget_calls and not critic,
+        "[calls=N]": options.budget_calls and not critic,
         "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
-        "--control-tasks": options.control_tasks != Options().control_tasks and not any(n.control for n in needs),
+        "[control=N]": options.control_tasks != Options().control_tasks and not any(n.control for n in needs),
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:
         warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
@@ -448,7 +448,7 @@ def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
         return
     if name in PROMPTS and options.synopsis_writer is not None:
         return
-    can = ". A model can write it; choose one with --synopsis-writer" * (name in PROMPTS)
+    can = f". A model can write it: gem-s[{name},writer=MODEL]" * (name in PROMPTS)
     raise MetricError(
         f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
         f"{suggested(name, study.synopses, 'Known synopses')}{can}"
@@ -463,7 +463,7 @@ def samples_apart(study: Study, options: Options) -> Options:
     if not study.samples or options.pairing is not None or options.recorded:
         return options
     if options.budget_calls is not None:
-        raise UserError("--budget-calls must be left out where agents have several samples. Try --peer-sample")
+        raise UserError("tvd-mi[calls=N] must be left out where agents have several samples. Try --peers N")
     of = {agent.agent: agent.sample_of or agent.agent for agent in study.agents}
     agents = list(dict.fromkeys(of.values()))
     peers = _drawn(agents, options) or agents
@@ -477,7 +477,7 @@ def samples_apart(study: Study, options: Options) -> Options:
         "samples": "averaged,own-as-peers" if options.own_samples else "averaged",
         "peers": "all" if len(peers) == len(agents) else "+".join(sorted(peers)),
     }
-    return replace(options, pairing=pairing, peers=None, peer_sample=None, told={**options.told, **told})
+    return replace(options, pairing=pairing, peers=None, told={**options.told, **told})
 
 
 def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
@@ -490,15 +490,17 @@ def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], lis
 
 def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
     """Of these agents the named peers, or as many as asked for; None: all."""
-    if options.peers is not None:
+    if options.peers is not None and not isinstance(options.peers, int):
         check_known(options.peers, agents, "--peers must be agents of the study, got", "Agents")
         if not options.peers:
             raise UserError("--peers must name at least one agent. Leave it out to use all agents")
         return tuple(name for name in agents if name in options.peers)
-    if options.peer_sample is None or options.peer_sample >= len(agents):
+    if options.peers is None or options.peers >= len(agents):
         return None
+    if str(options.peers) in agents:
+        warnings.warn(f"{options.peers} peers are drawn; --peers '{options.peers},' names an agent", stacklevel=2)
     # by hash, so that another agent in the study changes little
-    drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.peer_sample]
+    drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.peers]
     return tuple(name for name in agents if name in drawn)
 
 
@@ -552,7 +554,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> dict[
         )
     if most < options.control_tasks:
         warnings.warn(
-            f"--control-tasks {options.control_tasks}: no response has more than {most} other "
+            f"{options.control_tasks} control tasks: no response has more than {most} other "
             f"task{'s' * (most > 1)}, so {most} {'is' if most == 1 else 'are'} used",
             stacklevel=2,
         )

@@ -24,7 +24,7 @@ def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
 
     base = save_reader(tmp_path / "base")
     command = ("finetune", study_file(), "--base", f"hf:{base}", "--out", tmp_path / "out", "--raw")
-    ended = goldless(*command, "--epochs", 1, "--json")
+    ended = goldless(*command, "--epochs", 1, "--format", "json")
     assert ended.code == 0, ended.err
     result = json.loads(ended.out)
     assert result == json.loads((tmp_path / "out" / "finetune.json").read_text(encoding="utf-8"))

@@ -85,7 +85,7 @@ def test_a_whole_edition_is_run_from_its_config(goldless, configured):
     ended = goldless("gre", "run", folder)
     assert ended.code == 0, ended.err
     assert (folder / "run" / "report.html").is_file()
-    ended = goldless("gre", "run", folder, "--json")
+    ended = goldless("gre", "run", folder, "--format", "json")
     assert ended.code == 0, ended.err
     again = json.loads(ended.out)
     rows = {row["agent"]: row for row in again["scores"]["metrics"]["rouge-l"]["rows"]}

@@ -83,20 +83,20 @@ async def test_a_reply_that_trickles_ends_by_the_time_limit_although_bytes_arriv
     assert (failure.kind, failure.charged) == ("timeout", (0, 0))
 
 
-# --- the options of a run ------------------------------------------------------------------------------------------
+# --- the options in a specification ----------------------------------------------------------------------------------
 
 
-async def opened(spec: str, journal, **given: object):
-    async with open_models([Part("reviewer", spec, "chat")], Options(**given), journal) as models:
+async def opened(spec: str, journal):
+    async with open_models([Part("reviewer", spec, "chat")], Options(), journal) as models:
         model = models["reviewer"].model
         return model._client.calling.retries, model._client.calling.timeout_seconds, model._client.limiter.maximum
 
 
-async def test_the_options_of_a_run_limit_time_retries_and_calls_at_once(serve, journal):
+async def test_a_specification_limits_time_retries_and_calls_at_once(serve, journal):
     url = f"{serve().url}#toy"
     assert await opened(url, journal) == (5, 600.0, 1024)
-    assert await opened(url, journal, timeout_seconds=7.5, max_retries=2, max_in_flight=3) == (2, 7.5, 3)
-    assert await opened(url, journal, max_retries=0) == (0, 600.0, 1024)
+    assert await opened(f"{url}?timeout=7.5&retries=2&concurrency=3", journal) == (2, 7.5, 3)
+    assert await opened(f"{url}?retries=0", journal) == (0, 600.0, 1024)
 
 
 # --- log-probabilities that cannot be ------------------------------------------------------------------------------

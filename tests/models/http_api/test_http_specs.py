@@ -213,11 +213,10 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated():
     assert "sk-secret-value" not in str(caught.value)
 
 
-def test_options_of_the_specification_come_before_those_of_the_command():
+def test_options_of_the_specification_come_before_those_of_its_maker():
     model = service_model(
         ANY_SERVER, "http://127.0.0.1:1/v1#m?timeout=7.5&retries=0&concurrency=3", calling=Calling(retries=4)
     )
-    model.limit_calls(60.0, 9, 100)
     found = model._client.calling
     assert (found.timeout_seconds, found.retries, found.concurrency) == (7.5, 0, 3)
 

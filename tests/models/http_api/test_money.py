@@ -178,8 +178,7 @@ async def test_however_a_probe_ends_nothing_of_it_stays(serve, connect, how):
 @pytest.mark.parametrize("how", FAULTS)
 async def test_however_the_sending_of_a_batch_ends_each_call_is_in_one_batch_or_free(server, journal, spec, how):
     """Only where nobody knows whether a batch arrived, its calls stay claimed and committed until the user decides."""
-    model, budget = open_model(spec, use="chat"), Budget(100)
-    model.limit_calls(None, 0, None)
+    model, budget = open_model(f"{spec}?retries=0", use="chat"), Budget(100)
     chat = BatchedChat(model, journal, Ledger("toy", PRICE, budget))
     assert [(await chat.chat(question(text))).kind for text in "ab"] == ["waiting"] * 2
     server.behaviour.faults = [] if FAULTS[how] is None else [FAULTS[how]] * 9

@@ -30,7 +30,7 @@ def test_the_help_lists_every_built_in_format():
 
 @pytest.mark.parametrize("words", [("table",), ("--from", "table"), ()])
 def test_a_table_becomes_a_study_with_a_summary(goldless, long, tmp_path, words):
-    done = goldless("study", "import", *words, long, *COLUMNS, "--out", tmp_path / "study", "--json")
+    done = goldless("study", "import", *words, long, *COLUMNS, "--out", tmp_path / "study", "--format", "json")
     assert done.code == 0
     found = json.loads(done.out)
     assert (found["format"], found["tasks"], found["agents"], found["responses"]) == ("table", 2, 2, 3)
@@ -48,7 +48,7 @@ def test_other_verbs_say_what_they_read_and_repeat_the_options_in_what_is_next(g
 def test_samples_are_counted_apart_from_agents_and_survive_the_writing(goldless, tmp_path):
     files = Path(__file__).parent / "files" / "promptfoo"
     twice = (files / "results.json", files / "results.jsonl")
-    done = goldless("study", "import", *twice, "--out", tmp_path / "study", "--json")
+    done = goldless("study", "import", *twice, "--out", tmp_path / "study", "--format", "json")
     found = json.loads(done.out)
     assert (found["agents"], found["also"]["agents with several samples"], found["missing"]) == (2, 2, {"error": 2})
     study = read_study(tmp_path / "study")
@@ -59,7 +59,7 @@ def test_samples_are_counted_apart_from_agents_and_survive_the_writing(goldless,
 def test_a_log_on_standard_input_has_a_name_that_does_not_change(goldless, monkeypatch):
     (path,) = (Path(__file__).parent / "files" / "lm_eval" / "lab__hasty").glob("samples_colours_2*")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
-    assert json.loads(goldless("study", "show", "-", "--json").out)["agents"][0]["agent"] == "stdin"
+    assert json.loads(goldless("study", "show", "-", "--format", "json").out)["agents"][0]["agent"] == "stdin"
 
 
 def test_a_study_of_our_own_needs_no_words(goldless):

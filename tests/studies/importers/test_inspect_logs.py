@@ -118,7 +118,7 @@ def test_without_inspect_the_message_has_the_command(monkeypatch):
 
 
 def test_one_command_gives_a_leaderboard_of_the_models_in_logs(goldless, tmp_path):
-    ended = goldless("score", ALPHA, BETA, ZETA, "--metric", "rouge-l", "--out", tmp_path / "run", "--json")
+    ended = goldless("score", ALPHA, BETA, ZETA, "--metric", "rouge-l", "--out", tmp_path / "run", "--format", "json")
     assert ended.code == 0
     assert "read as inspect: 3 tasks, 3 agents, 8 responses, missing: cancelled 1" in ended.err
     assert {row.agent for row in library.read_study(tmp_path / "run").agents} >= {"mockllm/alpha", "mockllm/beta"}

@@ -14,7 +14,7 @@ from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, say
 from goldless.cli.output import Output, tell_spending, tell_warnings
 from goldless.errors import UserError
 from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, option
-from goldless.runs.options import CALLING, Options
+from goldless.runs.options import Options
 
 if TYPE_CHECKING:
     from goldless.apps.gre.boards import BenchmarkCorrelations, Board, BoardComparison
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Scored = tuple[Edition, EditionResult, Evaluation]
 
-COSTS = ("budget_usd", "price", "on", "journal", *CALLING)
+COSTS = ("budget_usd", "on", "journal")
 BOARD = "Folder of an edition or run, a CSV file with agent and metrics, published:70b or published:8b."
 
 

@@ -132,7 +132,9 @@ class ScoreConfig(ConfigPart):
     """Chat models that preprocess (C.1)."""
     rewrite_max_tokens: int = option(1024, at_least=1)
     """Longer rewrites are cut off and count as missing."""
-    synopsis_writer: str | None = same("synopsis_writer", None)
+    synopsis_writer: str | None = same(
+        "synopsis_writer", None, "Chat model that writes the missing assw of a paper, for gem-s.", metavar="MODEL"
+    )
     """Chat model that writes ASSW (C.4)."""
     template: tuple[str, ...] = ("peer-review",)
     level: float = same("level", 0.9, shown="0.9")

@@ -10,7 +10,7 @@ from goldless.cli.command import verb
 from goldless.cli.console import run_async, say
 from goldless.errors import UserError
 from goldless.runs.option_forms import LINES, argument, option
-from goldless.runs.options import CALLING, Options
+from goldless.runs.options import Options
 
 if TYPE_CHECKING:
     from goldless.apps.jury.server import Tokens
@@ -38,8 +38,7 @@ class Serving:
 
 
 @verb(
-    "task_description",
-    *("journal", *CALLING),
+    *("task_description", "journal"),
     first=("host", "port", "task_description", "journal"),
     helps={"task_description": "Task description as in the exam."},
 )

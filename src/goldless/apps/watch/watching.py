@@ -331,8 +331,7 @@ def _judge(options: Options) -> dict[str, str]:
             "scorer": _name(options.scorer) if metric.needs.logprobs is not None else "",
             "critic": _name(options.critic) if metric.needs.verdicts is not None else "",
             "template": ",".join(template.name for template in options.chosen_templates()),
-            "peers": ",".join(options.peers or ()),
-            "peer sample": str(options.peer_sample or ""),
+            "peers": str(options.peers) if isinstance(options.peers, int) else ",".join(options.peers or ()),
         }
     found |= {"verdicts": options.verdicts, "task description": options.task_description or ""}
     return {name: value for name, value in found.items() if value}

@@ -365,9 +365,6 @@ class Client:
         self._proxy = proxy_for(URL(self.base_url))
         self._sessions: list[aiohttp.ClientSession] = []  # one, once it is needed; shared with hasty copies
         self.purse: Ledger | None = None  # pays for attempts that nothing is set aside for; None: they are not counted
-        self.limit(calling)
-
-    def limit(self, calling: Calling) -> None:
         self.calling = calling
         start, most = calling.concurrency or START, calling.concurrency or calling.max_in_flight
         self.limiter = Limiter(start=start, maximum=most, timeout_seconds=calling.timeout_seconds)

@@ -145,11 +145,6 @@ class HttpModel:
         lengths = (entry.get(length) for length in _LENGTH_FIELDS)
         return next((length - 1 for length in lengths if isinstance(length, int) and length > 0), None)
 
-    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
-        given = {"timeout_seconds": timeout_seconds, "retries": max_retries, "max_in_flight": max_in_flight}
-        changed: dict[str, Any] = {limit: value for limit, value in given.items() if value is not None}
-        self._client.limit(replace(self._client.calling, **{**changed, **self._said.calling}))
-
     def charge_to(self, purse: Ledger) -> None:
         self._client.purse = purse
 

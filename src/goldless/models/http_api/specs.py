@@ -20,6 +20,7 @@ from goldless.errors import ModelSpecError, PrerequisiteError, nearest
 from goldless.models.catalogue import HTTP_KEY_VARIABLE, SERVICES, Service
 from goldless.models.http_api.client import ApiKey
 from goldless.models.interface import ModelIdentity
+from goldless.models.usage import parse_price
 
 _NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
     "thinking": ("thinking", "a number of tokens such as 4096", int, 0, 1_000_000),
@@ -31,6 +32,20 @@ _NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
 """Options with a number: the field it sets, what it must be, its type, least and greatest value."""
 _SECRET = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
 """Query parameters that would hold a secret: a specification is shown and stored."""
+
+
+def take_limits(options: dict[str, str]) -> dict[str, Any]:
+    """Take the limits of calls out of the options of a specification; their values by field. A price is checked."""
+    if "price" in options:
+        parse_price(options.pop("price"))  # usage.price_of reads it
+    numbers: dict[str, Any] = {}
+    for option, (sets, what, kind, least, most) in _NUMBERS.items():
+        if (text := options.pop(option, None)) is not None:
+            with suppress(ValueError):
+                numbers[sets] = kind(text)
+            if not least <= numbers.get(sets, -1) <= most:
+                raise ModelSpecError(f"{option} must be {what}, got {text!r}")
+    return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +70,7 @@ class Specification:
             address = checked_url(address, said="the model")
         name, mark, rest = text.partition("?")
         given = dict(parse_qsl(rest, keep_blank_values=True))
-        known = ("effort", *_NUMBERS, "tokenizer", "key", *(["region"] if "{region}" in service.url else ()))
+        known = ("effort", *_NUMBERS, "price", "tokenizer", "key", *(["region"] if "{region}" in service.url else ()))
         other = {option: given.pop(option) for option in [*given] if option not in known}
         hint = next((found for option in other if (found := nearest(option, known))), "")
         if (mark and not given and not other) or (other and (hint or not address)):
@@ -73,13 +88,7 @@ class Specification:
             raise ModelSpecError(
                 "key= must be the name of an environment variable such as MY_API_KEY, not the key itself"
             )
-        calling: dict[str, Any] = {}
-        for option, (sets, what, kind, least, most) in _NUMBERS.items():
-            if (said := given.pop(option, None)) is not None:
-                with suppress(ValueError):
-                    calling[sets] = kind(said)
-                if not least <= calling.get(sets, -1) <= most:
-                    raise ModelSpecError(f"{option} must be {what}, got {said!r}")
+        calling = take_limits(given)
         thinking: dict[str, Any] = {"effort": given.pop("effort").lower()} if "effort" in given else {}
         if "thinking" in calling:
             thinking["thinking"] = calling.pop("thinking")

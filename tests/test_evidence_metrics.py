@@ -19,8 +19,8 @@ class Surprise:
     unit = "nats"
     needs = Needs(logprobs=LogprobNeed())
 
-    def scores(self, given):
-        alone = given.evidence.logprobs.filter(pl.col("given").is_null())
+    def scores(self, data):
+        alone = data.evidence.logprobs.filter(pl.col("given").is_null())
         one = pl.col("sum_logprob_nats")
         rows = alone.select("task", agent="target", score=-one, asked=1, used=one.is_not_null().cast(int))
         return Scores(response_table(rows))

@@ -24,8 +24,8 @@ class Toy:
     unit = "nats and verdicts"
     needs = Needs(logprobs=LogprobNeed(), verdicts="both")
 
-    def scores(self, given):
-        logprobs, verdicts = given.evidence.logprobs, given.evidence.verdicts
+    def scores(self, data):
+        logprobs, verdicts = data.evidence.logprobs, data.evidence.verdicts
         alone = logprobs.filter(pl.col("given").is_null()).select("task", "target", alone="sum_logprob_nats")
         told = logprobs.drop_nulls("given").join(alone, on=["task", "target"])
         gained = told.group_by("task", agent="given").agg(
@@ -108,7 +108,7 @@ class Wrong(Toy):
     def __init__(self, found) -> None:
         self.found = found
 
-    def scores(self, given):
+    def scores(self, data):
         return self.found
 
 

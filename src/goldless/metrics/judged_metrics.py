@@ -15,7 +15,7 @@ import polars as pl
 from goldless.evidence import rows_frame
 from goldless.metrics.chair import panel_scores
 from goldless.metrics.judgement_table import response_ratings
-from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, scores_over_peers
+from goldless.metrics.metric import PAIRS, RESPONSES, MetricInput, Needs, Scores, scores_over_peers
 from goldless.signature import table_hash
 
 
@@ -31,19 +31,19 @@ class ReviewMetric:
     def needs(self) -> Needs:
         return Needs(judgements=self.scale)
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """Return the mean over reviewers; missing where none of them gave a rating.
 
         The settings name the reviewers that rated anything: scores of other reviewers are on another level.
         """
-        rows = given.evidence.judgements.filter(pl.col("format") == self.scale)
+        rows = data.evidence.judgements.filter(pl.col("format") == self.scale)
         reviewers = rows["reviewer"].unique(maintain_order=True).to_list()
-        table = response_ratings(rows, reviewers=reviewers, tasks=given.study.tasks, agents=given.agents)
+        table = response_ratings(rows, reviewers=reviewers, tasks=data.study.tasks, agents=data.agents)
         panel = panel_scores(table, normalisation="raw")
-        task_number = {task: number for number, task in enumerate(given.study.tasks)}
-        agent_number = {agent: number for number, agent in enumerate(given.agents)}
+        task_number = {task: number for number, task in enumerate(data.study.tasks)}
+        agent_number = {agent: number for number, agent in enumerate(data.agents)}
         found = []
-        for item in given.items(peers=False):
+        for item in data.items(peers=False):
             place = task_number[item.task.task], agent_number[item.agent]
             counts = int(panel.asked[place]), int(panel.used[place])
             found.append((item.task.task, item.agent, float(panel.score[place]), *counts))
@@ -66,11 +66,11 @@ class WinMetric:
     def needs(self) -> Needs:
         return Needs(table=self.table)
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """The share of wins of each agent against each peer, and its mean over the peers."""
-        pairs = given.compared(win_scores(given.tables[self.table], both_orders=self.both_orders))
+        pairs = data.compared(win_scores(data.tables[self.table], both_orders=self.both_orders))
         evidence = table_hash(pairs.select("task", "agent", "peer", "score"))
-        settings = {"evidence": f"recorded-{evidence}", "peers": given.peers_shown(pairs)}
+        settings = {"evidence": f"recorded-{evidence}", "peers": data.peers_shown(pairs)}
         return scores_over_peers(pairs, "own", settings=settings)  # a share of wins is over those one has met
 
 

@@ -22,7 +22,7 @@ import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError, check_known
-from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
+from goldless.metrics.metric import RESPONSES, MetricInput, Needs, Scores
 from goldless.signature import table_hash
 from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
 from goldless.studies import Study
@@ -112,9 +112,9 @@ class RaterMetric:
     def needs(self) -> Needs:
         return Needs(labels=True)
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """The results by criterion; agents get no scores."""
-        study = given.study
+        study = data.study
         check_labels(study)
         labels = category_labels(study.label_table)
         parts = labels.partition_by("criterion", as_dict=True, maintain_order=True, include_key=False)
@@ -123,20 +123,20 @@ class RaterMetric:
             criterion: label_information(
                 rows,
                 items=items[criterion],
-                permutations=given.resamples,
-                seed=given.seed,
-                groups=given.rater_groups,
-                level=given.level,
+                permutations=data.resamples,
+                seed=data.seed,
+                groups=data.rater_groups,
+                level=data.level,
             )
             for (criterion,), rows in parts.items()
         }
-        groups = ",".join(f"{rater}={group}" for rater, group in sorted(given.rater_groups.items()))
+        groups = ",".join(f"{rater}={group}" for rater, group in sorted(data.rater_groups.items()))
         settings = {
             "categories": "sign" if study.n_preferences else "values",
             "items": "+".join(sorted(set(items.values()))),
             "labels": table_hash(labels.select("criterion", "rater", "item", "category")),
             "null": "permutation",
-            "permutations": str(given.resamples),
+            "permutations": str(data.resamples),
             **({"groups": groups} if groups else {}),
         }
         return Scores(pl.DataFrame(schema=RESPONSES), settings=settings, raters=found)

@@ -21,8 +21,8 @@ from goldless.grouped import mean_in_order
 from goldless.metrics.metric import (
     ENOUGH_PEERS,
     PAIRS,
-    Given,
     LogprobNeed,
+    MetricInput,
     Needs,
     Scores,
     Text,
@@ -110,48 +110,48 @@ class LikelihoodMetric:
         """The name of the same without task control."""
         return (self.short_for or self.name).replace(CONTROL, "")
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """The metric on every pair, averaged over all query variants, and that of each response over its peers."""
-        evidence = given.evidence
+        evidence = data.evidence
         variants = wordings(evidence.logprobs, self.text, self.synopsis)
         if not variants:
-            raise MetricError(_no_evidence(self, given, evidence.logprobs))
+            raise MetricError(_no_evidence(self, data, evidence.logprobs))
         controls = {wording: _of_wording(evidence.control, wording) for wording in variants} if self.control else {}
         if self.control and not all(map(len, controls.values())):
             raise MetricError(
-                f"{given.study.name} carries no log-probabilities of responses to other tasks (a table "
+                f"{data.study.name} carries no log-probabilities of responses to other tasks (a table "
                 f"control_logprobs), which {self.name} needs. Leave --recorded out to request them, or use "
                 f"{self.without_control}"
             )
         by_wording = {
-            wording.name: given.compared(pair_scores(rows, self.likelihood, controls.get(wording)))
+            wording.name: data.compared(pair_scores(rows, self.likelihood, controls.get(wording)))
             for wording, rows in variants.items()
         }
         pairs = mean_over_variants(list(by_wording.values()))
-        agents = {given.study.samples.get(agent, agent) for agent in given.agents}
+        agents = {data.study.samples.get(agent, agent) for agent in data.agents}
         return scores_over_peers(
             pairs,
-            given.over_peers,
+            data.over_peers,
             but_closest=self.but_closest and len(agents) > ENOUGH_PEERS,
             by_wording=by_wording,
-            settings={**self._settings(given, list(variants), pairs), **_control_settings(given, controls)},
+            settings={**self._settings(data, list(variants), pairs), **_control_settings(data, controls)},
         )
 
-    def _settings(self, given: Given, asked: list[Wording], pairs: pl.DataFrame) -> dict[str, str]:
+    def _settings(self, data: MetricInput, asked: list[Wording], pairs: pl.DataFrame) -> dict[str, str]:
         rewriters = list(dict.fromkeys(w.rewriter for w in asked if w.rewriter is not None))
-        written = given.evidence.synopses.filter(pl.col("synopsis") == (self.synopsis or ""))
+        written = data.evidence.synopses.filter(pl.col("synopsis") == (self.synopsis or ""))
         writers = written["writer"].unique(maintain_order=True).to_list()
-        described = dict(given.evidence.described.get("logprobs", {}))
+        described = dict(data.evidence.described.get("logprobs", {}))
         scorer = {"scorer": described.pop("scorer")} if "scorer" in described else {}
         return {
             **({"short-for": self.short_for} if self.short_for else {}),
             **scorer,
-            **({"rewriter": ",".join(rewriters), **given.settings} if rewriters else {}),
+            **({"rewriter": ",".join(rewriters), **data.settings} if rewriters else {}),
             "template": ",".join(dict.fromkeys(w.template for w in asked)),
             "synopsis": self.synopsis or "none",
             **({"written-by": "+".join(writers)} if writers else {}),
             **described,
-            "peers": given.peers_shown(pairs),
+            "peers": data.peers_shown(pairs),
         }
 
 
@@ -200,7 +200,7 @@ def _of_wording(rows: pl.DataFrame, wording: Wording) -> pl.DataFrame:
     return rows.filter(pl.col(way).eq_missing(getattr(wording, way)) for way in WAYS)
 
 
-def _control_settings(given: Given, controls: Mapping[Wording, pl.DataFrame]) -> dict[str, str]:
+def _control_settings(data: MetricInput, controls: Mapping[Wording, pl.DataFrame]) -> dict[str, str]:
     """The number of other tasks for each pair, and the source of their evidence."""
     if not controls:
         return {}
@@ -209,7 +209,7 @@ def _control_settings(given: Given, controls: Mapping[Wording, pl.DataFrame]) ->
         for rows in controls.values()
     ]
     most = max(int(str(counts["len"].max() or 0)) for counts in there)
-    return {"control": f"other-tasks-{most}", **given.evidence.described.get("control", {})}
+    return {"control": f"other-tasks-{most}", **data.evidence.described.get("control", {})}
 
 
 def pair_scores(
@@ -279,12 +279,12 @@ def _elsewhere(known: pl.LazyFrame, control: pl.DataFrame, likelihood: Likelihoo
     return found.group_by("task", "target", "given").agg(*means, lost=pl.col("lost").drop_nulls().first())
 
 
-def _no_evidence(metric: LikelihoodMetric, given: Given, ways: pl.DataFrame) -> str:
+def _no_evidence(metric: LikelihoodMetric, data: MetricInput, ways: pl.DataFrame) -> str:
     synopses = sorted(ways["synopsis"].drop_nulls().unique().to_list())
     if metric.synopsis is not None and metric.synopsis not in synopses:
         return (
-            f"{given.study.name} has no recorded log-probabilities given a synopsis {metric.synopsis!r}"
+            f"{data.study.name} has no recorded log-probabilities given a synopsis {metric.synopsis!r}"
             f"{suggested(metric.synopsis, synopses, 'Recorded synopses')}"
         )
     what = "rewrites" if metric.text == "rewrites" else "responses as they are"
-    return f"{given.study.name} has no recorded log-probabilities of {what}, which {metric.name} needs"
+    return f"{data.study.name} has no recorded log-probabilities of {what}, which {metric.name} needs"

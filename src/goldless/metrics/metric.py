@@ -111,10 +111,10 @@ class Needs:
     @property
     def model(self) -> bool:
         """True if a model must be called if the evidence is not recorded."""
-        return self.compares or self.judgements is not None
+        return self.compares_by_model or self.judgements is not None
 
     @property
-    def compares(self) -> bool:
+    def compares_by_model(self) -> bool:
         """True if a model is called to compare responses."""
         return self.logprobs is not None or self.verdicts is not None
 
@@ -147,8 +147,8 @@ class Scores:
     """Problems that a custom metric reported, with the number of responses each."""
     by_peer: pl.DataFrame | None = None
     """Columns of ``PAIRS``: the scores with each peer that responses' scores are over; None: there are none."""
-    over: OverPeers | None = None
-    """Those peers; None: responses' scores are not over peers."""
+    averaged_over: OverPeers | None = None
+    """The peers that responses' scores are means over; None: they are not over peers."""
     summary: Mapping[str, float] = field(default_factory=dict)
     """Numbers about the study as a whole, by name; for the JSON document, the report and ``-v``."""
     raters: Any = None
@@ -171,12 +171,12 @@ class Metric(Protocol):
     def needs(self) -> Needs:
         """Its needs."""
 
-    def scores(self, given: Given) -> Scores | Awaitable[Scores]:
+    def scores(self, data: MetricInput) -> Scores | Awaitable[Scores]:
         """The scores of pairs and responses, higher is better; null where missing."""
 
 
 @dataclass(frozen=True)
-class Given:
+class MetricInput:
     """The input of metrics: the study, the evidence, and the peers of each response."""
 
     study: Study
@@ -276,7 +276,7 @@ def scores_over_peers(
     kept = without_closest(pairs) if but_closest else pairs
     if len(kept) < len(pairs):
         over = "but-closest"
-    return Scores(over_peers(kept, over), pairs, by_peer=kept, over=over, **more)
+    return Scores(over_peers(kept, over), pairs, by_peer=kept, averaged_over=over, **more)
 
 
 def without_closest(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -355,7 +355,7 @@ def pair_means(pairs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def checked_scores(metric: str, found: object, given: Given) -> Scores:
+def checked_scores(metric: str, found: object, data: MetricInput) -> Scores:
     """Check what a metric returned; a NaN score becomes missing."""
     if not isinstance(found, Scores):
         raise MetricError(f"{metric}: scores must be a Scores, got {type(found).__name__}")
@@ -371,7 +371,7 @@ def checked_scores(metric: str, found: object, given: Given) -> Scores:
             raise MetricError(f"{metric}: {what} must be a {kind.__name__}, got {type(value).__name__}")
     for what, frame, columns in (("responses", found.responses, RESPONSES), ("pairs", found.pairs, PAIRS)):
         _check_columns(f"{metric}: the {what}", frame, columns)
-        _check_names(f"{metric}: the {what}", frame, given)
+        _check_names(f"{metric}: the {what}", frame, data)
     twice = found.responses.filter(pl.struct("task", "agent").is_duplicated()).head(1)
     for task, agent in twice.select("task", "agent").iter_rows():
         raise MetricError(f"{metric}: responses must have one row per task and agent, got more for {task}, {agent}")
@@ -389,8 +389,8 @@ def _check_columns(where: str, frame: pl.DataFrame, columns: Schema) -> None:
             raise MetricError(f"{where}' {name} must be {kind}, got {there}")
 
 
-def _check_names(where: str, frame: pl.DataFrame, given: Given) -> None:
-    known = {"task": given.study.task_names, "agent": given.study.agent_names}
+def _check_names(where: str, frame: pl.DataFrame, data: MetricInput) -> None:
+    known = {"task": data.study.task_names, "agent": data.study.agent_names}
     for column in frame.columns:
         kind = known.get("agent" if column == "peer" else column)
         if kind is None or frame.schema[column] == kind:

@@ -15,7 +15,7 @@ import polars as pl
 
 from goldless.errors import MetricError, listed
 from goldless.metrics.likelihood import pair_scores, wordings
-from goldless.metrics.metric import Given, LogprobNeed, Needs, Scores, mean_over_variants, scores_over_peers
+from goldless.metrics.metric import LogprobNeed, MetricInput, Needs, Scores, mean_over_variants, scores_over_peers
 from goldless.models.interface import content_hash
 from goldless.records import Agent, Task
 
@@ -89,16 +89,16 @@ class PeerPrediction:
     def needs(self) -> Needs:
         return Needs(logprobs=LogprobNeed(synopsis=PROMPT, worked_examples=True, same=self.same))
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """The value of each response as informant about each defendant, and its mean over defendants.
 
         A pair is missing where it is missing for one of the jurors who were asked about it. A juror is not asked about
         defendants of its own family.
         """
-        asked = wordings(given.evidence.logprobs, "responses", PROMPT, worked=self.same or True)
+        asked = wordings(data.evidence.logprobs, "responses", PROMPT, worked=self.same or True)
         if not asked:
             raise MetricError(
-                f"{given.study.name} has no recorded log-probabilities after worked examples, which {self.name} needs. "
+                f"{data.study.name} has no recorded log-probabilities after worked examples, which {self.name} needs. "
                 "Leave --recorded out to request them"
             )
         by_juror: dict[str, pl.DataFrame] = {}
@@ -106,21 +106,21 @@ class PeerPrediction:
             for (juror,), mine in rows.partition_by("scorer", as_dict=True, maintain_order=True).items():
                 name = wording.template if len(asked) > 1 else str(juror)
                 name = f"{name}/{juror}" if len(asked) > 1 and rows["scorer"].n_unique() > 1 else name
-                others = mine.filter(~pl.col("target").cast(pl.String).is_in(list(given.own_family(str(juror)))))
-                by_juror[name] = given.compared(pair_scores(others))
+                others = mine.filter(~pl.col("target").cast(pl.String).is_in(list(data.own_family(str(juror)))))
+                by_juror[name] = data.compared(pair_scores(others))
         pairs = mean_over_variants(list(by_juror.values()), of_asked=True)
         settings = {
-            **given.evidence.described.get("jurors", given.evidence.described.get("logprobs", {})),
+            **data.evidence.described.get("jurors", data.evidence.described.get("logprobs", {})),
             "template": ",".join(dict.fromkeys(wording.template for wording in asked)),
-            "predicted": _predicted(given),
-            "peers": given.peers_shown(pairs),
+            "predicted": _predicted(data),
+            "peers": data.peers_shown(pairs),
         }
         by_wording = by_juror if len(by_juror) > 1 else {}
-        return scores_over_peers(pairs, given.over_peers, by_wording=by_wording, settings=settings)
+        return scores_over_peers(pairs, data.over_peers, by_wording=by_wording, settings=settings)
 
 
-def _predicted(given: Given) -> str:
+def _predicted(data: MetricInput) -> str:
     """True if the response that is predicted is another one than the one that informs, for signatures."""
-    single = len(Roles.of(given.study.agents).single)
-    agents = len({given.study.samples.get(name, name) for name in given.agents})
+    single = len(Roles.of(data.study.agents).single)
+    agents = len({data.study.samples.get(name, name) for name in data.agents})
     return "second-sample" if not single else "only-sample" if single == agents else "second-or-only-sample"

@@ -11,7 +11,7 @@ import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import rows_frame
-from goldless.metrics.metric import PAIRS, RESPONSES, Extra, Given, Needs, Scores, scores_over_peers
+from goldless.metrics.metric import PAIRS, RESPONSES, Extra, MetricInput, Needs, Scores, scores_over_peers
 from goldless.records import ItemMetric, TextItem
 
 Against = Literal["peers", "reference", "nothing"]
@@ -61,13 +61,13 @@ class BaselineMetric:
     def needs(self) -> Needs:
         return Needs(texts=True, peers=self.against == "peers", extra=self.pairs.extra)
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """The scores of all responses."""
-        items = list(given.items(peers=self.against == "peers"))
+        items = list(data.items(peers=self.against == "peers"))
         if self.against == "peers":
             pairs = self._peer_scores(items)
-            settings = {**self.pairs.settings, "peers": given.peers_shown(pairs)}
-            return scores_over_peers(pairs, given.over_peers, settings=settings)
+            settings = {**self.pairs.settings, "peers": data.peers_shown(pairs)}
+            return scores_over_peers(pairs, data.over_peers, settings=settings)
         others = [item.task.reference if self.against == "reference" else "" for item in items]
         known = [(item.text, other) for item, other in zip(items, others, strict=True) if other is not None]
         if not known:
@@ -111,13 +111,13 @@ class UserMetric:
     def needs(self) -> Needs:
         return Needs(texts=True, peers=False)
 
-    async def scores(self, given: Given) -> Scores:
+    async def scores(self, data: MetricInput) -> Scores:
         """The scores of all responses, and the metric's messages on those it could not score."""
-        items = list(given.items())
+        items = list(data.items())
         found = await self.items.scores(items)
         problems = Counter(one.problem for one in found if one.problem is not None)
         # a metric that looks at no pairs may still use all peers
-        settings = {**self.items.settings, "peers": given.peers_shown(pl.DataFrame(schema=PAIRS))}
+        settings = {**self.items.settings, "peers": data.peers_shown(pl.DataFrame(schema=PAIRS))}
         return Scores(single_scores(items, [one.score for one in found]), settings=settings, problems=problems)
 
 

@@ -25,7 +25,7 @@ from typing import ClassVar, Literal
 import polars as pl
 
 from goldless.grouped import mean_in_order
-from goldless.metrics.metric import PAIRS, Given, Needs, OverPeers, Scores, over_peers, pair_means
+from goldless.metrics.metric import PAIRS, MetricInput, Needs, OverPeers, Scores, over_peers, pair_means
 
 Direction = Literal["both", "given", "about"]
 """``given``: what a response reveals about its partners'. ``about``: what they reveal about it. ``both``: the mean."""
@@ -44,20 +44,20 @@ class CriticMetric:
     def needs(self) -> Needs:
         return Needs(verdicts="both" if self.direction == "both" else "one direction")
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """The contrast of every pair, and its mean over the partners of each response."""
-        evidence = given.evidence
+        evidence = data.evidence
         recorded = len(evidence.contrasts) > 0
         pairs = recorded_pairs(evidence.contrasts) if recorded else contrasts(evidence.verdicts)
         return Scores(
-            response_scores(pairs, over=given.over_peers, direction=self.direction, compared=given.compared),
+            response_scores(pairs, over=data.over_peers, direction=self.direction, compared=data.compared),
             pairs,
-            by_peer=peer_scores(pairs, direction=self.direction, compared=given.compared),
-            over=given.over_peers,
+            by_peer=peer_scores(pairs, direction=self.direction, compared=data.compared),
+            averaged_over=data.over_peers,
             settings={
                 **evidence.described.get("verdicts", {}),
                 "direction": self.direction,
-                "peers": given.peers_shown(pairs),
+                "peers": data.peers_shown(pairs),
             },
             summary=objective_critic(pairs),
         )

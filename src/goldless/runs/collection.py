@@ -39,7 +39,7 @@ from goldless.judging.exams import ConfidenceSets, Exam, ExamPair
 from goldless.judging.judges import find_critic_prompt
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.likelihood import Wording
-from goldless.metrics.metric import Given
+from goldless.metrics.metric import MetricInput
 from goldless.metrics.qualification import Qualification
 from goldless.metrics.tvd_mi import reading
 from goldless.models.canaries import CanaryReport, check_scorer
@@ -162,7 +162,7 @@ class Collection:
     def spending(self) -> tuple[Spending, ...]:
         return tuple(model.spending for model in dict.fromkeys(self.models.values()))
 
-    def given(self, evidence: Evidence) -> Given:
+    def metric_input(self, evidence: Evidence) -> MetricInput:
         """The input of the metrics."""
         plan, options = self.plan, self.plan.options
         families = dict(options.juror_families)
@@ -172,7 +172,7 @@ class Collection:
             families = {short: families[name] for short, name in named.items() if name in families}
         # the usual limit is not said: signatures made before it could be another stay as they were
         limited = plan.rewriting and options.rewrite_max_tokens != REWRITE_TOKENS
-        return Given(
+        return MetricInput(
             plan.study,
             evidence,
             plan.peers,

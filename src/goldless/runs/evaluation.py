@@ -22,8 +22,8 @@ from goldless.metrics.metric import (
     ENOUGH_PEERS,
     PAIRS,
     RESPONSES,
-    Given,
     Metric,
+    MetricInput,
     OverPeers,
     Scores,
     checked_scores,
@@ -149,19 +149,19 @@ class Evaluation(Leaderboards):
         return self.evidence.examples
 
 
-def signature(metric: Metric, scores: Scores, given: Given, options: Options) -> Signature:
+def signature(metric: Metric, scores: Scores, data: MetricInput, options: Options) -> Signature:
     """The signature of a metric's numbers, with the settings of its evidence that it did not say itself."""
-    made = {"seed": str(options.seed), "study": given.study.fingerprint[:8]}
+    made = {"seed": str(options.seed), "study": data.study.fingerprint[:8]}
     if scores.raters is not None:
         return Signature(metric.name, {**scores.settings, **made})
     needs, said = metric.needs, dict(scores.settings)
     for table, wanted in (("logprobs", needs.logprobs), ("verdicts", needs.verdicts)):
-        for key, value in given.evidence.described.get(table, {}).items() if wanted is not None else ():
+        for key, value in data.evidence.described.get(table, {}).items() if wanted is not None else ():
             said.setdefault(key if said.get(key, value) == value else f"{table}-{key}", value)
     if needs.logprobs is not None and "template" not in scores.settings:
-        said["template"] = ",".join(given.evidence.logprobs["template"].unique(maintain_order=True))
+        said["template"] = ",".join(data.evidence.logprobs["template"].unique(maintain_order=True))
     if needs.model and "peers" not in scores.settings:
-        said["peers"] = given.peers_shown(scores.pairs)
+        said["peers"] = data.peers_shown(scores.pairs)
     compared = options.compare if options.baseline is None else f"baseline-{options.baseline}"
     test, until = f"sign-flip-max-t-less-skew({compared})", {}
     if options.until:
@@ -170,7 +170,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         until = {"until": f"{','.join(options.until)}(tasks={tasks})"}
     settings = {
         **said,
-        **({} if scores.over is None else {"over": f"{scores.over}-peers"}),
+        **({} if scores.averaged_over is None else {"over": f"{scores.averaged_over}-peers"}),
         **options.told,
         "missing": "left-out",
         "interval": interval_name(options.level, getattr(metric, "bounds", None), tails=True),
@@ -182,19 +182,19 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
     return Signature(metric.name, {**settings, **made})
 
 
-async def metric_scores(metric: Metric, given: Given, options: Options) -> MetricScores:
+async def metric_scores(metric: Metric, data: MetricInput, options: Options) -> MetricScores:
     """The scores of one metric, checked, with its signature."""
     ours = type(metric).__module__.startswith("goldless.")
     try:
-        found = metric.scores(given)
+        found = metric.scores(data)
         made = await found if inspect.isawaitable(found) else found
     except Exception as error:
         if ours or isinstance(error, GoldlessError):
             raise
         raise MetricError(f"{metric.name}: the metric failed with {type(error).__name__}: {error}") from error
-    scores = checked_scores(metric.name, made, given)
+    scores = checked_scores(metric.name, made, data)
     parts = {part.name: getattr(scores, part.name) for part in fields(scores)}
-    return MetricScores(**parts, metric=metric, signature=signature(metric, scores, given, options))
+    return MetricScores(**parts, metric=metric, signature=signature(metric, scores, data, options))
 
 
 # --- agents' scores ------------------------------------------------------------------------------------------------
@@ -220,10 +220,10 @@ def averaged(scores: AnyScores, samples: Mapping[str, str]) -> AnyScores:
     by_agent = scores.responses.with_columns(agent=of_agent["agent"]).group_by("task", "agent", maintain_order=True)
     responses = by_agent.agg(score, pl.col("asked", "used").sum()).select(*RESPONSES)
     by_peer = None if scores.by_peer is None else with_own(scores.by_peer)
-    if by_peer is not None and scores.over is not None and scores.over != "own":
-        if scores.over == "but-closest":
+    if by_peer is not None and scores.averaged_over is not None and scores.averaged_over != "own":
+        if scores.averaged_over == "but-closest":
             by_peer = without_closest(with_own(scores.pairs))
-        over = over_peers(by_peer, scores.over).select("task", "agent", over="score")
+        over = over_peers(by_peer, scores.averaged_over).select("task", "agent", over="score")
         responses = responses.join(over, on=["task", "agent"], how="left", maintain_order="left")
         responses = responses.with_columns(score=pl.coalesce("over", "score"))
     return replace(
@@ -290,7 +290,7 @@ def metric_outcome(
     )
     notes = list(leaderboard_notes(table, missing, limited=limits is not None))
     if getattr(metric, "but_closest", False):
-        notes.append(_PEERS_USED[found.over])
+        notes.append(_PEERS_USED[found.averaged_over])
     notes += [STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)
     groups = None
     if options.compare_groups is not None:
@@ -344,7 +344,7 @@ def _by_wording(scores: Scores, study: Study) -> dict[str, dict[str, float | Non
     used = scores.pairs if scores.by_peer is None else scores.by_peer
     for name, mine in scores.by_wording.items():
         shared = mine.join(used.drop_nulls("score"), on=["task", "agent", "peer"], how="semi", maintain_order="left")
-        means = scores_over_tasks(score_table(over_peers(shared, scores.over or "own"), study))
+        means = scores_over_tasks(score_table(over_peers(shared, scores.averaged_over or "own"), study))
         known = [None if np.isnan(mean) else float(mean) for mean in means]
         found[name] = dict(zip(study.agent_list, known, strict=True))
     return found

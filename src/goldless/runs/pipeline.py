@@ -109,7 +109,7 @@ async def _score_round(collection: Collection, notes: Sequence[str], rounds: Rou
     collection = replace(collection, arrived=Arriving(partial(_boards, collection), plan.options.so_far))
     evidence = await collection.collect()
     stop_if_waiting(collection.models.values())
-    data = collection.given(evidence)
+    data = collection.metric_input(evidence)
     scores = {metric.name: await evaluation.metric_scores(metric, data, plan.options) for metric in plan.metrics}
     scored = Scored(collection, evidence, scores, notes, rounds)
     return scored if rounds is None else _apply_stopping_rule(scored, rounds)
@@ -160,7 +160,7 @@ def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoF
         return ranking_boards(votes_of(collection, tables["judgements"]).rankings(draws, only_first=True))
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
-    given = collection.given(Evidence(**tables))
+    given = collection.metric_input(Evidence(**tables))
     boards = []
     for metric in plan.metrics:
         asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}

@@ -208,7 +208,7 @@ class RunPlan:
     def needs_peers(self) -> bool:
         """True if responses are compared with each other, beyond what is recorded."""
         called = not self.options.recorded
-        return any((called and metric.needs.compares) or metric.needs.peers for metric in self.metrics)
+        return any((called and metric.needs.compares_by_model) or metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
         """The models that are needed; none where all evidence is recorded."""
@@ -301,7 +301,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     metrics = check_options(asked)
     agents = study.one_sample_each()
     options = samples_apart(study, asked)
-    called = not options.recorded and any(metric.needs.compares for metric in metrics)
+    called = not options.recorded and any(metric.needs.compares_by_model for metric in metrics)
     _check_metrics(study, options, metrics, called=called)
     names = agents.agent_list
     if options.compare_groups is not None:

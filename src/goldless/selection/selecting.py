@@ -347,7 +347,7 @@ def _check(study: Study, options: Options, sampling: Sampling | None) -> None:
     if len(metrics) != 1:
         raise UserError(f"select chooses by one metric, got {', '.join(m.name for m in metrics)}. Name one")
     need = metrics[0].needs
-    if not (need.compares or need.peers) or (need.logprobs is not None and need.logprobs.worked_examples):
+    if not (need.compares_by_model or need.peers) or (need.logprobs is not None and need.logprobs.worked_examples):
         raise MetricError(
             f"{metrics[0].name} does not compare each response with all others, so it cannot select. Try "
             "gem-raw+control, gem-s[prompt]+control, tvd-mi or rouge-l"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from goldless.metrics.likelihood import GEM, pair_scores
-from goldless.metrics.metric import Given, LogprobNeed, Needs, Scores, over_peers, response_table
+from goldless.metrics.metric import LogprobNeed, MetricInput, Needs, Scores, over_peers, response_table
 from goldless.metrics.tvd_mi import contrasts
 
 
@@ -20,17 +20,17 @@ class MutualTrust:
     unit = "mean rank"
     needs = Needs(logprobs=LogprobNeed(), verdicts="both")
 
-    def scores(self, given: Given) -> Scores:
+    def scores(self, data: MetricInput) -> Scores:
         """The score of each response; missing where either metric has none."""
-        by_gem = over_peers(given.compared(pair_scores(given.evidence.logprobs, GEM)), given.over_peers)
-        by_critic = over_peers(given.compared(contrasts(given.evidence.verdicts)), given.over_peers)
+        by_gem = over_peers(data.compared(pair_scores(data.evidence.logprobs, GEM)), data.over_peers)
+        by_critic = over_peers(data.compared(contrasts(data.evidence.verdicts)), data.over_peers)
         rank = (pl.col("score").rank() - 1).over("task") / (pl.col("score").count().over("task") - 1)
         both = by_gem.with_columns(gem=rank).join(
             by_critic.select("task", "agent", critic=rank), on=["task", "agent"], how="left", maintain_order="left"
         )
         return Scores(
             response_table(both.with_columns(score=(pl.col("gem") + pl.col("critic")) / 2)),
-            settings={"ranks": "within-task", **given.evidence.described.get("logprobs", {})},
+            settings={"ranks": "within-task", **data.evidence.described.get("logprobs", {})},
         )
 
 

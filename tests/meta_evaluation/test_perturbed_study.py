@@ -47,8 +47,8 @@ def test_copies_stand_beside_their_originals_in_groups(goldless, study, tmp_path
 def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, study, tmp_path):
     ended = goldless("crashtest", study, "--write", tmp_path / "new", "--format", "json")
     read = json.loads(ended.out)
-    assert [row["name"] for row in read["perturbations"]] == list(MODEL_FREE)
-    counted = {row["name"]: (row["asked"], row["made"], row["missing"]) for row in read["perturbations"]}
+    assert [row["name"] for row in read["rows"]] == list(MODEL_FREE)
+    counted = {row["name"]: (row["asked"], row["made"], row["missing"]) for row in read["rows"]}
     assert counted.pop("prompt-copy") == (4, 0, 4)  # the tasks have no prompts
     assert set(counted.values()) == {(4, 4, 0)}
     assert len(library.read_study(tmp_path / "new").agents) == 2 + 2 * (len(MODEL_FREE) - 1)
@@ -58,7 +58,7 @@ def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, stud
 def test_a_perturbation_and_a_strategy_of_one_name_are_two_agents(goldless, study, tmp_path):
     asked = ("--perturbation", "null", "--strategy", "null", "--agents", "ann", "--format", "json")
     ended = goldless("crashtest", study, "--write", tmp_path / "new", *asked)
-    rows = json.loads(ended.out)["perturbations"]
+    rows = json.loads(ended.out)["rows"]
     assert [(row["group"], row["made"]) for row in rows] == [("degradation", 2), ("problematic", 2)]
     assert {agent.agent for agent in library.read_study(tmp_path / "new").agents} == {"ann", "bob", "ann~null", "null"}
 

@@ -131,7 +131,7 @@ def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again(t
 def test_a_prompt_of_other_texts_or_of_another_version_is_not_shown_as_what_was_asked(tmp_path):
     scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
     board, texts = tmp_path / "run" / "leaderboard.json", tmp_path / "run" / "responses.parquet"
-    board.write_text(board.read_text().replace(f"goldless:{goldless.__version__}", "goldless:0.0.9"))
+    board.write_text(board.read_text().replace(f'"goldless": "{goldless.__version__}"', '"goldless": "0.0.9"'))
     (first, *_) = logprobs(evidence(tmp_path / "run", tmp_path / "j.sqlite"))
     assert first.asked.note.startswith("in the wording of this version of goldless")
     assert first.asked.note.endswith("the run was made with 0.0.9")

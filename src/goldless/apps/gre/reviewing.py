@@ -97,7 +97,11 @@ class GeneratedReview:
 def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
     """The reviews that models of a study have written, and those that are missing, by task and agent."""
     try:
-        found = [read(GeneratedReview, json.dumps(row)) for row in table_rows(study, GENERATIONS)]
+        rows = table_rows(study, GENERATIONS)
+        found = [
+            read(GeneratedReview, json.dumps({name: value for name, value in row.items() if value is not None}))
+            for row in rows
+        ]
     except UnexpectedDataError as error:
         raise UserError(f"{study.name}: the table {GENERATIONS} was changed by hand: {error}. Restore it") from error
     return {(one.task, one.agent): one for one in found}

@@ -19,7 +19,7 @@ from goldless.errors import UserError
 from goldless.files import write_json, write_whole
 from goldless.generation import PROMPTS
 from goldless.models.interface import content_hash
-from goldless.reports.document import Unreadable, read_document, read_object
+from goldless.reports.document import Unreadable, read_document, read_object, written_property
 from goldless.studies import Study
 from goldless.templates import FIELDS, find_template
 
@@ -41,7 +41,7 @@ class Registered:
     changed: tuple[str, ...] = ()
     """Parts that are not as registered."""
 
-    @property
+    @written_property
     def matches(self) -> bool:
         return not self.changed
 

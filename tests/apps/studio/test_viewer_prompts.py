@@ -14,6 +14,7 @@ from goldless.apps.studio.evidence import Prompt, response_evidence
 from goldless.apps.studio.site import Site
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
@@ -117,6 +118,17 @@ def test_the_prompt_of_every_judgement_is_what_the_reviewer_was_asked(tmp_path):
         assert {contents(row.asked) for row in rows} == set(map(contents, reviewer.calls))
         assert {row.row["output"] for row in rows} == {reply}
         assert {row.asked.turns[0].reply for row in rows} == {reply}
+
+
+def test_a_rating_that_a_score_and_a_review_of_one_folder_hold_is_shown_once(tmp_path):
+    reviewer = chat("4", name="judge")
+    evaluated(tmp_path / "run", "Which of", metrics="review[5-level]", reviewers={"judge": reviewer})
+    reviewed(tmp_path, reviewer, scale="5-level")
+    stored = RunFolder(tmp_path / "run").scan("judgements").collect()
+    about = stored.filter((pl.col("task") == stored["task"][0]) & (pl.col("agent") == stored["agent"][0]))
+    assert sorted(about["verb"]) == ["review", "score"]
+    found = evidence(tmp_path / "run", tmp_path / "j.sqlite")["judgements"]
+    assert (found["all_ratings"], [row.row["output"] for row in found["ratings"]]) == (1, ["4"])
 
 
 def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again(tmp_path):

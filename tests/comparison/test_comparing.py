@@ -34,9 +34,7 @@ def test_with_few_tasks_without_skew_the_numbers_are_scipys_of_the_paired_tests(
     assert (found.difference.low, found.difference.high) == pytest.approx((means[5], means[-6]), abs=1e-6)
     assert (found.first, found.second) == pytest.approx((np.mean(scores["old"]), np.mean(scores["new"])))
     assert found.difference.value == pytest.approx(found.second - found.first)
-    assert found.effect.value == pytest.approx(
-        test.statistic / np.sqrt(8)
-    )  # Cohen's d of paired samples is t / sqrt(n)
+    assert found.effect == pytest.approx(test.statistic / np.sqrt(8))  # Cohen's d of paired samples is t / sqrt(n)
     assert found.p == pytest.approx(exact.pvalue)
 
 

@@ -116,8 +116,8 @@ class MetricDifference:
     """Scores: in one run those of its leaderboard, in two means on the common tasks over common peers."""
     difference: Estimate
     """Over the common tasks with both scores."""
-    effect: Estimate
-    """The difference in standard deviations of the task differences."""
+    effect: float | None
+    """The difference in standard deviations of the task differences; how sure it is, the difference's interval says."""
     p: float | None
     """Two-sided sign-flip test of no difference; below 1 - level exactly if the interval excludes zero."""
     left_out: int
@@ -145,7 +145,7 @@ class MetricDifference:
 
     def cells(self, **more: Any) -> dict[str, Any]:
         """A row of a table."""
-        return cells(self, "difference", **{"d": self.effect.value, "outcome": self.outlook, **more})
+        return cells(self, "difference", **{"d": self.effect, "outcome": self.outlook, **more})
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
         first=float(paired.first.mean()) if n else None,
         second=float(paired.second.mean()) if n else None,
         difference=interval,
-        effect=effect,
+        effect=effect.value,
         p=p,
         left_out=paired.left_out,
         peers=paired.peers,

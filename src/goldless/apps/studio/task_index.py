@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless.errors import UserError, suggested
-from goldless.evidence import TABLES, TOKENS, VERB, Schema
+from goldless.evidence import TABLES, TOKENS, Schema
 from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
 from goldless.records import Task
@@ -172,8 +172,8 @@ class TaskIndex:
                 wanted &= pl.col("task").is_in(list(tasks)) if len(tasks) > 1 else pl.col("task") == tasks[0]
             typed = [pl.col(name).cast(kind) for name, kind in TYPES.get(table, {}).items() if name in there]
             rows = frame.filter(wanted).with_columns(typed)
-            if VERB in there:  # two verbs may hold the same reply
-                rows = rows.drop(VERB).unique(maintain_order=True)
+            if "verb" in there:  # two verbs may hold the same reply
+                rows = rows.drop("verb").unique(maintain_order=True)
             return rows.collect()
 
     def task(self, name: str) -> Task:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -208,15 +207,3 @@ def test_a_signal_ends_a_process_whose_task_waits_in_a_file(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=SECONDS) == ("", f"ended by SIGTERM; {KEPT}\n")
     assert process.returncode == 143
-
-
-def test_sigterm_ends_a_replay_whose_server_never_replies():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(SECONDS)
-        words = ["replay", f"http://127.0.0.1:{server.getsockname()[1]}/run.zip"]
-        with started(COMMAND.format(words=words)) as process:
-            connection, _ = server.accept()
-            with connection:
-                process.send_signal(signal.SIGTERM)
-                _, err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, err) == (143, f"ended by SIGTERM; {KEPT}\n")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
+import pkgutil
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Literal
 
 import pytest
+from pydantic._internal._mock_val_ser import MockValSer
 
-from goldless.reports.document import InMemory, UnexpectedDataError, read, write, written_property
+import goldless
+from goldless.reports.document import InMemory, UnexpectedDataError, adapter, read, write, written_property
 from goldless.reports.html.page import made_sections
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
@@ -29,6 +33,29 @@ def test_a_result_that_was_read_is_written_as_it_was_but_for_fields_of_another_v
     first = write(read(kind, json.dumps(document | {"of another version": {"x": 1}})))
     assert "of another version" not in first
     assert write(read(kind, json.dumps(first))) == first
+
+
+def results() -> list[type]:
+    """Every class of the package that has tables."""
+    found = []
+    for module in pkgutil.walk_packages(goldless.__path__, "goldless."):
+        if module.name.endswith("__main__"):
+            continue
+        try:
+            names = vars(importlib.import_module(module.name))
+        except ImportError:  # an extra that is not installed
+            continue
+        kinds = (kind for kind in names.values() if isinstance(kind, type) and is_dataclass(kind))
+        found += [kind for kind in kinds if kind.__module__ == module.name and hasattr(kind, "tables")]
+    return found
+
+
+def test_every_result_can_be_written():
+    """A field of a type that is imported for type checkers alone could not."""
+    kinds = results()
+    incomplete = [kind.__name__ for kind in kinds if isinstance(adapter(kind).serializer, MockValSer)]
+    assert len(kinds) > 15
+    assert incomplete == []
 
 
 @dataclass(frozen=True)

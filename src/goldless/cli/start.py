@@ -15,11 +15,11 @@ from goldless.cli.console import NOTHING, out
 from goldless.cli.output import Output, plain_table
 from goldless.cli.score import tell_evaluation
 from goldless.errors import CanaryError, UserError
+from goldless.models.canaries import CanaryReport
 from goldless.runs.option_forms import argument
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
-    from goldless.models.canaries import CanaryReport
     from goldless.models.interface import Model
     from goldless.models.journal import Kind
     from goldless.reports.report_table import ReportTable

@@ -195,7 +195,7 @@ class Leaderboard(Tabled):
         """
         if self.settings.get("against") in {"nothing", "reference"}:
             return False
-        return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
+        return bool(self.matrix.values) or not any(row.used for row in self.rows)
 
 
 def _cells(row: LeaderboardRow) -> dict[str, Any]:

@@ -333,7 +333,9 @@ def metric_outcome(
 
 
 def _matrix(pairs: pl.DataFrame, agents: tuple[str, ...]) -> PairMeans:
-    """Mean over tasks of each agent with each peer."""
+    """Mean over tasks of each agent with each peer; empty where the metric scores no pairs."""
+    if pairs.is_empty():
+        return PairMeans()
     means = {(agent, peer): score for agent, peer, score, _ in pair_means(pairs).iter_rows()}
     return PairMeans(agents, tuple(tuple(means.get((agent, peer)) for peer in agents) for agent in agents))
 

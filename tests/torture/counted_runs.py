@@ -31,7 +31,7 @@ class Trial:
 
     def start(self, out: str = "out", *more: object, stdout: str = "", home: str = "home") -> Started:
         """Start the command; its results go to a folder of that name."""
-        places = {"study": self.folder / "study.jsonl", "url": self.server.url}
+        places = {"study": self.folder / "study.jsonl", "model": f"{self.server.url}#toy?patience=1"}
         arguments = [argument.format(**places) for argument in COMMANDS[self.verb].arguments]
         folder = (*more, "--out", self.folder / out) if out else more
         environment = {"GOLDLESS_HOME": str(self.folder / home), "COLUMNS": "80"}

@@ -106,7 +106,7 @@ def run(count: int, seed: int) -> Tally:
 
 
 def _said(trial: Trial, folder: Path) -> tuple[int | None, str, str]:
-    places = {"study": trial.folder / "study.jsonl", "url": trial.server.url}
+    places = {"study": trial.folder / "study.jsonl", "model": f"{trial.server.url}#toy?patience=1"}
     arguments = [argument.format(**places) for argument in COMMANDS["review"].arguments]
     with home(folder):
         ran = goldless(*arguments, "--resamples", 100, "--format", "json")

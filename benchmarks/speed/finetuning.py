@@ -19,7 +19,7 @@ from pathlib import Path
 import anyio
 import polars as pl
 
-from goldless.apps.finetune.options import Finetuning, Recipe
+from goldless.apps.finetune.options import FinetuneOptions, Recipe
 from goldless.apps.finetune.pipeline import finetune_study
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
@@ -89,7 +89,7 @@ def main() -> None:
         base = arguments.base or build_base(work / f"random-{arguments.shape}", arguments.shape)
         print(f"base: {base.name}, {time.perf_counter() - begin:.1f} s to build or find", flush=True)
         clock = Clock()
-        own = Finetuning(
+        own = FinetuneOptions(
             base=f"hf:{base}" + (f"?weights={arguments.weights}" if arguments.weights else ""),
             folder=work / f"tuned-{base.name}-{arguments.weights or 'own'}-{arguments.tasks}-{arguments.epochs}",
             template="peer-review",

@@ -37,7 +37,7 @@ import anyio
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.catalogue import ANY_SERVER, SERVICES
-from goldless.models.http_api import Calling, service_model
+from goldless.models.http_api import CallSettings, service_model
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
@@ -79,7 +79,7 @@ async def through_goldless(url: str, calls: int, concurrency: int, provider: str
     """The product's own path."""
     questions, texts, prompts = workload(calls)
     os.environ |= dict.fromkeys(KEYS, "none") | {name: address(url) for name, address in ADDRESSES.items()}
-    calling = Calling(concurrency=concurrency)
+    calling = CallSettings(concurrency=concurrency)
     if provider:
         model = service_model(SERVICES[provider], MODEL, use="chat", calling=calling)
     else:

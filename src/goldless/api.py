@@ -45,27 +45,33 @@ def __getattr__(name: str) -> Any:
 
 def function(verb: Verb, name: str) -> Callable[..., Any]:
     """A verb as a Python function of that name."""
-    own = declared(verb.own)
+    declarations = declared(verb.verb_options)
     others = [one.name for one in fields(Options) if "option" not in one.metadata]
     shared = keywords(Options, (*verb.takes, *others))
-    mine = keywords(verb.own, (name for name, one in own.items() if not one.command_only))
+    mine = keywords(verb.verb_options, (name for name, one in declarations.items() if not one.command_only))
     reading = dict(declared(Reading)) if verb.study else {}
-    signature = _signature(verb, {verb.own: mine, Options: shared})
+    signature = _signature(verb, {verb.verb_options: mine, Options: shared})
 
     def call(*places: Any, **by_name: Any) -> Any:
         given = signature.bind_partial(*places).arguments | by_name
         study = given.pop("study", None)
         refuse_unknown(name, given, {**shared, **mine, **reading})
         files = {key: given[key] for key in reading if given.get(key)}
-        given_own = {key: one for key, one in given.items() if key in mine}
-        if missing := [key for key, field in mine.items() if own[field].default is REQUIRED and key not in given_own]:
+        given_verb_options = {key: one for key, one in given.items() if key in mine}
+        if missing := [
+            key
+            for key, field in mine.items()
+            if declarations[field].default is REQUIRED and key not in given_verb_options
+        ]:
             raise TypeError(f"{name}() is missing {', '.join(missing)}")
-        own_ones = from_arguments(verb.own, given_own, mine)
+        verb_options = from_arguments(verb.verb_options, given_verb_options, mine)
         given_options = {key: one for key, one in given.items() if key in shared and key not in mine}
-        options = from_arguments(Options, {**verb.usual, **given_options}, shared | {key: key for key in verb.usual})
+        options = from_arguments(
+            Options, {**verb.defaults, **given_options}, shared | {key: key for key in verb.defaults}
+        )
 
         async def work() -> Any:
-            result = verb.begin(study=_opened(verb, study, files), own=own_ones, options=options)
+            result = verb.begin(study=_opened(verb, study, files), verb_options=verb_options, options=options)
             return await result if inspect.isawaitable(result) else result
 
         return _in_loop(work)
@@ -78,10 +84,10 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
 
 def _signature(verb: Verb, names: Mapping[Any, Mapping[str, str]]) -> inspect.Signature:
     """Places, then every option under its own name, with its default, as ``help`` and notebooks show them."""
-    kinds, own = inspect.Parameter, declared(verb.own)
-    places = ["study"] if verb.study else [name for name in names[verb.own].values() if is_place(verb, name)]
+    kinds, declarations = inspect.Parameter, declared(verb.verb_options)
+    places = ["study"] if verb.study else [name for name in names[verb.verb_options].values() if is_place(verb, name)]
     first = [kinds(place, kinds.POSITIONAL_OR_KEYWORD) for place in places]
-    if places and places[0] in own and get_origin(own[places[0]].form.typed) is list:
+    if places and places[0] in declarations and get_origin(declarations[places[0]].form.typed) is list:
         first = [kinds(places[0], kinds.VAR_POSITIONAL)]
     others = {
         key: declared(model)[field].default
@@ -98,15 +104,19 @@ def _signature(verb: Verb, names: Mapping[Any, Mapping[str, str]]) -> inspect.Si
 
 def is_place(verb: Verb, name: str) -> bool:
     """True if an own option may be given by position: an argument of the command, or one that must be given."""
-    one = declared(verb.own)[name]
+    one = declared(verb.verb_options)[name]
     return one.argument or one.default is REQUIRED
 
 
 def _described(verb: Verb, command: str, mine: Mapping[str, str]) -> str:
     """The first paragraph of the verb's help, and its own arguments."""
     told = inspect.cleandoc(verb.work.__doc__ or "").partition("\n\n")[0]
-    own = declared(verb.own)
-    listed = [f"- ``{name}``: {own[field].help}" for name, field in mine.items() if own[field].keyword == name]
+    declarations = declared(verb.verb_options)
+    listed = [
+        f"- ``{name}``: {declarations[field].help}"
+        for name, field in mine.items()
+        if declarations[field].keyword == name
+    ]
     others = f"The other arguments are the options of ``goldless {command}``."
     return "\n".join([told, "", *listed, *[""] * bool(listed), others])
 
@@ -121,7 +131,7 @@ def _opened(verb: Verb, study: Any, files: Mapping[str, Any]) -> Any:
         return import_study([study], **files)
     if files:
         return study_from_frame(study, **files)
-    return as_study(study if verb.opens is None else verb.opens(study))
+    return as_study(study if verb.study_from is None else verb.study_from(study))
 
 
 def _in_loop(work: Callable[[], Awaitable[Any]]) -> Any:

@@ -22,7 +22,7 @@ from yarl import URL
 
 from goldless.errors import GoldlessError
 from goldless.models.catalogue import ANY_SERVER
-from goldless.models.http_api.client import Calling
+from goldless.models.http_api.client import CallSettings
 from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.specs import Specification
 from goldless.models.interface import ChatReply, ChatRequest, Message, TokenLogprobs
@@ -128,7 +128,7 @@ class Subject:
         service = replace(ANY_SERVER, format=chat_format, dialects=(kind,) if kind in SCORING else ())
         self.model = HttpModel(
             Specification.read(service, f"http://127.0.0.1:1/{kind}/v1#toy"),
-            calling=Calling(retries=1, wait_seconds=0.0, patience_seconds=0.0),
+            calling=CallSettings(retries=1, wait_seconds=0.0, patience_seconds=0.0),
             use="scoring" if kind in SCORING else "chat",
         )
         self.model._client.transfer = self._transfer

@@ -63,16 +63,16 @@ def functions() -> str:
 
 def _function(name: str, verb: command.Verb) -> str:
     """A function with its arguments: by position the study, or what must be given; then all others by name."""
-    own = declared(verb.own)
+    own = declared(verb.verb_options)
     mine = {
-        key: f"{one.keyword}: {_wider(key, _annotations(verb.own)[key])}"
+        key: f"{one.keyword}: {_wider(key, _annotations(verb.verb_options)[key])}"
         for key, one in own.items()
         if not one.command_only
     }
     places = [] if verb.study else [key for key in mine if api.is_place(verb, key)]
     parameters = ["study: Any", "*"] if verb.study else [mine.pop(key) for key in places] + ["*"]
     if places and get_origin(own[places[0]].form.typed) is list:
-        one = _wider("", _annotations(verb.own)[places[0]]).partition(" | Sequence")[0]
+        one = _wider("", _annotations(verb.verb_options)[places[0]]).partition(" | Sequence")[0]
         parameters = [f"*{places[0]}: {one}", *parameters[1:-1]]
     parameters += [f"{one}{'' if api.is_place(verb, key) else ' = ...'}" for key, one in mine.items()]
     for field in verb.takes:

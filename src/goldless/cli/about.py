@@ -27,14 +27,14 @@ PLUGIN_COLUMNS = ("group", "name", "package", "version", "failure")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listing:
+class ListOptions:
     kind: Literal["metrics", "models", "importers", "plugins"] | None = argument(
         "[KIND]", "metrics, models, importers or plugins (default: an overview).", None
     )
 
 
 @verb()
-def list_(own: Listing, output: Output) -> None:
+def list_(verb_options: ListOptions, output: Output) -> None:
     """List metrics, ways to name a model, formats that studies are read from, or what installed packages add.
 
     A package adds a metric by an entry point in the group goldless.metrics. A broken plugin never stops goldless.
@@ -49,8 +49,8 @@ def list_(own: Listing, output: Output) -> None:
         "importers": _list_importers,
         "plugins": _list_plugins,
     }
-    if own.kind is not None:
-        listings[own.kind](output)
+    if verb_options.kind is not None:
+        listings[verb_options.kind](output)
         return
     rows = [
         {"kind": "metrics", "number": len(_metric_rows()), "what": "what a score can measure"},
@@ -127,7 +127,7 @@ class Shell:
 
 
 @verb()
-def completion(own: Shell) -> None:
+def completion(verb_options: Shell) -> None:
     """Print a script that makes the Tab key complete verbs, options, metrics, models and run folders.
 
     bash: add the line eval "$(goldless config completion bash)" to ~/.bashrc. zsh: the same with zsh, in ~/.zshrc after
@@ -139,17 +139,17 @@ def completion(own: Shell) -> None:
     """
     from typer._completion_shared import get_completion_script
 
-    made = get_completion_script(prog_name="goldless", complete_var="_GOLDLESS_COMPLETE", shell=own.shell)
+    made = get_completion_script(prog_name="goldless", complete_var="_GOLDLESS_COMPLETE", shell=verb_options.shell)
     typer.echo(made)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConfigShowing:
+class ConfigShowOptions:
     of: list[str] | None = argument("[VERB]", "Show every option of this verb, such as score.", None)
 
 
 @verb()
-def show(own: ConfigShowing, output: Output) -> None:
+def show(verb_options: ConfigShowOptions, output: Output) -> None:
     """Show what goldless.toml, or [tool.goldless] in pyproject.toml, sets, with file and line; all of it is checked.
 
     With a verb: every option of it, its value, and whether that is a setting or the default. The command line always
@@ -160,18 +160,22 @@ def show(own: ConfigShowing, output: Output) -> None:
       goldless config show score
     """
     found, rows = settings(), []
-    if own.of:
-        options, set_here = _checked(tuple(own.of), found)
+    if verb_options.of:
+        options, set_here = _checked(tuple(verb_options.of), found)
         for name, one in ((name, one) for name, one in options.items() if not one.argument):
             value, keys = set_here.get(name, (one.plain_default, ()))
             place = found.place(keys) if keys else "default"
-            rows.append((" ".join(own.of), one.flags[0].partition("/")[0].removeprefix("--"), value, place))
+            rows.append((" ".join(verb_options.of), one.flags[0].partition("/")[0].removeprefix("--"), value, place))
     else:
         for path in dict.fromkeys(keys[:-1] or ("score",) for keys in found.entries if keys[0] != "models"):
             _checked(path, found)
         for keys, value in found.entries.items():
             rows.append((" ".join(keys[:-1]) or "every verb that has it", keys[-1], value, found.place(keys)))
-    title = f"Options of goldless {' '.join(own.of)}" if own.of else f"Settings in {found.path or 'no file'}"
+    title = (
+        f"Options of goldless {' '.join(verb_options.of)}"
+        if verb_options.of
+        else f"Settings in {found.path or 'no file'}"
+    )
     listed = [dict(zip(("verb", "setting", "value", "from"), map(_text, row), strict=True)) for row in rows]
     headings = {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
     output.print_rows(title, listed, {"file": _text(found.path), "settings": listed}, **headings)

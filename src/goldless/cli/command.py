@@ -122,7 +122,9 @@ class Command(Helped, TyperCommand):
         if not self.shows_all and len(options) > MOST_OPTIONS:
             shown = copy(self)
             shown.epilog = f"[bold]{ctx.command_path} --help-all[/] shows all {len(options)} options."
-            shown.params = [copy(one) for one in self.params if one not in options or one.name in self.verb.matter]
+            shown.params = [
+                copy(one) for one in self.params if one not in options or one.name in self.verb.in_short_help
+            ]
             for one in shown.params:
                 if isinstance(one, TyperOption) and one.rich_help_panel != QUESTIONS:
                     one.rich_help_panel = None
@@ -203,7 +205,11 @@ def same(name: str, default: Any, help: str = "", **more: Any) -> Any:  # noqa: 
 
 
 def verb(*takes: str, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
-    """Make a function a verb; ``takes``: groups of run options, or single ones; the rest is as ``Verb`` says."""
+    """Register a function as a command.
+
+    - ``takes`` lists the option groups, or single options, it accepts.
+    - ``settings``: fields of ``Verb``.
+    """
     return lambda work: Verb(work, takes, **settings)
 
 
@@ -211,74 +217,76 @@ def verb(*takes: str, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
 class Verb:
     """A verb, declared by one function and a dataclass: its command, and what a Python function is made from.
 
-    The function is given ``own``, the verb's own options, ``options``, the run options that it takes, and the
-    ``study``, read from files. Either it returns a result, which is shown in the usual way or by a function of the
-    verb's own, or it takes the ``output`` and prints by itself. Its docstring is the help; lines of the last paragraph
-    that start with ``goldless`` are examples.
+    The function may declare ``verb_options``, the options of this verb alone, ``options``, the run options that it
+    takes, and ``study``, read from files. Either it returns a result, which the verb's renderer shows, or it takes the
+    ``output`` and prints by itself. Its docstring is the help; lines of the last paragraph that start with
+    ``goldless`` are examples.
     """
 
     work: Callable[..., Any]
     groups: Sequence[str] = ()
     """Run options that it takes: groups, or single ones."""
-    without: Collection[str] = ()
-    """Those of them that it has no use for."""
-    usual: Mapping[str, Any] = field(default_factory=dict)
-    """Defaults of its own for these."""
+    excluded: Collection[str] = ()
+    """Options of these groups that it does not take."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of run options that differ for this verb."""
     helps: Mapping[str, str] = field(default_factory=dict)
-    """Help texts of its own for options."""
-    first: Sequence[str] = ()
-    """Options that matter, shown before all others."""
+    """Help texts of options that differ for this verb."""
+    prominent: Sequence[str] = ()
+    """Options that the help shows first."""
     out: str = ""
     """Help for ``--out``: what it writes."""
-    kept_as: str = ""
-    """The result's name in that folder, beside others of the study."""
+    result_name: str = ""
+    """Name of the result's file in that folder."""
     keeps_evidence: bool = False
     """It replaces the evidence in the folder."""
     averages_samples: bool = False
     """It knows that several samples are of one agent."""
-    opens: Callable[[Any], Any] | None = None
-    """Makes a study of what only Python can give."""
-    ends: Callable[[Any], tuple[int, str] | Literal[False] | None] = lambda _: None
-    """Exit code and message for a result that is not as hoped; None or False: all is well."""
+    study_from: Callable[[Any], Any] | None = None
+    """Builds the study from inputs that only the Python API accepts."""
+    exit_status: Callable[[Any], tuple[int, str] | Literal[False] | None] = lambda _: None
+    """Exit code and message for a result that fails; None or False for success."""
     questions: Mapping[str, str] = field(default_factory=dict)
     """Options that ask something else, with another help, and what that is."""
 
     def __post_init__(self) -> None:
-        named = self.work.__annotations__.get("own")
-        self.own: Any = NoOptions if named is None else vars(inspect.getmodule(self.work))[named]
-        self.given = set(inspect.signature(self.work).parameters)
-        self.study = "study" in self.given
+        options_class = self.work.__annotations__.get("verb_options")
+        module = vars(inspect.getmodule(self.work))
+        self.verb_options: Any = NoOptions if options_class is None else module[options_class]
+        self.parameters = set(inspect.signature(self.work).parameters)
+        self.study = "study" in self.parameters
         self.returns = self.work.__annotations__["return"] != "None"
-        own, left_out = declared(self.own), {*declared(self.own), *self.without}
+        verb_options = declared(self.verb_options)
+        left_out = {*verb_options, *self.excluded}
         taken = ((name, one) for name, one in declared(Options).items() if {name, one.group} & {*self.groups})
         self.takes = [name for name, _ in taken if name not in left_out]
-        matter = list(dict.fromkeys((*self.first, *own, *COMMON)))
-        asked = [flag.removeprefix("--") for flag in self.questions]
-        self.matter = (*matter[: MOST_OPTIONS - len(asked)], *asked)
-        self._tell: Callable[..., None] = lambda found, output: output.tell(found)
+        in_help_order = list(dict.fromkeys((*self.prominent, *verb_options, *COMMON)))
+        questions = [flag.removeprefix("--") for flag in self.questions]
+        self.in_short_help = (*in_help_order[: MOST_OPTIONS - len(questions)], *questions)
+        self._render: Callable[..., None] = lambda result, output: output.tell(result)
         self.__name__, self.__doc__ = self.work.__name__, _help_text(self.work.__doc__ or "")
 
     def signed(self) -> Self:
         """The verb with the signature that typer makes a command from."""
-        arranged = [_parameter(name, one, matters=name in self.first) for name, one in self.options.items()]
+        arranged = [_parameter(name, one, prominent=name in self.prominent) for name, one in self.options.items()]
         self.__signature__ = inspect.Signature(arranged)
         self.__annotations__ = {one.name: one.annotation for one in arranged}
         return self
 
-    def told(self, tell: Callable[..., None]) -> Callable[..., None]:
-        """Show results on the command line as this function does: it is given the result and the output.
+    def renderer(self, render: Callable[..., None]) -> Callable[..., None]:
+        """Register the function that shows results on the command line: it takes the result and the output.
 
-        By name it is also given ``own``, ``options``, ``study``, and ``words``, which name the study.
+        It may also declare ``verb_options``, ``options``, ``study`` and ``words``, which name the study.
         """
-        self._tell = tell
-        return tell
+        self._render = render
+        return render
 
     @cached_property
     def options(self) -> Mapping[str, Option]:
         """Every option of the command, as its help arranges them: its own, the run's, for reading, for printing."""
-        prints, out = self.returns or "output" in self.given, self.out or RESULT_FOLDER * bool(self.kept_as)
+        prints, out = self.returns or "output" in self.parameters, self.out or RESULT_FOLDER * bool(self.result_name)
         names = {
-            self.own: declared(self.own),
+            self.verb_options: declared(self.verb_options),
             Options: [name for name in self.takes if declared(Options)[name].flags],
             Reading: declared(Reading) if self.study else (),
             Output: [name for name in declared(Output) if name != "folder" or out] if prints else (),
@@ -287,7 +295,7 @@ class Verb:
         for model, listed in names.items():
             for name in listed:
                 found.setdefault(name, declared(model)[name])
-        for name, value in self.usual.items():
+        for name, value in self.defaults.items():
             found[name] = replace(found[name], shown=", ".join(map(str, value)))
         for name, said in {**self.helps, **({"folder": out} if out else {})}.items():
             found[name] = replace(found[name], help=said, shown="" if "(default:" in said else found[name].shown)
@@ -295,32 +303,38 @@ class Verb:
             form = OptionForm(bool)
             found[flag.removeprefix("--")] = Option(line, QUESTIONS, (flag,), form=form, default=False)
         arguments = [name for name, one in found.items() if one.argument]
-        return {name: found[name] for name in dict.fromkeys((*arguments, *self.first, *found))}
+        return {name: found[name] for name in dict.fromkeys((*arguments, *self.prominent, *found))}
 
     def __call__(self, **words: Any) -> None:
         """Run the command with the words of a command line: read the study, do the work, keep and show the result."""
-        own, output = parsed(self.own, words), parsed(Output, words)
-        options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.usual)
+        verb_options, output = parsed(self.verb_options, words), parsed(Output, words)
+        options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.defaults)
         reading, paths = parsed(Reading, words), tuple(words["study"]) if self.study else ()
         study = reading.read(paths) if self.study else None
-        given = {"own": own, "options": options, "study": study, "words": reading.words(paths), "output": output}
-        found = output.run(self, given)
+        arguments = {
+            "verb_options": verb_options,
+            "options": options,
+            "study": study,
+            "words": reading.words(paths),
+            "output": output,
+        }
+        result = output.run(self, arguments)
         if not self.returns:
             return
-        if self.kept_as:
-            output.keep(study, self.__name__, self.kept_as, found)
-        wanted = inspect.signature(self._tell).parameters
-        self._tell(found, **{name: one for name, one in given.items() if name in wanted})
-        if ending := self.ends(found):
+        if self.result_name:
+            output.keep(study, self.__name__, self.result_name, result)
+        parameters = inspect.signature(self._render).parameters
+        self._render(result, **{name: value for name, value in arguments.items() if name in parameters})
+        if ending := self.exit_status(result):
             end(*ending)
 
-    def begin(self, **given: Any) -> Any:
-        """Call the function with what it takes; its result, or what is awaited for it."""
-        check_each(given["own"])
-        return self.work(**{name: value for name, value in given.items() if name in self.given})
+    def begin(self, **arguments: Any) -> Any:
+        """Call the function with the arguments it declares; return its result or coroutine."""
+        check_each(arguments["verb_options"])
+        return self.work(**{name: value for name, value in arguments.items() if name in self.parameters})
 
 
-def _parameter(name: str, one: Option, *, matters: bool) -> inspect.Parameter:
+def _parameter(name: str, one: Option, *, prominent: bool) -> inspect.Parameter:
     """An option as typer knows it: words, which the option itself parses; None where it is not given."""
     form, default = one.form.typed, one.default
     kind = get_args(form)[0] if get_origin(form) is list else form
@@ -334,7 +348,7 @@ def _parameter(name: str, one: Option, *, matters: bool) -> inspect.Parameter:
     said = _markup(one.help)
     shown: dict[str, Any] = {"metavar": metavar, "autocompletion": completer(name, metavar or "", one.help, choices)}
     if not one.argument:
-        shown["rich_help_panel"] = None if matters else one.group
+        shown["rich_help_panel"] = None if prominent else one.group
         if one.shown:
             said += f"  [dim]\\[default: {_markup(one.shown)}][/dim]"
             shown["show_default"] = False

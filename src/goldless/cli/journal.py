@@ -28,12 +28,12 @@ DAY_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class JournalShowing:
+class JournalShowOptions:
     check: bool = option(False, "Check every reply and the file itself; nothing is changed. Exit code 1: damaged.")
 
 
 @verb("journal")
-def show(own: JournalShowing, options: Options, output: Output) -> None:
+def show(verb_options: JournalShowOptions, options: Options, output: Output) -> None:
     """Show calls, tokens and cost by model, pending batches, and where the journal and downloaded models are.
 
     Pending batches were sent with --batch, and their replies are not collected yet: the command that sent a batch
@@ -48,7 +48,7 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
     from goldless.models.journalled import batches_out
 
     path = _path(options)
-    check = check_journal(path) if own.check else None
+    check = check_journal(path) if verb_options.check else None
     models: list[dict[str, Any]] = []
     batches: list[dict[str, Any]] = []
     readable = check is None or not check.problems
@@ -111,7 +111,7 @@ def _files_table(files: Sequence[Mapping[str, Any]]) -> ReportTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clearing:
+class JournalClearOptions:
     part: Literal["journal", "models", "all"] | None = argument(
         "[PART]", "journal (replies of models), models (downloads) or all.", None
     )
@@ -127,7 +127,7 @@ class Clearing:
 
 
 @verb("journal")
-def clear(own: Clearing, options: Options) -> None:
+def clear(verb_options: JournalClearOptions, options: Options) -> None:
     """Delete the journal, the downloaded models or some replies, after asking, and give their space back to the disk.
 
     Calls of deleted replies are made, and paid for, again when they are needed. Forgetting a batch cancels nothing at
@@ -138,29 +138,32 @@ def clear(own: Clearing, options: Options) -> None:
       goldless journal clear --older-than 365 --dry-run
       goldless journal clear --batch batch_abc123
     """
-    selects_replies = own.model is not None or own.older_than is not None
-    if own.batch is not None and (selects_replies or own.part is not None):
+    selects_replies = verb_options.model is not None or verb_options.older_than is not None
+    if verb_options.batch is not None and (selects_replies or verb_options.part is not None):
         raise UserError("--batch forgets one batch. Leave out the other options, or give two commands")
-    if selects_replies and own.part not in {None, "journal"}:
-        raise UserError(f"--model and --older-than select replies of the journal, got {own.part}. Leave out {own.part}")
-    if own.batch is not None:
-        _forget_batch(own, options, own.batch)
+    if selects_replies and verb_options.part not in {None, "journal"}:
+        raise UserError(
+            f"--model and --older-than select replies of the journal, got {verb_options.part}. "
+            f"Leave out {verb_options.part}"
+        )
+    if verb_options.batch is not None:
+        _forget_batch(verb_options, options, verb_options.batch)
     elif selects_replies:
-        _clear_replies(own, options)
-    elif own.part is not None:
-        _clear_files(own, options)
+        _clear_replies(verb_options, options)
+    elif verb_options.part is not None:
+        _clear_files(verb_options, options)
     else:
         raise UserError("nothing says what to clear. Give journal, models or all, or --model, --older-than or --batch")
 
 
-def _clear_files(own: Clearing, options: Options) -> None:
-    parts = [part for part in _kept(_path(options)) if part["bytes"] and own.part in {part["part"], "all"}]
+def _clear_files(verb_options: JournalClearOptions, options: Options) -> None:
+    parts = [part for part in _kept(_path(options)) if part["bytes"] and verb_options.part in {part["part"], "all"}]
     for part in parts:
         say(f"{part['part']}: {part['path']} ({decimal(part['bytes'])}; {part['contents']}). {part['if_cleared']}")
     if not parts:
         say("nothing to clear")
         return
-    if own.dry_run or not (own.yes or confirmed("clearing")):
+    if verb_options.dry_run or not (verb_options.yes or confirmed("clearing")):
         say("nothing was deleted")
         return
     for path in (Path(part["path"]) for part in parts):
@@ -174,28 +177,28 @@ def _clear_files(own: Clearing, options: Options) -> None:
         say(f"deleted: {path}")
 
 
-def _clear_replies(own: Clearing, options: Options) -> None:
+def _clear_replies(verb_options: JournalClearOptions, options: Options) -> None:
     from goldless.models.journal import forget
 
-    before = None if own.older_than is None else time.time() - own.older_than * DAY_SECONDS
+    before = None if verb_options.older_than is None else time.time() - verb_options.older_than * DAY_SECONDS
     path = _path(options)
     with closing(_journal(options)) as journal:
-        count, usd = forget(journal, model=own.model, before=before, dry_run=True)
+        count, usd = forget(journal, model=verb_options.model, before=before, dry_run=True)
         cost = f" that cost {usd:.2f} USD" if usd else ""
-        say(f"{count:,} replies{cost} {'would' if own.dry_run else 'will'} be deleted")
-        if own.dry_run or not count:
+        say(f"{count:,} replies{cost} {'would' if verb_options.dry_run else 'will'} be deleted")
+        if verb_options.dry_run or not count:
             return
-        if not own.yes and not confirmed("clearing"):
+        if not verb_options.yes and not confirmed("clearing"):
             say("nothing was deleted")
             return
         size = _size(path)
-        forget(journal, model=own.model, before=before, dry_run=False)
+        forget(journal, model=verb_options.model, before=before, dry_run=False)
         journal.rows("vacuum")
         journal.rows("pragma wal_checkpoint(truncate)")
     say(f"deleted. {path}: {decimal(size)} before, {decimal(_size(path))} now")
 
 
-def _forget_batch(own: Clearing, options: Options, name: str) -> None:
+def _forget_batch(verb_options: JournalClearOptions, options: Options, name: str) -> None:
     from goldless.models.journalled import batches_out, forget_batch
 
     with closing(_journal(options, new=True)) as journal:
@@ -203,19 +206,19 @@ def _forget_batch(own: Clearing, options: Options, name: str) -> None:
         if name not in batches:
             hint = nearest(name, batches) or ". goldless journal show lists them"
             raise UserError(f"no pending batch {name!r}{hint}")
-        if own.dry_run:
+        if verb_options.dry_run:
             say(f"{name} would be forgotten: its {batches[name].calls:,} calls would be sent again")
             return
         say(f"forgot {name}: the next run sends its {forget_batch(journal, batches[name].label):,} calls again")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Merging:
+class JournalMergeOptions:
     others: list[Path] = argument("JOURNAL...", "Journals to read from; they stay as they are.")
 
 
 @verb("journal")
-def merge(own: Merging, options: Options) -> None:
+def merge(verb_options: JournalMergeOptions, options: Options) -> None:
     """Add the sound replies of other journals to this one; damaged ones are counted and left out.
 
     Examples:
@@ -225,7 +228,7 @@ def merge(own: Merging, options: Options) -> None:
     from goldless.models.journal import merge as merge_journal
 
     with closing(_journal(options, new=True)) as journal:
-        for other in own.others:
+        for other in verb_options.others:
             merged = merge_journal(journal, other)
             say(f"{other}: {merged.added:,} replies added, {merged.known:,} were there already")
             if merged.mended:

@@ -39,7 +39,7 @@ RUNS: Any = argument("RUN [RUN_B]", "A run folder, or two: before and after the 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparing:
+class CompareOptions:
     runs: Sequence[Path | str] = RUNS
     agents: Sequence[str] = option(
         (), "Two agents to compare, before and after; one name is the same agent in both runs.", "A,B", form=ONE_LIST
@@ -51,10 +51,10 @@ class Comparing:
 
 @verb(
     STATISTICS,
-    first=("agents", "metrics"),
+    prominent=("agents", "metrics"),
     questions={"--rankings": "Compare the ranking of the agents in runs with different scorers."},
 )
-def compare(own: Comparing, options: Options) -> PairedComparison:
+def compare(verb_options: CompareOptions, options: Options) -> PairedComparison:
     """Compare two agents on common tasks: the difference, its interval, which tasks pull which way, what would decide.
 
     Scores must be of the same metric and model; differences are second minus first. Calls no model.
@@ -65,7 +65,9 @@ def compare(own: Comparing, options: Options) -> PairedComparison:
     """
     from goldless.comparison.comparing import compare_runs
 
-    return compare_runs(own.runs, **values(own, "runs"), **options.some("seed", "resamples", "level"))
+    return compare_runs(
+        verb_options.runs, **values(verb_options, "runs"), **options.subset("seed", "resamples", "level")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +78,8 @@ class Rankings:
     )
 
 
-@verb(STATISTICS, first=("metrics", "folder"), out=RESULT_FOLDER)
-def consistency(own: Rankings, options: Options) -> Consistency:
+@verb(STATISTICS, prominent=("metrics", "folder"), out=RESULT_FOLDER)
+def consistency(verb_options: Rankings, options: Options) -> Consistency:
     """Compare agents' scores in two or more runs: Pearson, Spearman and Kendall's tau-b, with intervals.
 
     Whatever differs between the runs is compared, such as the scorer. Calls no model.
@@ -88,13 +90,13 @@ def consistency(own: Rankings, options: Options) -> Consistency:
     from goldless.meta_evaluation.consistency import compare_scorers
     from goldless.meta_evaluation.judges import read_run_scores
 
-    scored = read_run_scores(own.runs, metrics=own.metrics)
-    return compare_scorers(scored, **options.some("seed", "resamples", "level"))
+    scored = read_run_scores(verb_options.runs, metrics=verb_options.metrics)
+    return compare_scorers(scored, **options.subset("seed", "resamples", "level"))
 
 
-@consistency.told
-def _tell_rankings(found: Consistency, output: Output, *, own: Rankings) -> None:
-    output.keep(_study_of(own.runs[0]), "consistency", "consistency", found)
+@consistency.renderer
+def _tell_rankings(found: Consistency, output: Output, *, verb_options: Rankings) -> None:
+    output.keep(_study_of(verb_options.runs[0]), "consistency", "consistency", found)
     signatures = [f"{name}: {signature}" for name, signature in found.signatures.items()]
     output.tell(found, signatures=signatures, notes=(note for row in found.rows if (note := row.over_agents.note)))
 
@@ -123,7 +125,7 @@ NEW_FILE = OptionForm(Path, parse=_writable)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gating:
+class GateOptions:
     runs: Sequence[Path | str] = RUNS
     margin: str | float = option(
         REQUIRED,
@@ -157,13 +159,13 @@ class Gating:
 
 @verb(
     *("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "on", "journal"),
-    first=("baseline", "candidate", "metric", "margin", "alpha"),
+    prominent=("baseline", "candidate", "metric", "margin", "alpha"),
     helps={
         "reviewers": "Name the run's reviewers, NAME=MODEL, as in the review, for --aa.",
         "critic": "Name the run's critic, for --aa.",
     },
 )
-async def gate(own: Gating, options: Options) -> Gate:
+async def gate(verb_options: GateOptions, options: Options) -> Gate:
     """Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.
 
     SHIP: a loss of more than the margin is excluded. BLOCK: it is shown. Otherwise INCONCLUSIVE, with what it would
@@ -176,14 +178,14 @@ async def gate(own: Gating, options: Options) -> Gate:
     """
     from goldless.comparison.gating import gate_runs
 
-    return await gate_runs(own.runs, options, **values(own, "runs"))
+    return await gate_runs(verb_options.runs, options, **values(verb_options, "runs"))
 
 
-@gate.told
-def _tell_gate(found: Gate, output: Output, *, own: Gating) -> None:
+@gate.renderer
+def _tell_gate(found: Gate, output: Output, *, verb_options: GateOptions) -> None:
     from goldless.comparison.gating import as_junit, as_markdown
 
-    for path, write in ((own.markdown, as_markdown), (own.junit, as_junit)):
+    for path, write in ((verb_options.markdown, as_markdown), (verb_options.junit, as_junit)):
         if path is not None:
             path.write_text(write(found), encoding="utf-8")
     output.tell(found, markdown=lambda: as_markdown(found))
@@ -201,8 +203,8 @@ READING = (
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "seed", DETECTION, "alpha", "at_least", MODELS),
-    without=("on_too_long", "budget_usd"),
-    first=("metrics", "scorer", "rewriters", "critic", "recorded"),
+    excluded=("on_too_long", "budget_usd"),
+    prominent=("metrics", "scorer", "rewriters", "critic", "recorded"),
     averages_samples=True,
     questions={"--cost": "Show what runs cost, per task, in all, and on more tasks."},
 )
@@ -219,7 +221,7 @@ async def plan(study: Study, *, options: Options) -> Plan:
     return await plan_study(study, options)
 
 
-@plan.told
+@plan.renderer
 def _tell_plan(found: Plan, output: Output) -> None:
     together = found.together if len({row.metric for row in found.rows}) > 1 else ()
     free = all(row.cost_usd == 0 for row in found.rows)
@@ -257,13 +259,13 @@ def _tell_plan(found: Plan, output: Output) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costing:
+class CostOptions:
     runs: Sequence[Path | str] = argument("RUN…", "Run folders of scores and reviews.", form=FILES)
     tasks: int = option(10_000, "Also give the cost on N tasks like these.", "--tasks N", at_least=1)
 
 
-@verb(first=("tasks", "folder"), out=RESULT_FOLDER)
-def cost(own: Costing) -> CostReport:
+@verb(prominent=("tasks", "folder"), out=RESULT_FOLDER)
+def cost(verb_options: CostOptions) -> CostReport:
     """Show what runs cost: calls, tokens and USD of each model, in all, per task, and on more tasks. Calls no model.
 
     Before a run, goldless plan estimates its cost.
@@ -274,14 +276,14 @@ def cost(own: Costing) -> CostReport:
     """
     from goldless.meta_evaluation.cost import run_costs
 
-    return run_costs(own.runs, tasks=own.tasks)
+    return run_costs(verb_options.runs, tasks=verb_options.tasks)
 
 
-@cost.told
-def _tell_cost(found: CostReport, output: Output, *, own: Costing) -> None:
+@cost.renderer
+def _tell_cost(found: CostReport, output: Output, *, verb_options: CostOptions) -> None:
     from goldless.reports.report_table import usd_text
 
-    output.keep(_study_of(own.runs[0]), "cost", "cost", found)
+    output.keep(_study_of(verb_options.runs[0]), "cost", "cost", found)
     notes, total = [], found.total
     if len(found.rows) > 1:
         money, tokens = total.usd, total.tokens
@@ -295,13 +297,13 @@ def _tell_cost(found: CostReport, output: Output, *, own: Costing) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replaying:
+class ReplayOptions:
     run: Path = argument("RUN", "A run folder.")
     badge: Path | None = option(None, "Write a badge with the result.", "FILE.svg", command_only=True)
 
 
-@verb(ends=lambda found: (DIFFERENT, found.sentence) if found.outcome == "different" else None)
-async def replay(own: Replaying) -> Replay:
+@verb(exit_status=lambda found: (DIFFERENT, found.sentence) if found.outcome == "different" else None)
+async def replay(verb_options: ReplayOptions) -> Replay:
     """Recompute the results of a run folder from its own evidence, and compare them with the recorded ones.
 
     Calls no model, and runs no code that comes with the folder. Exit code 9: a recomputed value differs.
@@ -312,11 +314,11 @@ async def replay(own: Replaying) -> Replay:
     """
     from goldless.runs.replay import replay as replayed
 
-    return await replayed(own.run)
+    return await replayed(verb_options.run)
 
 
-@replay.told
-def _tell_replay(found: Replay, output: Output, *, own: Replaying) -> None:
+@replay.renderer
+def _tell_replay(found: Replay, output: Output, *, verb_options: ReplayOptions) -> None:
     from goldless.files import write_text
     from goldless.reports.formats import Colour, badge_svg
     from goldless.runs.replay import SHOWN
@@ -328,15 +330,15 @@ def _tell_replay(found: Replay, output: Output, *, own: Replaying) -> None:
         lines += [f"{name}: {one.place}: printed {one.printed}, now {one.recomputed}" for one in shown]
         lines += [f"{name}: and {more} more"] * (more > 0)
     output.show(found, below=[*lines, *[found.sentence] * (found.outcome != "different")])
-    if own.badge is not None:
+    if verb_options.badge is not None:
         said = f"{found.values} values met again" if found.outcome == "equal" else found.outcome
         colours: dict[str, Colour] = {"equal": "green", "different": "red"}
-        write_text(own.badge, badge_svg("goldless replay", said, colours.get(found.outcome, "grey")))
-        say(f"badge: {own.badge}")
+        write_text(verb_options.badge, badge_svg("goldless replay", said, colours.get(found.outcome, "grey")))
+        say(f"badge: {verb_options.badge}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exporting:
+class ExportOptions:
     exporter: str = argument(
         "FORMAT",
         "Format to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, schema, jsonl, parquet, or a "
@@ -370,8 +372,8 @@ class Exporting:
     )
 
 
-@verb(first=("path", "metric"))
-def export(own: Exporting) -> None:
+@verb(prominent=("path", "metric"))
+def export(verb_options: ExportOptions) -> None:
     """Write the scores of a run, or a study, in another tool's format.
 
     Examples:
@@ -381,9 +383,14 @@ def export(own: Exporting) -> None:
     """
     from goldless.exporting.catalogue import export, exported_text
 
-    given = {**values(own, "exporter", "source", "path"), "decided": own.decided or None, "logs": own.logs or None}
+    given = {
+        **values(verb_options, "exporter", "source", "path"),
+        "decided": verb_options.decided or None,
+        "logs": verb_options.logs or None,
+    }
     options = {name: value for name, value in given.items() if value is not None}
-    if own.path is None:
-        echo(exported_text(own.source, exporter=own.exporter, **options))
+    if verb_options.path is None:
+        echo(exported_text(verb_options.source, exporter=verb_options.exporter, **options))
     else:
-        say(f"{own.exporter}: {export(own.source, own.path, exporter=own.exporter, **options)}")
+        path = export(verb_options.source, verb_options.path, exporter=verb_options.exporter, **options)
+        say(f"{verb_options.exporter}: {path}")

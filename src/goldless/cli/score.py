@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     *SCORING,
     STOPPING,
     "reviewers",
-    first=("metrics", "scorer", "rewriters", "recorded", "folder"),
+    prominent=("metrics", "scorer", "rewriters", "recorded", "folder"),
     out=RUN_FOLDER,
     keeps_evidence=True,
     averages_samples=True,
@@ -48,7 +48,7 @@ async def score(study: Study, *, options: Options) -> Evaluation:
     return await evaluate_study(study, options)
 
 
-@score.told
+@score.renderer
 def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last: str = "") -> None:
     """Keep and print an evaluation; ``words``: of the study, to suggest what to run next; ``last``: a text after it."""
     from goldless.reports.leaderboard import run_findings
@@ -155,7 +155,7 @@ def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[st
 
 @verb(
     *REVIEWING,
-    first=("reviewers", "scale", "exams", "recorded", "folder"),
+    prominent=("reviewers", "scale", "exams", "recorded", "folder"),
     out=RUN_FOLDER,
     keeps_evidence=True,
 )
@@ -173,7 +173,7 @@ async def review(study: Study, *, options: Options) -> Review:
     return await review_study(study, options)
 
 
-@review.told
+@review.renderer
 def _tell_review(found: Review, output: Output) -> None:
     """Keep and print a review; exit with 3 if it is incomplete, 4 if no reviewer passed, or 1."""
     from goldless.runs.store import save_review
@@ -206,7 +206,7 @@ def _questions(given: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selecting:
+class SelectOptions:
     tolerance: str | float = option(
         "1sd",
         "Ignore a response that is better by no more than this: in the metric's unit, or in standard "
@@ -224,8 +224,8 @@ class Selecting:
 
 @verb(
     *(METRICS, CRITIC, "alpha", "at_least", "seed", MODELS),
-    without=("jurors", "juror_families", "examples", "own_samples", "peers", "budget_calls"),
-    first=("metrics", "scorer", "sampler", "most", "recorded"),
+    excluded=("jurors", "juror_families", "examples", "own_samples", "peers", "budget_calls"),
+    prominent=("metrics", "scorer", "sampler", "most", "recorded"),
     helps={
         "metrics": "Metric to choose by, such as gem-raw+control, gem-s[prompt]+control or tvd-mi (default: "
         "gem-raw+control; gem-raw where there is one task).",
@@ -233,10 +233,10 @@ class Selecting:
         "at_least": "Minimum number of common peers before a choice is called decided.",
     },
     averages_samples=True,
-    opens=_questions,
-    ends=lambda found: None if found.texts() else (NOTHING, "nothing could be chosen: no response has a score"),
+    study_from=_questions,
+    exit_status=lambda found: None if found.texts() else (NOTHING, "nothing could be chosen: no response has a score"),
 )
-async def select(study: Study, own: Selecting, options: Options) -> Selection:
+async def select(study: Study, verb_options: SelectOptions, options: Options) -> Selection:
     """Choose the most informative response to each task among all of its responses, whoever gave them.
 
     Each response is scored with all others as peers; the best one is chosen, with its margin over the runner-up and
@@ -251,11 +251,15 @@ async def select(study: Study, own: Selecting, options: Options) -> Selection:
     from goldless.selection.selecting import Sampling, select_responses
 
     sampling = None
-    if own.sampler is not None:
+    if verb_options.sampler is not None:
         sampling = Sampling(
-            writer=own.sampler, most=own.most, temperature=own.temperature, max_tokens=own.max_tokens, system=own.system
+            writer=verb_options.sampler,
+            most=verb_options.most,
+            temperature=verb_options.temperature,
+            max_tokens=verb_options.max_tokens,
+            system=verb_options.system,
         )
-    return await select_responses(study, options, tolerance=own.tolerance, sampling=sampling)
+    return await select_responses(study, options, tolerance=verb_options.tolerance, sampling=sampling)
 
 
 # --- explain ----------------------------------------------------------------------------------------------------------
@@ -268,7 +272,7 @@ LEAST_NATS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explaining:
+class ExplainOptions:
     task: str = option(REQUIRED, "Task that both agents answered.", "NAME")
     agent: str = option(REQUIRED, "Agent whose response is given.", "NAME")
     peer: str = option(REQUIRED, "Agent whose response is predicted.", "NAME")
@@ -281,8 +285,8 @@ class Explaining:
     text: Literal["responses", "rewrites"] = option("responses", "Explain the responses, or their recorded rewrites.")
 
 
-@verb("scorer", "journal", first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
-async def explain(study: Study, own: Explaining, options: Options) -> InformationMap:
+@verb("scorer", "journal", prominent=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
+async def explain(study: Study, verb_options: ExplainOptions, options: Options) -> InformationMap:
     """Show which sentence of one response makes which sentence of another more predictable.
 
     Example:
@@ -290,10 +294,10 @@ async def explain(study: Study, own: Explaining, options: Options) -> Informatio
     """
     from goldless.runs.explaining import explain_pair
 
-    return await explain_pair(study, options, **values(own))
+    return await explain_pair(study, options, **values(verb_options))
 
 
-@explain.told
+@explain.renderer
 def _tell_map(found: InformationMap, output: Output) -> None:
     output.print_tables([sentence_table(found)], lambda: asdict(found))
 

@@ -66,32 +66,32 @@ async def demo(options: Options) -> Evaluation:
     return await evaluate_study(study, replace(options, control_tasks=1))
 
 
-@demo.told
+@demo.renderer
 def _tell(found: Evaluation, output: Output) -> None:
     tell_evaluation(found, output, last=READING)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beginning:
+class InitOptions:
     folder: Path = argument("FOLDER", "Where to write the file.", Path())
 
 
 @verb()
-def quickstart(own: Beginning) -> None:
+def quickstart(verb_options: InitOptions) -> None:
     """Write answers.csv, a small study of invented answers to ten support tickets, and say what to run next.
 
     Examples:
       goldless demo --study
       goldless demo --study trial
     """
-    path = own.folder / STUDY_FILE
+    path = verb_options.folder / STUDY_FILE
     content = files("goldless.cli").joinpath("quickstart_answers.csv").read_bytes()
     try:
         if path.exists() and path.read_bytes() != content:
             raise UserError(
                 f"{path} exists and would be overwritten. Choose another folder: goldless demo --study FOLDER"
             )
-        own.folder.mkdir(parents=True, exist_ok=True)
+        verb_options.folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
@@ -152,12 +152,12 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examining:
+class DoctorOptions:
     model: str = argument("MODEL", "Model to test; goldless list models shows the forms.", "embedded")
 
 
-@verb(ends=lambda found: found.complaint and (NOTHING, f"error: {found.complaint}"))
-async def doctor(own: Examining, options: Options) -> Diagnosis:
+@verb(exit_status=lambda found: found.complaint and (NOTHING, f"error: {found.complaint}"))
+async def doctor(verb_options: DoctorOptions, options: Options) -> Diagnosis:
     """Test what a model can do (chat, choice, log-probabilities, scoring), how exactly, how fast, at what price.
 
     Every call is made: nothing is taken from the journal.
@@ -171,7 +171,7 @@ async def doctor(own: Examining, options: Options) -> Diagnosis:
     from goldless.models.usage import price_of
     from goldless.runs.opening import layout_note
 
-    model: Any = open_model(own.model, say=options.say)
+    model: Any = open_model(verb_options.model, say=options.say)
     try:
         await model.prepare()
         able, canaries, complaint = model.capabilities, None, None
@@ -179,7 +179,7 @@ async def doctor(own: Examining, options: Options) -> Diagnosis:
             canaries = await check_scorer(model) if able.scoring else None
         except CanaryError as error:
             complaint = str(error)
-        price = price_of(model.identity, own.model)
+        price = price_of(model.identity, verb_options.model)
         # answers to probes that failed, of models that keep them; a server that scores in one way needs no other
         failed = [one for one in getattr(model, "findings", ()) if not one.works]
         reasons = [one for one in failed if not (able.scoring and one.ability.startswith("scoring"))]

@@ -32,13 +32,13 @@ FILES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Importing(Reading):
+class ImportOptions(Reading):
     files: list[str] = argument("FILES", FILES)
     folder: Path = option(REQUIRED, "Write the study to this folder.", "--out FOLDER", group=OUTPUT)
 
 
-@verb(first=("folder", "importer", "columns", "wide", "repeats"))
-def import_(own: Importing, output: Output) -> None:
+@verb(prominent=("folder", "importer", "columns", "wide", "repeats"))
+def import_(verb_options: ImportOptions, output: Output) -> None:
     """Make a study of another tool's results, or of a table with any columns.
 
     Every other verb reads such files directly, too; an imported study is checked once and is faster to read.
@@ -53,21 +53,21 @@ def import_(own: Importing, output: Output) -> None:
     from goldless.studies.importers.log import import_summary
     from goldless.studies.writing import check_target
 
-    paths, options = list(own.files), values(own, "files", "folder")
+    paths, options = list(verb_options.files), values(verb_options, "files", "folder")
     if len(paths) > 1 and not Path(paths[0]).exists() and IMPORTERS.get(paths[0]) is not None:
         options["importer"] = paths.pop(0)
-    check_target(own.folder, overwrite=False)
+    check_target(verb_options.folder, overwrite=False)
     made = import_study(paths, **{name: value for name, value in options.items() if value})
-    write_study(made, own.folder, format="parquet")
-    summary = {**import_summary(made), "folder": str(own.folder)}
+    write_study(made, verb_options.folder, format="parquet")
+    summary = {**import_summary(made), "folder": str(verb_options.folder)}
     lost = {f"missing: {cause}": count for cause, count in summary["missing"].items()}
     counts = {name: summary[name] for name in ("tasks", "agents", "responses")} | lost | summary["also"]
     rows = ({"what": what, "count": count} for what, count in counts.items())
     output.print_rows(f"Read as {summary['format']}", rows, summary, what="what", count=("count", "count"))
     for note in summary["notes"]:
         say(f"note: {note}", style="yellow")
-    say(f"study: {own.folder}")
-    say(f"next: goldless score {quote(str(own.folder))}")
+    say(f"study: {verb_options.folder}")
+    say(f"next: goldless score {quote(str(verb_options.folder))}")
 
 
 @verb(averages_samples=True)

@@ -15,7 +15,7 @@ from goldless.cli.command import RESULT_FOLDER, same, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
 from goldless.cli.output import OUTPUT, Output, tell_spending
 from goldless.runs import option_forms as forms
-from goldless.runs.option_forms import LINES, REQUIRED, OptionForm, option, several, split, values
+from goldless.runs.option_forms import LINES, REQUIRED, OptionForm, as_tuple, option, split, values
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _nothing_compared(found: Agreement) -> tuple[int, str] | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreeing(Judges):
+class AgreeOptions(Judges):
     measurement: Literal["auto", "nominal", "ordinal", "interval"] = option(
         "auto", "Level of measurement of the labels, for Krippendorff's alpha.", group=LABELS
     )
@@ -58,16 +58,16 @@ class Agreeing(Judges):
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "own_family", LABELS, STATISTICS, MODELS),
-    first=("metrics", "reviewers", "scores", "recorded", "folder"),
-    usual={"metrics": ()},
+    prominent=("metrics", "reviewers", "scores", "recorded", "folder"),
+    defaults={"metrics": ()},
     helps={
         "reviewers": "Comma-separated recorded reviewers, or all: each alone, and their equal vote.",
         "criterion": "Label criterion to use (default: each in turn).",
     },
-    kept_as="agreement",
-    ends=_nothing_compared,
+    result_name="agreement",
+    exit_status=_nothing_compared,
 )
-async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
+async def agree(study: Study, verb_options: AgreeOptions, options: Options) -> Agreement:
     """Compare metrics, recorded reviewers or external scores with the study's human labels.
 
     Prints pairwise accuracy and rank correlations with intervals, how far people agree with each other, and which
@@ -79,7 +79,7 @@ async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     """
     from goldless.meta_evaluation.agreement import agree as agree_with_people
 
-    return await agree_with_people(study, options, **values(own))
+    return await agree_with_people(study, options, **values(verb_options))
 
 
 # --- calibrate -------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ NEXT_FILE = "next_labels.csv"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrating(Judges):
+class CalibrateOptions(Judges):
     labels: Any = option(
         None,
         "File with ratings: task, agent, rater, score (default: the study's labels).",
@@ -112,9 +112,9 @@ class Calibrating(Judges):
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "criterion", "baseline", STATISTICS, MODELS),
-    without=("resamples",),
-    first=("labels", "metrics", "reviewers", "scores", "next_count", "drawn", "folder"),
-    usual={"metrics": ()},
+    excluded=("resamples",),
+    prominent=("labels", "metrics", "reviewers", "scores", "next_count", "drawn", "folder"),
+    defaults={"metrics": ()},
     helps={
         "metrics": "Comma-separated metrics to predict labels with; of a run folder those it has (default: all).",
         "reviewers": "Comma-separated recorded reviewers to predict labels with, or all.",
@@ -122,7 +122,7 @@ class Calibrating(Judges):
     },
     out=RESULT_FOLDER,
 )
-async def calibrate(study: Study, own: Calibrating, options: Options) -> Calibration:
+async def calibrate(study: Study, verb_options: CalibrateOptions, options: Options) -> Calibration:
     """Estimate agents' scores on the people's scale from labels on some tasks and metrics or reviewers on all.
 
     Prediction-powered estimates with intervals: valid whatever the metrics are worth, if the labelled tasks are a
@@ -135,17 +135,17 @@ async def calibrate(study: Study, own: Calibrating, options: Options) -> Calibra
     """
     from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
 
-    return await calibrate_to_people(study, options, **values(own))
+    return await calibrate_to_people(study, options, **values(verb_options))
 
 
-@calibrate.told
-def _tell_calibration(found: Calibration, output: Output, *, own: Calibrating, study: Study) -> None:
+@calibrate.renderer
+def _tell_calibration(found: Calibration, output: Output, *, verb_options: CalibrateOptions, study: Study) -> None:
     from goldless.files import write_text
     from goldless.studies import with_labels
 
     notes = []
     if output.folder is not None:
-        labelled = study if own.labels is None else with_labels(study, own.labels)
+        labelled = study if verb_options.labels is None else with_labels(study, verb_options.labels)
         output.keep(labelled, "calibrate", "calibration", found)
         if found.next_labels:  # with their chances, which --drawn reads
             write_text(output.folder / NEXT_FILE, found.tables()[-1].to_csv())
@@ -177,7 +177,7 @@ WEIGHTS = OptionForm(list[str], parse=_weights)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Favouring:
+class BiasOptions:
     weights: Mapping[str, float] | None = option(
         None,
         "Weight of a reviewer in the panel's vote; others do not vote (default: all equal).",
@@ -201,19 +201,19 @@ class Favouring:
 
 @verb(
     *(METRICS, CRITIC, *JUDGED, STATISTICS, MODELS),
-    first=("reviewers", "metrics", "favours", "recorded", "folder"),
-    usual={"metrics": ()},
+    prominent=("reviewers", "metrics", "favours", "recorded", "folder"),
+    defaults={"metrics": ()},
     helps={
         "reviewers": "Comma-separated recorded reviewers, or chat models to call, MODEL or NAME=MODEL (default: all "
         "recorded ones).",
         "families": "Model family of an agent or reviewer (default: as in the agents table, else its own name).",
     },
-    kept_as="bias",
-    ends=lambda found: (
+    result_name="bias",
+    exit_status=lambda found: (
         None if any(row.value is not None for row in found.rows) else (NOTHING, "nothing could be measured")
     ),
 )
-async def bias(study: Study, own: Favouring, options: Options) -> BiasReport:
+async def bias(study: Study, verb_options: BiasOptions, options: Options) -> BiasReport:
     """Measure what reviewers and metrics favour besides quality: position, length, markup, their own family, an agent.
 
     Only biases that the study has data for are shown; the others are listed with the reason.
@@ -224,7 +224,7 @@ async def bias(study: Study, own: Favouring, options: Options) -> BiasReport:
     """
     from goldless.meta_evaluation.bias import find_bias
 
-    return await find_bias(study, options, **values(own))
+    return await find_bias(study, options, **values(verb_options))
 
 
 # --- crashtest -------------------------------------------------------------------------------------------------------
@@ -263,14 +263,14 @@ class Perturbations:
         f"Comma-separated perturbations: {PERTURBATIONS}.",
         "--perturbation NAMES",
         group=PERTURB,
-        form=OptionForm(list[str], parse=_split, accept=several),
+        form=OptionForm(list[str], parse=_split, accept=as_tuple),
         shown="all that need no model",
     )
     writer: str | ChatModel | None = option(None, WRITER, "MODEL")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrashTesting(Perturbations):
+class CrashTestOptions(Perturbations):
     agents: Sequence[str] | None = option(
         None,
         "Comma-separated agents whose responses are perturbed (default: all).",
@@ -292,15 +292,15 @@ class CrashTesting(Perturbations):
 
 @verb(
     *(METRICS, CRITIC, "reviewers", STATISTICS, MODELS),
-    without=("peers", "budget_calls", "recorded"),
-    first=("metrics", "scorer", "perturbations", "fail_on", "folder"),
-    usual={"metrics": ("shared-info",)},
+    excluded=("peers", "budget_calls", "recorded"),
+    prominent=("metrics", "scorer", "perturbations", "fail_on", "folder"),
+    defaults={"metrics": ("shared-info",)},
     out="Write the rating card, badges and changed texts to this folder.",
     questions={
         "--write": "Write a study with perturbed copies of its responses.",
     },
 )
-async def crashtest(study: Study, own: CrashTesting, options: Options) -> CrashTest:
+async def crashtest(study: Study, verb_options: CrashTestOptions, options: Options) -> CrashTest:
     """Stress-test metrics: degraded responses should score lower, superficially altered ones no higher.
 
     Custom metrics can be tested too: --metric python:FILE.py:FUNCTION or --metric 'command:WORDS'.
@@ -312,11 +312,13 @@ async def crashtest(study: Study, own: CrashTesting, options: Options) -> CrashT
     from goldless.meta_evaluation.crash_test import crash_test
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 
-    return await crash_test(study, options, **values(own) | {"perturbations": own.perturbations or MODEL_FREE})
+    return await crash_test(
+        study, options, **values(verb_options) | {"perturbations": verb_options.perturbations or MODEL_FREE}
+    )
 
 
-@crashtest.told
-def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
+@crashtest.renderer
+def _tell(found: CrashTest, output: Output, *, verb_options: CrashTestOptions) -> None:
     from goldless.meta_evaluation.crash_test import save_crash_test
 
     if output.folder is not None:
@@ -332,7 +334,7 @@ def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
     output.tell(found, holds="card, badges and changed texts", notes=notes, tables=tables, below=(legend,))
     if found.unscored:
         end(NOTHING, f"scored nothing: {', '.join(found.unscored)}")
-    if any(result.rating in FAILING[own.fail_on] for result in found.results):
+    if any(result.rating in FAILING[verb_options.fail_on] for result in found.results):
         raise typer.Exit(METRIC_FAILED)
 
 
@@ -340,7 +342,7 @@ def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Perturbing(Perturbations):
+class PerturbOptions(Perturbations):
     folder: Path = option(REQUIRED, "Write the new study to this folder.", "--write --out FOLDER", group=OUTPUT)
     strategies: Sequence[str] = option(
         (),
@@ -356,10 +358,10 @@ class Perturbing(Perturbations):
 
 @verb(
     *("seed", "budget_usd", "on", "journal"),
-    first=("folder", "perturbations", "strategies", "agents", "writer"),
+    prominent=("folder", "perturbations", "strategies", "agents", "writer"),
     helps={"seed": "Seed for shuffles and tags."},
 )
-async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedStudy:
+async def perturb(study: Study, verb_options: PerturbOptions, options: Options) -> PerturbedStudy:
     """Write a study with perturbed copies of its responses as further agents.
 
     Example:
@@ -368,12 +370,14 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, find_strategy
     from goldless.meta_evaluation.perturbations.perturbation import perturb_study
 
-    named = own.perturbations or (() if own.strategies else MODEL_FREE)
-    made = [*map(find_perturbation, named), *map(find_strategy, own.strategies)]
-    return await perturb_study(study, own.folder, made, agents=own.agents, writer=own.writer, options=options)
+    named = verb_options.perturbations or (() if verb_options.strategies else MODEL_FREE)
+    made = [*map(find_perturbation, named), *map(find_strategy, verb_options.strategies)]
+    return await perturb_study(
+        study, verb_options.folder, made, agents=verb_options.agents, writer=verb_options.writer, options=options
+    )
 
 
-@perturb.told
+@perturb.renderer
 def _tell_written(found: PerturbedStudy, output: Output) -> None:
     """Show what was made, and what a reader of the table must know; exit with 3 where calls are open."""
     from goldless.meta_evaluation.perturbations.catalogue import find_perturbation

@@ -182,7 +182,7 @@ class Collection:
             tables={name: read_recorded(plan.study, name) for m in plan.metrics if (name := m.needs.table) is not None},
             settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
             families=families,
-            **options.some("rater_groups", "seed", "resamples", "level"),
+            **options.subset("rater_groups", "seed", "resamples", "level"),
         )
 
     async def collect(self) -> Evidence:

@@ -171,7 +171,7 @@ def signature(metric: Metric, scores: Scores, data: MetricInput, options: Option
     settings = {
         **said,
         **({} if scores.averaged_over is None else {"over": f"{scores.averaged_over}-peers"}),
-        **options.told,
+        **options.signature_settings,
         "missing": "left-out",
         "interval": interval_name(options.level, getattr(metric, "bounds", None), tails=True),
         "test": test,
@@ -286,7 +286,7 @@ def metric_outcome(
         until=until,
         missing=missing,
         limits=limits,
-        **options.some("compare", "baseline", "seed", "resamples", "level"),
+        **options.subset("compare", "baseline", "seed", "resamples", "level"),
     )
     notes = list(leaderboard_notes(table, missing, limited=limits is not None))
     if getattr(metric, "but_closest", False):
@@ -295,7 +295,7 @@ def metric_outcome(
     groups = None
     if options.compare_groups is not None:
         members = group_members(study, options.compare_groups)
-        groups = compare_groups(values, *members, **options.some("seed", "resamples", "level"))
+        groups = compare_groups(values, *members, **options.subset("seed", "resamples", "level"))
         if until is not None:
             groups = groups.of_chosen_tasks()
         notes += groups.notes

@@ -16,7 +16,7 @@ from goldless.runs.places import find_place
 
 T = TypeVar("T")
 M = TypeVar("M")
-AS_BEFORE = ""
+SAME_GROUP = ""
 COMMA = r",(?![^\[\]]*\])"
 """A comma that is not within brackets."""
 REQUIRED: Any = MISSING
@@ -49,25 +49,25 @@ class OptionForm:
     typed: Any
     """Type of the words; a list where the option may be repeated."""
     parse: Callable[[Any], Any] = _same
-    """The value of words."""
+    """Convert words of a command line into a value."""
     accept: Callable[[Any], Any] = _same
-    """The value of a Python argument."""
+    """Convert a Python argument into a value."""
     must_be: str = ""
     allows: Callable[[Any], bool] = lambda _: True
     advice: Callable[[Any], str] = lambda _: ""
     """Advice on what to try instead of a value that is not allowed."""
 
-    def words(self, given: Any) -> Any:
-        """Words of a command line as what ``parse`` takes."""
+    def words(self, value: Any) -> Any:
+        """Convert words of a command line into the type that ``parse`` takes."""
         kind = get_args(self.typed)[0] if get_origin(self.typed) is list else self.typed
-        if isinstance(given, list | tuple):
-            return [replace(self, typed=kind).words(one) for one in given]
-        if get_origin(kind) is Literal and given not in get_args(kind):
-            raise ValueError(f"one of {', '.join(get_args(kind))}, got {given!r}")
+        if isinstance(value, list | tuple):
+            return [replace(self, typed=kind).words(word) for word in value]
+        if get_origin(kind) is Literal and value not in get_args(kind):
+            raise ValueError(f"one of {', '.join(get_args(kind))}, got {value!r}")
         try:
-            return kind(given) if kind in KINDS else given
+            return kind(value) if kind in KINDS else value
         except ValueError:
-            raise ValueError(f"{KINDS[kind]}, got {given!r}") from None
+            raise ValueError(f"{KINDS[kind]}, got {value!r}") from None
 
 
 ANYTHING = OptionForm(str)
@@ -127,7 +127,7 @@ def option(
     help: str = "",  # noqa: A002 - it is what the help says
     flags: str = "",
     *,
-    group: str | None = AS_BEFORE,
+    group: str | None = SAME_GROUP,
     at_least: int | None = None,
     **more: Any,
 ) -> T:
@@ -141,7 +141,7 @@ def option(
     words = flags.split()
     names = tuple(word for word in words if word.startswith("-"))
     metavar = " ".join(words[len(names) :]) or None
-    more |= {} if at_least is None else {"form": whole(at_least)}
+    more |= {} if at_least is None else {"form": integer(at_least)}
     metadata = {"option": Option(help, group, names, metavar, **more)}
     if default is REQUIRED:
         return cast("T", field(metadata=metadata))
@@ -161,17 +161,27 @@ def argument(metavar: str, help: str, default: Any = REQUIRED, **more: Any) -> A
 @cache
 def declared(model: Any) -> Mapping[str, Option]:
     """The options of a dataclass, by field, with what the field's name and type say of them."""
-    found: dict[str, Option] = {}
-    group, usual = None, defaults(model)
-    for one in (one for one in fields(model) if "option" in one.metadata):
-        made: Option = one.metadata["option"]
-        group = group if made.group == AS_BEFORE else made.group
-        if not made.flags and made.help and not made.argument:
-            made = replace(made, flags=(f"--{one.name.replace('_', '-')}",))
-        form = _form_of(str(one.type)) if made.form is ANYTHING else made.form
-        keyword = made.keyword or one.name
-        found[one.name] = replace(made, group=group, form=form, keyword=keyword, default=usual[one.name])
-    return found
+    options: dict[str, Option] = {}
+    group = None
+    for option_field in fields(model):
+        declaration: Option | None = option_field.metadata.get("option")
+        if declaration is None:
+            continue
+        if declaration.group != SAME_GROUP:
+            group = declaration.group
+        flags = declaration.flags
+        if not flags and declaration.help and not declaration.argument:
+            flags = (f"--{option_field.name.replace('_', '-')}",)
+        form = _form_of(str(option_field.type)) if declaration.form is ANYTHING else declaration.form
+        options[option_field.name] = replace(
+            declaration,
+            group=group,
+            flags=flags,
+            form=form,
+            keyword=declaration.keyword or option_field.name,
+            default=defaults(model)[option_field.name],
+        )
+    return options
 
 
 def _form_of(written: str) -> OptionForm:
@@ -192,67 +202,71 @@ def keywords(model: Any, names: Iterable[str]) -> dict[str, str]:
     return {options[name].keyword if name in options else name: name for name in names}
 
 
-def parsed(model: Callable[..., M], words: dict[str, Any], usual: Mapping[str, Any] | None = None) -> M:
-    """The options from words of a command line, which are taken out; None: as ``usual``, or as by default."""
-    found = dict(usual or {})
-    for name, one in declared(model).items():
+def parsed(model: Callable[..., M], words: dict[str, Any], verb_defaults: Mapping[str, Any] | None = None) -> M:
+    """Take a dataclass's options out of the words of a command line; an absent one has the verb's or its default."""
+    values = dict(verb_defaults or {})
+    for name, declaration in declared(model).items():
         value = words.pop(name, None)
         if value is not None:
-            found[name] = one.parse(value)
-        elif one.default is REQUIRED:
-            found[name] = None
-    return model(**found)
+            values[name] = declaration.parse(value)
+        elif declaration.default is REQUIRED:
+            values[name] = None
+    return model(**values)
 
 
-def from_arguments(model: Callable[..., M], given: Mapping[str, Any], known: Mapping[str, str]) -> M:
-    """The options from Python arguments; ``known``: their fields."""
-    options, usual = declared(model), defaults(model)
+def from_arguments(model: Callable[..., M], arguments: Mapping[str, Any], names: Mapping[str, str]) -> M:
+    """Make a dataclass's options from Python arguments; ``names``: the field of each keyword."""
+    options = declared(model)
     settings = {}
-    for keyword, value in given.items():
-        name = known[keyword]
+    for keyword, value in arguments.items():
+        name = names[keyword]
+        default = defaults(model)[name]
         if value is not None:
             settings[name] = options[name].form.accept(value) if name in options else value
-        elif usual[name] is MISSING or isinstance(usual[name], str | int | float):
+        elif default is MISSING or isinstance(default, str | int | float):
             settings[name] = value  # left to the check, which says what it must be
     return model(**settings)
 
 
-def refuse_unknown(verb: str, given: Iterable[str], known: Collection[str]) -> None:
+def refuse_unknown(verb: str, keywords: Iterable[str], allowed: Collection[str]) -> None:
     """Refuse a Python argument that a verb does not take."""
-    for keyword in given:
-        if keyword not in known:
-            hint = new_way(keyword, known)
-            raise UserError(f"unknown argument {keyword!r}{hint or '.'} {verb} takes {', '.join(sorted(known))}")
+    for keyword in keywords:
+        if keyword not in allowed:
+            hint = new_way(keyword, allowed)
+            raise UserError(f"unknown argument {keyword!r}{hint or '.'} {verb} takes {', '.join(sorted(allowed))}")
 
 
-def new_way(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown option: the new way of one that was removed, or the nearest known one."""
+def new_way(name: str, allowed: Iterable[str]) -> str:
+    """The end of a message about an unknown option: the replacement of a removed one, or the nearest allowed one."""
     removed = REMOVED.get(name.strip("-").replace("_", "-"))
-    return f". It was removed. {removed}" if removed else nearest(name, known)
+    return f". It was removed. {removed}" if removed else nearest(name, allowed)
 
 
 def check_each(options: Any) -> None:
     """Refuse a value that its own declaration does not allow."""
     model: Any = type(options)
-    for name, one in declared(model).items():
+    for name, declaration in declared(model).items():
         value = getattr(options, name)
-        if value is not None or one.default is not None:
-            one.check(value, one.keyword)
+        if value is not None or declaration.default is not None:
+            declaration.check(value, declaration.keyword)
 
 
-def values(options: Any, *without: str) -> dict[str, Any]:
-    """The values of a verb's own options by name, to be handed on; not those that only its command has."""
+def values(options: Any, *excluded: str) -> dict[str, Any]:
+    """Return a verb's options as keyword arguments, without those that only its command has."""
     model: Any = type(options)
-    found = declared(model).items()
-    return {name: getattr(options, name) for name, one in found if not (one.command_only or name in without)}
+    return {
+        name: getattr(options, name)
+        for name, declaration in declared(model).items()
+        if not (declaration.command_only or name in excluded)
+    }
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
 
 
-def several(given: Any) -> tuple[Any, ...]:
-    """One thing, or a sequence of them, as a tuple."""
-    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """A sequence, or a single value, as a tuple."""
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
 def split(given: Iterable[str]) -> tuple[str, ...]:
@@ -294,15 +308,16 @@ def one_of(*words: str) -> OptionForm:
     return OptionForm(Literal[words], must_be=f"one of {', '.join(words)}", allows=lambda given: given in words)
 
 
-def whole(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_none: bool = False) -> OptionForm:
+def integer(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_none: bool = False) -> OptionForm:
     """A whole number, at least ``least``; ``or_none``: None has a meaning although it is not the default."""
 
-    def allows(given: Any) -> bool:
-        number = isinstance(given, int) and not isinstance(given, bool) and (least is None or given >= least)
-        return number or (or_none and given is None)
+    def allows(value: Any) -> bool:
+        if value is None:
+            return or_none
+        return isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)
 
-    said = "a whole number" if least is None else f"a whole number of at least {least}"
-    return OptionForm(int, parse=parse, must_be=said, allows=allows)
+    must_be = "a whole number" if least is None else f"a whole number of at least {least}"
+    return OptionForm(int, parse=parse, must_be=must_be, allows=allows)
 
 
 def by_name(what: str, *, last: bool = False) -> OptionForm:
@@ -359,25 +374,25 @@ TEXT = OptionForm(str)
 FILE = OptionForm(Path, accept=Path)
 SCORES = OptionForm(list[Path])
 """Files with scores; from Python also scores by metric, task and agent."""
-FILES = OptionForm(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
+FILES = OptionForm(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, as_tuple(given))))
 POSITIVE = _number(0, math.inf, "a finite number above 0")
 LEVEL = replace(
     _number(0, 1, "a number between 0 and 1"),
     advice=lambda given: f". Try {given / 100:g}" if isinstance(given, int | float) and 50 <= given < 100 else "",
 )
-LINES = OptionForm(list[str], parse=tuple, accept=several)
-NAMES = OptionForm(list[str], parse=split, accept=several)
-ONE_LIST = OptionForm(str, parse=lambda text: split([text]), accept=several)
+LINES = OptionForm(list[str], parse=tuple, accept=as_tuple)
+NAMES = OptionForm(list[str], parse=split, accept=as_tuple)
+ONE_LIST = OptionForm(str, parse=lambda text: split([text]), accept=as_tuple)
 PEERS = OptionForm(
     str,
     parse=lambda words: int(words) if words.strip().isdecimal() else split([words]),
-    accept=lambda given: given if isinstance(given, int) else several(given),
+    accept=lambda given: given if isinstance(given, int) else as_tuple(given),
     must_be="a whole number of at least 1, or names of agents",
     allows=lambda peers: peers > 0 if isinstance(peers, int) else all(isinstance(name, str) for name in peers),
 )
 """A number of agents, or their names."""
-METRIC_NAMES = OptionForm(list[str], parse=metric_names, accept=lambda given: metric_names(several(given)))
-REVIEWER_NAMES = OptionForm(list[str], split, lambda given: given if isinstance(given, Mapping) else several(given))
+METRIC_NAMES = OptionForm(list[str], parse=metric_names, accept=lambda given: metric_names(as_tuple(given)))
+REVIEWER_NAMES = OptionForm(list[str], split, lambda given: given if isinstance(given, Mapping) else as_tuple(given))
 EXAM_NAMES = OptionForm(list[str], split, lambda given: split([given]) if isinstance(given, str) else tuple(given))
 MODEL = OptionForm(
     str,
@@ -402,7 +417,7 @@ PRICE = OptionForm(
 FORMS_OF = {
     "str": TEXT,
     "bool": OptionForm(bool),
-    "int": whole(),
+    "int": integer(),
     "float": OptionForm(float),
     **dict.fromkeys(("Path", "Path | str"), FILE),
     **dict.fromkeys(("list[Path]", "Sequence[Path]", "Sequence[Path | str]"), FILES),

@@ -64,7 +64,7 @@ TRAITS: Mapping[ExamName, tuple[str, ...]] = {
 }
 """The traits that each exam measures."""
 DEFAULT_METRICS = "default"
-"""The name that stands for the metrics of choice for a study."""
+"""Placeholder for the study's default metrics."""
 OVER_LOGPROBS = "shared-info gem-raw gem gem-s mi gppm gptscore bartscore bartscore-recall bartscore-precision"
 IN_NAMES: Mapping[str, Mapping[str, str]] = {
     "tvd-mi": {"shuffles": "shuffles", "prompt": "critic_prompt", "calls": "budget_calls"},
@@ -214,7 +214,7 @@ class Options:
     exam_items: int | None = option(
         100,
         "Maximum pairs or tasks of an automatic exam; 0 means all.",
-        form=forms.whole(1, parse=lambda items: items or None, or_none=True),
+        form=forms.integer(1, parse=lambda items: items or None, or_none=True),
     )
     relevant: str | None = option(
         None, "Agent whose responses are the pertinence exam's relevant answers (default: the one with most).", "AGENT"
@@ -321,7 +321,7 @@ class Options:
     )
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
-    told: Mapping[str, str] = field(default_factory=dict)
+    signature_settings: Mapping[str, str] = field(default_factory=dict)
     """Further settings for the signature, such as how the responses were requested."""
     occasion: str = ""
     """On another occasion models are asked the same again, past the replies in the journal."""
@@ -330,8 +330,8 @@ class Options:
     so_far: Tell | None = None
     """Takes agents' means while evidence arrives; None: they are not computed."""
 
-    def some(self, *names: str) -> dict[str, Any]:
-        """The options of these names, to be handed on."""
+    def subset(self, *names: str) -> dict[str, Any]:
+        """Return these options as keyword arguments."""
         return {name: getattr(self, name) for name in names}
 
     def of_results(self) -> dict[str, Any]:

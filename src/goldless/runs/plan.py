@@ -477,7 +477,7 @@ def samples_apart(study: Study, options: Options) -> Options:
         "samples": "averaged,own-as-peers" if options.own_samples else "averaged",
         "peers": "all" if len(peers) == len(agents) else "+".join(sorted(peers)),
     }
-    return replace(options, pairing=pairing, peers=None, told={**options.told, **told})
+    return replace(options, pairing=pairing, peers=None, signature_settings={**options.signature_settings, **told})
 
 
 def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:

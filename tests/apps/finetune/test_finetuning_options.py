@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.apps.finetune.options import Finetuning, Recipe
+from goldless.apps.finetune.options import FinetuneOptions, Recipe
 from goldless.apps.finetune.pipeline import finetune_study
 from goldless.errors import UserError
 from goldless.runs.options import Options
@@ -47,6 +47,6 @@ def test_the_default_recipe_is_that_of_the_papers_appendix():
     ],
 )
 def test_bad_options_are_refused_with_what_is_allowed(changed, message):
-    given = Finetuning(**{"base": "hf:x", "folder": Path("out"), **changed})
+    given = FinetuneOptions(**{"base": "hf:x", "folder": Path("out"), **changed})
     with pytest.raises(UserError, match=message):
         anyio.run(finetune_study, sample_study(), given, Options())

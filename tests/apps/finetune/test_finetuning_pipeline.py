@@ -13,7 +13,7 @@ import anyio
 import polars as pl
 import pytest
 
-from goldless.apps.finetune.options import Finetuning
+from goldless.apps.finetune.options import FinetuneOptions
 from goldless.apps.finetune.pipeline import finetune_study
 from goldless.errors import CapabilityError, PrerequisiteError, UserError
 from goldless.models.catalogue import open_model
@@ -55,7 +55,7 @@ def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("tuned")
     template = folder / "short.toml"
     template.write_text(TEMPLATE, encoding="utf-8")
-    options = Finetuning(
+    options = FinetuneOptions(
         base=f"hf:{base}",
         folder=folder / "out",
         template=str(template),

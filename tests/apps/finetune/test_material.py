@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from goldless.apps.finetune.material import ExampleSet, choose_material
-from goldless.apps.finetune.options import Finetuning
+from goldless.apps.finetune.options import FinetuneOptions
 from goldless.apps.finetune.result import Counts
 from goldless.errors import UserError
 from goldless.studies import read_study, study_from_frame
@@ -21,7 +21,7 @@ def study_of(tasks: int, agents: str = "abcd", *, lacking: tuple[str, str] | Non
 
 def chosen(study, *, seed: int = 42, **options):
     given = {"base": "hf:x", "folder": Path("out"), "raw": True, "seed": seed, **options}
-    return choose_material(study, Finetuning(**given))
+    return choose_material(study, FinetuneOptions(**given))
 
 
 def names(tasks) -> set[str]:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from goldless.models.catalogue import ANY_SERVER
-from goldless.models.http_api import Calling, HttpModel, client, service_model
+from goldless.models.http_api import CallSettings, HttpModel, client, service_model
 from goldless.models.provider import Use
 from tests.support.servers.loopback import Behaviour, LoopbackServer
 
-FAST = Calling(timeout_seconds=60.0, retries=3, patience_seconds=0.0, wait_seconds=0.01)
+FAST = CallSettings(timeout_seconds=60.0, retries=3, patience_seconds=0.0, wait_seconds=0.01)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def connect(anyio_backend: object, monkeypatch: pytest.MonkeyPatch) -> Asy
             name: str = "toy",
             *,
             use: Use = "both",
-            calling: Calling = FAST,
+            calling: CallSettings = FAST,
             **limits: Any,
         ) -> HttpModel:
             url = server if isinstance(server, str) else server.url

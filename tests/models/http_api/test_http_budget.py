@@ -8,7 +8,7 @@ import pytest
 import goldless
 from goldless.errors import BudgetError
 from goldless.models.canaries import check_scorer
-from goldless.models.http_api.client import Calling
+from goldless.models.http_api.client import CallSettings
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
@@ -79,7 +79,7 @@ FAULTS = [(500, {}, "boom"), (502, {}, "boom"), "cut", "truncated", "invalid"]
 async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_budget(serve, connect, journal, fault):
     """Every attempt may be charged for, so no more are sent than the budget pays at the most each can cost."""
     server = serve(faults=[fault] * 1000)
-    quick = Calling(retries=2, wait_seconds=0.0, patience_seconds=0.0)
+    quick = CallSettings(retries=2, wait_seconds=0.0, patience_seconds=0.0)
     replies, ledger = await ask_all(connect(server, calling=quick), journal, Budget(20.5 * MOST_USD), calls=30)
     sent = len(server.bodies("/v1/chat/completions"))
     assert not any(isinstance(reply, ChatReply) for reply in replies)
@@ -93,7 +93,7 @@ async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_b
 @pytest.mark.parametrize("fault", [(429, {}, "slow"), (503, {}, "loading"), (400, {}, "no")], ids=str)
 async def test_attempts_that_the_server_did_not_take_cost_nothing(serve, connect, journal, fault):
     server = serve(faults=[fault] * 1000)
-    quick = Calling(retries=1, wait_seconds=0.0, patience_seconds=0.0)
+    quick = CallSettings(retries=1, wait_seconds=0.0, patience_seconds=0.0)
     replies, ledger = await ask_all(connect(server, calling=quick), journal, Budget(20 * MOST_USD), calls=3)
     assert all(isinstance(reply, CallFailure) for reply in replies)
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
@@ -165,7 +165,7 @@ async def test_a_call_that_must_be_sent_in_another_way_reserves_anew(serve, conn
 @pytest.mark.parametrize("anyio_backend", [VIRTUAL_TIME])
 async def test_a_call_that_timed_out_may_be_charged_for(serve_here, connect, journal):
     server = await serve_here(faults=["stall"])
-    model = connect(server, calling=Calling(retries=0, timeout_seconds=60))
+    model = connect(server, calling=CallSettings(retries=0, timeout_seconds=60))
     replies, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
     assert replies[0].kind == "timeout"
     assert (ledger.calls, ledger.spent_usd) == (1, MOST_USD)

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from goldless.models.http_api import client
-from goldless.models.http_api.client import Calling
+from goldless.models.http_api.client import CallSettings
 from goldless.models.interface import ChatRequest, Message, TokenLogprobs
 from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 ASK = ChatRequest((Message("user", "Hello?"),))
 CHOOSE = ChatRequest((Message("user", "Which?"),), choices=("one", "two"), logprobs=True)
-ONCE = Calling(retries=0, patience_seconds=0.0)
+ONCE = CallSettings(retries=0, patience_seconds=0.0)
 
 
 class Raw(LoopbackServer):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from goldless.models.http_api import Calling
+from goldless.models.http_api import CallSettings
 from goldless.models.interface import ChatReply, ChatRequest, Message
 from tests.support.servers.loopback import Behaviour, LoopbackServer, chat_reply, rejection
 from tests.support.servers.virtual_time import VIRTUAL_TIME
@@ -69,7 +69,7 @@ async def test_an_error_inside_a_200_is_an_error(serve_here, connect):
 
 async def test_a_server_that_says_at_once_is_still_waited_for_longer_each_time(serve_here, connect):
     server = await serve_here(faults=[(429, {"Retry-After": "0"}, "")] * 3)
-    model = connect(server, calling=Calling(wait_seconds=0.03))
+    model = connect(server, calling=CallSettings(wait_seconds=0.03))
     began = anyio.current_time()
     await model.chat(ASK)
     assert anyio.current_time() - began >= 0.03 + 0.06 + 0.12
@@ -99,7 +99,7 @@ async def test_retry_after_holds_back_calls_that_were_not_refused(serve_here, co
 
 async def test_a_waiting_retry_gives_its_slot_to_others(serve_here, connect):
     server = await serve_here(faults=[(500, {}, "boom")])
-    patient = Calling(wait_seconds=5)
+    patient = CallSettings(wait_seconds=5)
     model = connect(server, concurrency=1, calling=patient)
     finished: list[str] = []
 
@@ -116,7 +116,7 @@ async def test_a_waiting_retry_gives_its_slot_to_others(serve_here, connect):
 
 async def test_every_call_gets_through_a_server_that_takes_few_at_once(serve_here, connect):
     server = await serve_here(most_at_once=8, retry_after="2", delay_seconds=1)
-    model = connect(server, calling=Calling(retries=29, wait_seconds=0.01))
+    model = connect(server, calling=CallSettings(retries=29, wait_seconds=0.01))
     replies = await ask_many(model, 120)
     assert len(replies) == 120
     assert all(isinstance(reply, ChatReply) for reply in replies)
@@ -127,7 +127,7 @@ async def test_every_call_gets_through_a_server_that_takes_few_at_once(serve_her
 
 async def test_a_server_that_always_refuses_is_given_up(serve_here, connect):
     server = await serve_here(faults=[(429, {}, "slow down")] * 100)
-    quick = Calling(retries=2, wait_seconds=0.0)
+    quick = CallSettings(retries=2, wait_seconds=0.0)
     failure = await connect(server, calling=quick).chat(ASK)
     assert (failure.kind, failure.attempts) == ("rate_limited", 9)
 
@@ -147,14 +147,14 @@ async def test_every_call_gets_through_a_storm_of_refusals(serve_here, connect):
             return (429, {"Retry-After": "0"}, "slow down")
 
     server.behaviour.faults = Storm()
-    quick = Calling(wait_seconds=0.0)
+    quick = CallSettings(wait_seconds=0.0)
     replies = await ask_many(connect(server, calling=quick), 60)
     assert sum(isinstance(reply, ChatReply) for reply in replies) == 60
 
 
 # --- servers that queue, stall, or restart in the middle ------------------------------------------------------------
 
-WAITING = Calling(retries=1, wait_seconds=1)
+WAITING = CallSettings(retries=1, wait_seconds=1)
 
 
 def drop_some(body):
@@ -166,14 +166,14 @@ def drop_some(body):
 async def test_a_server_that_serves_one_call_at_a_time_loses_none_to_its_queue(serve_here, connect):
     """70 of 120 calls failed with the timeout of 30 calls, before the time limit left out the server's queue."""
     server = await serve_here(serves_at_once=1, delay_seconds=1)
-    model = connect(server, calling=Calling(timeout_seconds=30, retries=0, concurrency=120))
+    model = connect(server, calling=CallSettings(timeout_seconds=30, retries=0, concurrency=120))
     replies = await ask_many(model, 120)
     assert [reply for reply in replies if not isinstance(reply, ChatReply)] == []
 
 
 async def test_a_stalled_call_ends_however_many_others_are_served(serve_here, connect):
     server = await serve_here(faults=["stall"], delay_seconds=1)
-    model = connect(server, calling=Calling(timeout_seconds=10, retries=0, concurrency=2))
+    model = connect(server, calling=CallSettings(timeout_seconds=10, retries=0, concurrency=2))
     async with anyio.create_task_group() as tasks:
 
         async def others() -> None:
@@ -244,7 +244,7 @@ async def test_one_call_that_a_gateway_always_drops_does_not_wait_for_ever(serve
 
 async def test_without_retries_a_server_that_is_down_is_not_waited_for(connect):
     async with LoopbackServer(Behaviour()) as server:
-        model = connect(server, calling=Calling(retries=0))
+        model = connect(server, calling=CallSettings(retries=0))
         await model.prepare()
     begun = anyio.current_time()
     failure = await model.chat(ASK)

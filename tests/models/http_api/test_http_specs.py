@@ -11,7 +11,7 @@ import pytest
 
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.catalogue import ANY_SERVER, open_model, unopened_identity
-from goldless.models.http_api import Calling, Specification, service_model
+from goldless.models.http_api import CallSettings, Specification, service_model
 from goldless.models.interface import ChatRequest, Message
 
 pytestmark = pytest.mark.anyio
@@ -215,7 +215,7 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated():
 
 def test_options_of_the_specification_come_before_those_of_its_maker():
     model = service_model(
-        ANY_SERVER, "http://127.0.0.1:1/v1#m?timeout=7.5&retries=0&concurrency=3", calling=Calling(retries=4)
+        ANY_SERVER, "http://127.0.0.1:1/v1#m?timeout=7.5&retries=0&concurrency=3", calling=CallSettings(retries=4)
     )
     found = model._client.calling
     assert (found.timeout_seconds, found.retries, found.concurrency) == (7.5, 0, 3)

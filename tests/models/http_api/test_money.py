@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from goldless.errors import CallError, GoldlessError, UserError
 from goldless.models.catalogue import open_model
-from goldless.models.http_api import Calling
+from goldless.models.http_api import CallSettings
 from goldless.models.interface import (
     ChatReply,
     ChatRequest,
@@ -148,7 +148,7 @@ FAULTS = {
     "breaks off": "cut",
     "is cancelled": "stall",
 }
-QUICK = Calling(retries=0, patience_seconds=0.0, timeout_seconds=60.0)
+QUICK = CallSettings(retries=0, patience_seconds=0.0, timeout_seconds=60.0)
 
 
 @pytest.fixture

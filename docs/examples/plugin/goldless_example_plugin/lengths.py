@@ -36,7 +36,7 @@ class Lengths:
 
 
 @verb()
-def lengths(study: Study, own: Counting) -> Lengths:
+def lengths(study: Study, verb_options: Counting) -> Lengths:
     """Show how long each agent's responses are.
 
     Example:
@@ -46,4 +46,4 @@ def lengths(study: Study, own: Counting) -> Lengths:
     for _, responses in study:
         for response in responses:
             found.setdefault(response.agent, []).append(len(response.text))
-    return Lengths({agent: sum(one) / len(one) for agent, one in found.items() if len(one) >= own.at_least})
+    return Lengths({agent: sum(one) / len(one) for agent, one in found.items() if len(one) >= verb_options.at_least})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from goldless.apps.finetune.options import Finetuning
+from goldless.apps.finetune.options import FinetuneOptions
 from goldless.cli.command import verb
 from goldless.cli.console import say
 from goldless.cli.output import Output, tell_spending
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @verb(
     *("resamples", "level", "journal"),
-    first=("base", "folder", "template", "raw", "agents"),
+    prominent=("base", "folder", "template", "raw", "agents"),
     averages_samples=True,
 )
-async def finetune(study: Study, own: Finetuning, options: Options) -> Finetuned:
+async def finetune(study: Study, verb_options: FinetuneOptions, options: Options) -> Finetuned:
     """Train an adapter on part of a study and print the log-likelihood of the rest, before and after.
 
     The defaults are those of the GEM paper.
@@ -31,11 +31,11 @@ async def finetune(study: Study, own: Finetuning, options: Options) -> Finetuned
     """
     from goldless.apps.finetune.pipeline import finetune_study
 
-    return await finetune_study(study, own, options)
+    return await finetune_study(study, verb_options, options)
 
 
-@finetune.told
-def _tell(found: Finetuned, output: Output, *, own: Finetuning) -> None:
+@finetune.renderer
+def _tell(found: Finetuned, output: Output, *, verb_options: FinetuneOptions) -> None:
     """Report on standard error what a reader of the table must know, and how the adapter is used."""
     from goldless.apps.finetune.result import RESULT_FILE
 
@@ -52,12 +52,12 @@ def _tell(found: Finetuned, output: Output, *, own: Finetuning) -> None:
     if missing := sum(row.missing for row in found.held_out if row.term != "difference"):
         say(f"held-out log-probabilities that are missing, before or after: {missing}", style="yellow")
     tell_spending(found.spending)
-    say(f"adapter: {found.adapter}, result: {own.folder / RESULT_FILE}")
+    say(f"adapter: {found.adapter}, result: {verb_options.folder / RESULT_FILE}")
     if found.canaries.refused is not None:
         say("goldless score will refuse this adapter: it fails the tests of a scorer", style="yellow")
         return
     say(
-        f"score with it: goldless score STUDY --metric {'gem-raw' if own.raw else 'gem'} "
-        f"--template {quote(own.template)} --scorer {quote(found.specification)}"
+        f"score with it: goldless score STUDY --metric {'gem-raw' if verb_options.raw else 'gem'} "
+        f"--template {quote(verb_options.template)} --scorer {quote(found.specification)}"
     )
     say("do not score the tasks it was trained on: it has seen their responses")

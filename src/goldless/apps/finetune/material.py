@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goldless.apps.finetune.options import Finetuning
+from goldless.apps.finetune.options import FinetuneOptions
 from goldless.errors import CapabilityError, UserError, check_known
 from goldless.models.interface import Scorer, content_hash
 from goldless.records import CallFailure, Task
@@ -68,16 +68,18 @@ class TrainingMaterial:
         return [ScoringStage(scorer, self.template, self.rewriter, name) for name in ways]
 
 
-def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = lambda _: None) -> TrainingMaterial:
+def choose_material(
+    study: Study, verb_options: FinetuneOptions, say: Callable[[str], None] = lambda _: None
+) -> TrainingMaterial:
     """Choose tasks and texts by the options; at least one task is trained on and one held out."""
-    rewriter, rewrites = (None, None) if own.raw else _rewrites(study, own)
-    if own.agents and len(set(own.agents)) < RESPONSES_A_TASK:
+    rewriter, rewrites = (None, None) if verb_options.raw else _rewrites(study, verb_options)
+    if verb_options.agents and len(set(verb_options.agents)) < RESPONSES_A_TASK:
         raise UserError(
-            f"--agents must name at least {RESPONSES_A_TASK} agents, got {len(set(own.agents))}: "
-            f"{', '.join(own.agents)}"
+            f"--agents must name at least {RESPONSES_A_TASK} agents, got {len(set(verb_options.agents))}: "
+            f"{', '.join(verb_options.agents)}"
         )
-    chosen = study.subset(agents=own.agents) if own.agents else study
-    template, synopsis = find_template(own.template), _synopsis(study, own, say)
+    chosen = study.subset(agents=verb_options.agents) if verb_options.agents else study
+    template, synopsis = find_template(verb_options.template), _synopsis(study, verb_options, say)
     usable: list[TaskTexts] = []
     too_few = missing = 0
     for task, responses in chosen:
@@ -91,7 +93,7 @@ def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = 
         if len(texts) < RESPONSES_A_TASK:
             too_few += 1
             continue
-        order = sorted(texts, key=lambda agent: content_hash("response", own.seed, task.task, agent))
+        order = sorted(texts, key=lambda agent: content_hash("response", verb_options.seed, task.task, agent))
         drawn = order[:RESPONSES_A_TASK]
         usable.append(TaskTexts(task, {agent: text for agent, text in texts.items() if agent in drawn}))
     if len(usable) < 2:
@@ -99,15 +101,17 @@ def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = 
             f"at least 2 tasks must have {RESPONSES_A_TASK} usable responses, one to train on and one to hold out; "
             f"got {len(usable)}"
         )
-    count = min(max(1, round(own.held_out * len(usable))), len(usable) - 1)
-    names = sorted((each.task.task for each in usable), key=lambda name: content_hash("held out", own.seed, name))
+    count = min(max(1, round(verb_options.held_out * len(usable))), len(usable) - 1)
+    names = sorted(
+        (each.task.task for each in usable), key=lambda name: content_hash("held out", verb_options.seed, name)
+    )
     trained, held_out = (
         tuple(each for each in usable if (each.task.task in names[:count]) == aside) for aside in (False, True)
     )
     return TrainingMaterial(study, template, rewriter, synopsis, trained, held_out, too_few, missing)
 
 
-def _rewrites(study: Study, own: Finetuning) -> tuple[str, Rewrites]:
+def _rewrites(study: Study, verb_options: FinetuneOptions) -> tuple[str, Rewrites]:
     """The recorded rewrites to train on, with the name of their rewriter."""
     recorded = preprocessors(recorded_rewrites(study))
     if not recorded:
@@ -117,25 +121,25 @@ def _rewrites(study: Study, own: Finetuning) -> tuple[str, Rewrites]:
             "responses with --raw (for gem-raw)"
         )
     names = list(dict.fromkeys(each.name for each in recorded))
-    if own.rewriter is not None:
-        check_known([own.rewriter], names, f"{study.name} has no rewrites by", "Rewriters")
-    chosen = [each for each in recorded if own.rewriter in {None, each.name}]
+    if verb_options.rewriter is not None:
+        check_known([verb_options.rewriter], names, f"{study.name} has no rewrites by", "Rewriters")
+    chosen = [each for each in recorded if verb_options.rewriter in {None, each.name}]
     if len(chosen) > 1:
         # of one rewriter, prefer those made with the template to train
-        chosen = [each for each in chosen if each.template == find_template(own.template).name] or chosen
+        chosen = [each for each in chosen if each.template == find_template(verb_options.template).name] or chosen
     if len(chosen) > 1:
         raise UserError(f"{study.name} has several sets of rewrites ({', '.join(names)}). Choose one with --rewriter")
     return chosen[0].name, chosen[0].texts()
 
 
-def _synopsis(study: Study, own: Finetuning, say: Callable[[str], None]) -> str | None:
+def _synopsis(study: Study, verb_options: FinetuneOptions, say: Callable[[str], None]) -> str | None:
     """The synopsis for GEM-S; None if there is none."""
-    wanted = own.synopsis or ABSTRACT
+    wanted = verb_options.synopsis or ABSTRACT
     if wanted in study.synopses:
         return wanted
-    if own.synopsis is not None:
+    if verb_options.synopsis is not None:
         check_known([wanted], study.synopses, "no task has a synopsis", "Known synopses")
-    metric = "gem-raw" if own.raw else "gem"
+    metric = "gem-raw" if verb_options.raw else "gem"
     say(f"no task has a synopsis {ABSTRACT!r}, so the adapter is trained without one, for {metric} but not for gem-s")
     return None
 

@@ -57,7 +57,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finetuning(Recipe, Chosen):
+class FinetuneOptions(Recipe, Chosen):
     """Options of ``finetune``."""
 
     save_every: int = option(50, "Steps between checkpoints.", "STEPS", group=OUTPUT, at_least=1)

@@ -24,7 +24,7 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.apps.finetune.material import RESPONSES, ExampleSet, TrainingMaterial, build_examples, choose_material
-from goldless.apps.finetune.options import Finetuning
+from goldless.apps.finetune.options import FinetuneOptions
 from goldless.apps.finetune.result import (
     ADAPTER,
     CHECKPOINTS,
@@ -65,35 +65,37 @@ LONG = 40
 """Longer settings are not shown in messages."""
 
 
-async def finetune_study(study: Study, own: Finetuning, options: Options) -> Finetuned:
+async def finetune_study(study: Study, verb_options: FinetuneOptions, options: Options) -> Finetuned:
     """An adapter trained on part of a study, with the log-likelihood of the rest before and after.
 
     Another run of the same plan resumes where the first stopped.
     """
-    check_each(own)
-    own.check()
-    specification = _base(own.base)
-    material = choose_material(study, own, options.say)
-    _check_folder(own.folder)
-    _require_extra(own.folder)
+    check_each(verb_options)
+    verb_options.check()
+    specification = _base(verb_options.base)
+    material = choose_material(study, verb_options, options.say)
+    _check_folder(verb_options.folder)
+    _require_extra(verb_options.folder)
     async with _opened(HfModel(specification), options) as (model, journal):
         base_report = None
-        if not own.untested_base:
+        if not verb_options.untested_base:
             try:
                 base_report = await check_scorer(model.model, journal)
             except CanaryError as error:
                 raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
         told = _teller(options, "building examples", len(material.trained))
         stages = material.stages(model.scorer)
-        examples = await build_examples(material.trained, stages, max_length=own.max_length, done=told)
-        plan = _plan(material, own, model.identity, examples)
-        begun = _settle_plan(own.folder, plan)
+        examples = await build_examples(material.trained, stages, max_length=verb_options.max_length, done=told)
+        plan = _plan(material, verb_options, model.identity, examples)
+        begun = _settle_plan(verb_options.folder, plan)
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
     record = _record(plan, material)
-    training = await _trained(specification, plan, examples, record, own=own, options=options, begun=begun)
+    training = await _trained(
+        specification, plan, examples, record, verb_options=verb_options, options=options, begun=begun
+    )
     refused, report = None, None
-    tuned = HfModel(replace(specification, adapter=str(own.folder / ADAPTER)))
+    tuned = HfModel(replace(specification, adapter=str(verb_options.folder / ADAPTER)))
     async with _opened(tuned, options) as (model, journal):
         try:
             report = await check_scorer(model.model, journal)
@@ -101,14 +103,14 @@ async def finetune_study(study: Study, own: Finetuning, options: Options) -> Fin
             refused = str(error)
         after = await _held_out(material, model, options, "after")
         spending.append(model.spending)
-    draws: dict[str, Any] = {"seed": own.seed, "resamples": options.resamples, "level": options.level}
+    draws: dict[str, Any] = {"seed": verb_options.seed, "resamples": options.resamples, "level": options.level}
     found = Finetuned(
         study=study.name,
         fingerprint=study.fingerprint,
         plan=plan,
         scorer=model.identity,
-        adapter=own.folder / ADAPTER,
-        specification=f"hf:{replace(specification, adapter=str(own.folder))}",
+        adapter=verb_options.folder / ADAPTER,
+        specification=f"hf:{replace(specification, adapter=str(verb_options.folder))}",
         held_out_tasks=tuple(each.task.task for each in material.held_out),
         counts=Counts.of(material, examples),
         training=training,
@@ -117,8 +119,8 @@ async def finetune_study(study: Study, own: Finetuning, options: Options) -> Fin
         canaries=Canaries(base_report, report, refused),
         spending=tuple(spending),
     )
-    write_json(own.folder / RESULT_FILE, write(found))
-    shutil.rmtree(own.folder / CHECKPOINTS, ignore_errors=True)
+    write_json(verb_options.folder / RESULT_FILE, write(found))
+    shutil.rmtree(verb_options.folder / CHECKPOINTS, ignore_errors=True)
     return found
 
 
@@ -176,7 +178,9 @@ async def _held_out(material: TrainingMaterial, model: OpenModel, options: Optio
 # --- the plan and its folder -----------------------------------------------------------------------------------------
 
 
-def _plan(material: TrainingMaterial, own: Finetuning, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
+def _plan(
+    material: TrainingMaterial, verb_options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet
+) -> TrainingPlan:
     held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.held_out]
     settings, template = base.settings, material.template
     # with its state in 8 bits, as in the paper, where that can run
@@ -187,7 +191,7 @@ def _plan(material: TrainingMaterial, own: Finetuning, base: ModelIdentity, exam
         template={"name": template.name, **{field: getattr(template, field) for field in FIELDS}},
         texts=material.rewriter or RESPONSES,
         synopsis=material.synopsis,
-        recipe=own.recipe,
+        recipe=verb_options.recipe,
         optimizer="adamw_8bit" if eight_bits else "adamw_torch",
         examples=examples.digest,
         held_out=content_hash(held_out),
@@ -262,7 +266,7 @@ async def _trained(
     examples: ExampleSet,
     record: Mapping[str, Any],
     *,
-    own: Finetuning,
+    verb_options: FinetuneOptions,
     options: Options,
     begun: bool,
 ) -> Training:
@@ -272,11 +276,11 @@ async def _trained(
     from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
     from goldless.models.local_weights.engine import explained_memory  # noqa: PLC0415
 
-    if begun and (finished := _finished(own.folder)) is not None:
-        options.say(f"{own.folder}: the training is already finished; using its adapter")
+    if begun and (finished := _finished(verb_options.folder)) is not None:
+        options.say(f"{verb_options.folder}: the training is already finished; using its adapter")
         return finished
     if begun:
-        options.say(f"{own.folder}: resuming the training")
+        options.say(f"{verb_options.folder}: resuming the training")
     stopping = threading.Event()
 
     def work() -> Training:
@@ -290,10 +294,10 @@ async def _trained(
                 checkpoint,
                 examples.examples,
                 plan.recipe,
-                own.folder,
+                verb_options.folder,
                 optimizer=plan.optimizer,
                 record=record,
-                save_every=own.save_every,
+                save_every=verb_options.save_every,
                 progress=lambda done, total: options.progress(Progress("training", done, total, 0, 0.0)),
                 cancelled=stopping.is_set,
             )

@@ -49,10 +49,14 @@ class OfBoard:
         return read_board(self.board)
 
 
-def _settings(table: Any, own: Any) -> dict[str, Any]:
+def _settings(table: Any, verb_options: Any) -> dict[str, Any]:
     """The settings of a table that were given; the others remain as in the edition's config."""
     folders = ("from_folder", "from_reviewarena")
-    given = {name: getattr(own, name) for name in table.__dataclass_fields__ if getattr(own, name, None) is not None}
+    given = {
+        name: getattr(verb_options, name)
+        for name in table.__dataclass_fields__
+        if getattr(verb_options, name, None) is not None
+    }
     return {name: str(Path(value).resolve()) if name in folders else value for name, value in given.items()}
 
 
@@ -60,7 +64,7 @@ def _settings(table: Any, own: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collecting(as_given(CollectConfig)):  # type: ignore[misc]
+class CollectOptions(as_given(CollectConfig)):  # type: ignore[misc]
     edition: Path | None = argument("EDITION", "Folder of the edition (default: named after the venue).", default=None)
     seconds_between_requests: float = option(
         1.0,
@@ -73,8 +77,8 @@ class Collecting(as_given(CollectConfig)):  # type: ignore[misc]
     api2: str = option("https://api2.openreview.net", "OpenReview API version 2.", "URL")
 
 
-@verb(first=("venue", "from_folder", "papers", "reviews", "seed"))
-def collect(own: Collecting) -> None:
+@verb(prominent=("venue", "from_folder", "papers", "reviews", "seed"))
+def collect(verb_options: CollectOptions) -> None:
     """Collect papers with their human reviews into a new edition: a folder with a config and an ordinary study.
 
     Replies of the venue are kept: an interrupted command resumes where it stopped and requests nothing twice.
@@ -84,11 +88,11 @@ def collect(own: Collecting) -> None:
     """
     from goldless.apps.gre.edition import open_or_begin
 
-    if own.edition is None and own.venue is None:
+    if verb_options.edition is None and verb_options.venue is None:
         raise UserError("EDITION is missing: name a folder, and give --venue or --from-folder")
-    folder = own.edition or Path("gre-" + re.sub(r"[^A-Za-z0-9.]+", "-", str(own.venue)).strip("-."))
-    connection = {name: getattr(own, name) for name in ("seconds_between_requests", "api1", "api2")}
-    _collect(open_or_begin(folder), _settings(CollectConfig, own), **connection)
+    folder = verb_options.edition or Path("gre-" + re.sub(r"[^A-Za-z0-9.]+", "-", str(verb_options.venue)).strip("-."))
+    connection = {name: getattr(verb_options, name) for name in ("seconds_between_requests", "api1", "api2")}
+    _collect(open_or_begin(folder), _settings(CollectConfig, verb_options), **connection)
 
 
 def _collect(edition: Edition, settings: dict[str, Any], **connection: Any) -> Edition:
@@ -110,7 +114,7 @@ def _collect(edition: Edition, settings: dict[str, Any], **connection: Any) -> E
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reviewing(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
+class EditionReviewOptions(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
     models: tuple[str, ...] = option(
         (),
         "Comma-separated models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, …, or names in edition.toml "
@@ -124,8 +128,8 @@ class Reviewing(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
     )
 
 
-@verb(*COSTS, first=("models", "max_tokens", "truncate", "budget_usd"))
-async def review(own: Reviewing, options: Options) -> Generated:
+@verb(*COSTS, prominent=("models", "max_tokens", "truncate", "budget_usd"))
+async def review(verb_options: EditionReviewOptions, options: Options) -> Generated:
     """Have models review the papers of an edition, with prompt C.3 of the GEM paper.
 
     Example:
@@ -134,9 +138,13 @@ async def review(own: Reviewing, options: Options) -> Generated:
     from goldless.apps.gre.reviewing import review_edition
     from goldless.runs.review_evidence import named_reviewers
 
-    opened, chosen, settings = own.opened(), named_reviewers(own.models), _settings(ReviewConfig, own)
-    if own.keep_cut is not None:
-        settings["cut"] = "keep" if own.keep_cut else "missing"
+    opened, chosen, settings = (
+        verb_options.opened(),
+        named_reviewers(verb_options.models),
+        _settings(ReviewConfig, verb_options),
+    )
+    if verb_options.keep_cut is not None:
+        settings["cut"] = "keep" if verb_options.keep_cut else "missing"
     # a bare name in the config means that model
     new = {name: spec for name, spec in chosen.items() if name != spec or name not in opened.config.models}
     added = {name: {"model": spec} for name, spec in new.items()}
@@ -144,7 +152,7 @@ async def review(own: Reviewing, options: Options) -> Generated:
     return generated
 
 
-@review.told
+@review.renderer
 def _tell_generated(generated: Generated, output: Output | None = None) -> None:
     """Report the cost and what is missing; exit with 3 where calls are open."""
     if output is not None:
@@ -159,7 +167,7 @@ def _tell_generated(generated: Generated, output: Output | None = None) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring(as_given(ScoreConfig), OfEdition):  # type: ignore[misc]
+class EditionScoreOptions(as_given(ScoreConfig), OfEdition):  # type: ignore[misc]
     run: str | None = option(
         None,
         "Write results to this subfolder of the edition instead of run, for example for a second scorer.",
@@ -168,8 +176,8 @@ class Scoring(as_given(ScoreConfig), OfEdition):  # type: ignore[misc]
     )
 
 
-@verb(*COSTS, first=("metrics", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
-async def score(own: Scoring, options: Options) -> Scored:
+@verb(*COSTS, prominent=("metrics", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
+async def score(verb_options: EditionScoreOptions, options: Options) -> Scored:
     """Score the reviews of an edition by GEM, GEM-S (abstract) and GEM-S (ASSW), with the human baseline.
 
     Reviews are rewritten first (prompt C.1) and the authors' own claims summarised (C.4), where that is not done yet.
@@ -179,11 +187,13 @@ async def score(own: Scoring, options: Options) -> Scored:
     """
     from goldless.apps.gre.scoring import score_edition
 
-    return await score_edition(own.opened(), _settings(ScoreConfig, own), options=options, run=own.run)
+    return await score_edition(
+        verb_options.opened(), _settings(ScoreConfig, verb_options), options=options, run=verb_options.run
+    )
 
 
-@score.told
-def _show(scored: Scored, output: Output, *, own: Any) -> None:
+@score.renderer
+def _show(scored: Scored, output: Output, *, verb_options: Any) -> None:
     """Print all tables, and report on standard error what a reader of them must know."""
     from goldless.reports.document import write
 
@@ -194,11 +204,11 @@ def _show(scored: Scored, output: Output, *, own: Any) -> None:
         lambda: {**write(result), **{name: write(one) for name, one in added.items()}, "scores": write(evaluation)},
     )
     tell_warnings(evaluation)
-    Output(folder=edition.run_folder(getattr(own, "run", None))).end(evaluation)
+    Output(folder=edition.run_folder(getattr(verb_options, "run", None))).end(evaluation)
 
 
-@verb(*COSTS, first=COSTS)
-async def run(own: OfEdition, options: Options) -> Scored:
+@verb(*COSTS, prominent=COSTS)
+async def run(verb_options: OfEdition, options: Options) -> Scored:
     """Collect, review and score as configured in edition.toml; finished stages are skipped.
 
     The budget applies to each stage.
@@ -209,18 +219,18 @@ async def run(own: OfEdition, options: Options) -> Scored:
     from goldless.apps.gre.reviewing import review_edition
     from goldless.apps.gre.scoring import score_edition
 
-    edition, generated = await review_edition(_collect(own.opened(), {}), {}, options=options)
+    edition, generated = await review_edition(_collect(verb_options.opened(), {}), {}, options=options)
     _tell_generated(generated)
     return await score_edition(edition, {}, options=options)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demonstrating:
+class EditionDemoOptions:
     folder: Path = option(Path("gre-demo"), "Folder for the edition.", "--out FOLDER")
 
 
-@verb("journal", first=("folder", "journal"))
-async def demo(own: Demonstrating, options: Options) -> Scored:
+@verb("journal", prominent=("folder", "journal"))
+async def demo(verb_options: EditionDemoOptions, options: Options) -> Scored:
     """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
 
     This is a demonstration, not a result. It takes a few minutes, most of them for the embedded model's own reviews.
@@ -235,9 +245,9 @@ async def demo(own: Demonstrating, options: Options) -> Scored:
     from goldless.apps.gre.size_figure import size_figure
 
     say(DEMONSTRATION, style="bold yellow")
-    edition = demonstration.begin_demonstration(own.folder)
+    edition = demonstration.begin_demonstration(verb_options.folder)
     if not edition.config.demonstration:
-        raise UserError(f"{own.folder} is not a demonstration edition. Choose another folder with --out")
+        raise UserError(f"{verb_options.folder} is not a demonstration edition. Choose another folder with --out")
     edition = _collect(edition, {})
     demonstration.write_scripts(edition)
     say("Reviews of three invented models are at hand; the embedded model writes its own now …")
@@ -251,30 +261,30 @@ async def demo(own: Demonstrating, options: Options) -> Scored:
     return scored
 
 
-run.told(_show)
-demo.told(_show)
+run.renderer(_show)
+demo.renderer(_show)
 
 # --- boards ----------------------------------------------------------------------------------------------------------
 
 
 @verb()
-def show(own: OfBoard) -> Board:
+def show(verb_options: OfBoard) -> Board:
     """Print a board with all its metrics.
 
     Example:
       goldless gre show published:70b
     """
-    return own.read()
+    return verb_options.read()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparingBoards:
+class CompareBoardsOptions:
     first: str = argument("BOARD", BOARD)
     second: str = argument("BOARD", BOARD)
 
 
 @verb()
-def compare(own: ComparingBoards) -> BoardComparison:
+def compare(verb_options: CompareBoardsOptions) -> BoardComparison:
     """Compare two editions, or two scorers of one: how similarly they rank the agents, and which rose or fell.
 
     Examples:
@@ -283,18 +293,18 @@ def compare(own: ComparingBoards) -> BoardComparison:
     """
     from goldless.apps.gre.boards import compare_boards, read_board
 
-    return compare_boards(read_board(own.first), read_board(own.second))
+    return compare_boards(read_board(verb_options.first), read_board(verb_options.second))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correlating(OfBoard):
+class CorrelateOptions(OfBoard):
     benchmarks: str = option(
         REQUIRED, "A .csv file with agent and a column per benchmark, or published for those of the GEM paper.", "FILE"
     )
 
 
 @verb()
-def correlate(own: Correlating) -> BenchmarkCorrelations:
+def correlate(verb_options: CorrelateOptions) -> BenchmarkCorrelations:
     """Correlate a board with other benchmarks, over the agents that both have: Pearson, Spearman and Kendall's tau-b.
 
     Example:
@@ -302,16 +312,16 @@ def correlate(own: Correlating) -> BenchmarkCorrelations:
     """
     from goldless.apps.gre import boards
 
-    return boards.correlate(own.read(), boards.read_benchmark_scores(own.benchmarks))
+    return boards.correlate(verb_options.read(), boards.read_benchmark_scores(verb_options.benchmarks))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawing(OfBoard):
+class FigureOptions(OfBoard):
     out_file: Path = option(REQUIRED, "Write the figure to this file.", "--out FILE.svg")
 
 
 @verb()
-def figure(own: Drawing) -> None:
+def figure(verb_options: FigureOptions) -> None:
     """Draw scores by number of parameters as SVG, a panel per metric, with intervals and the human baseline.
 
     Example:
@@ -320,12 +330,12 @@ def figure(own: Drawing) -> None:
     from goldless.apps.gre.size_figure import size_figure
     from goldless.files import write_text
 
-    file = own.out_file
+    file = verb_options.out_file
     if file.suffix.lower() != ".svg":
         raise UserError(f"--out must end in .svg, got {file}")
     if file.is_file() and not file.read_bytes().startswith(b"<svg"):
         raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")
-    write_text(file, size_figure(own.read()))
+    write_text(file, size_figure(verb_options.read()))
     say(f"figure: {file}")
 
 

@@ -14,7 +14,7 @@ from goldless.apps.gre.papers import reads_as_person
 from goldless.cli.command import same
 from goldless.dates import last_day
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import OptionForm, declared, defaults, option, several, split, whole
+from goldless.runs.option_forms import OptionForm, as_tuple, declared, defaults, integer, option, split
 
 if TYPE_CHECKING:
     from goldless.records import Agent
@@ -138,9 +138,9 @@ class ScoreConfig(ConfigPart):
     """Chat model that writes ASSW (C.4)."""
     template: tuple[str, ...] = ("peer-review",)
     level: float = same("level", 0.9, shown="0.9")
-    seed: int = same("seed", 0, "Seed for resampling and tests.", shown="0", form=whole(0))
+    seed: int = same("seed", 0, "Seed for resampling and tests.", shown="0", form=integer(0))
     resamples: int = same(
-        "resamples", 10_000, "Resamples of papers for intervals and tests.", shown="10000", form=whole(100)
+        "resamples", 10_000, "Resamples of papers for intervals and tests.", shown="10000", form=integer(100)
     )
     on_too_long: Literal["error", "skip"] = "error"
 
@@ -183,7 +183,7 @@ def _plain(key: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(name, one) for name, one in value.items()}
     if key in {"metrics", "rewriter", "template"}:
-        return several(value)
+        return as_tuple(value)
     return str(value) if key == "cutoff_date" else value
 
 

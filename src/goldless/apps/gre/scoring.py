@@ -28,7 +28,7 @@ from goldless.models.catalogue import open_model
 from goldless.models.provider import Use
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.option_forms import several
+from goldless.runs.option_forms import as_tuple
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import check_writable, save_run, try_writing
@@ -58,11 +58,11 @@ async def score_edition(
     study, folder, own = planned.study(), edition.run_folder(run), edition.run_folder()
     config: dict[str, Any] = asdict(planned.config.score)
     config |= {"rewriters": config.pop("rewriter"), "templates": config.pop("template")}
-    how: dict[str, Any] = {"pairing": edition_pairing(study), "told": review_settings(planned, study)}
+    how: dict[str, Any] = {"pairing": edition_pairing(study), "signature_settings": review_settings(planned, study)}
     asked = replace(options or Options(), **config, **how)
     asked = replace(asked, **(stand_ins or {}))
     for name, use in MODELS.items():  # also those that no metric needs now
-        for model in several(settings.get(name) or ()):
+        for model in as_tuple(settings.get(name) or ()):
             open_model(model, use=use)
     check_options(asked)
     try_writing(edition.folder, "Results are written there; make it writable")

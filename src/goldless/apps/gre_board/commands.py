@@ -25,8 +25,8 @@ class Submission:
     )
 
 
-@verb(first=("name", "team", "preregister"))
-def submit(own: Submission) -> None:
+@verb(prominent=("name", "team", "preregister"))
+def submit(verb_options: Submission) -> None:
     """Check a submission of reviews, log it, and add it to the edition, to be scored by goldless gre score.
 
     With --preregister, no reviews are submitted: the hash of what the edition's numbers will depend on is written, to
@@ -37,37 +37,37 @@ def submit(own: Submission) -> None:
       goldless gre submit iclr2024 --preregister
       goldless gre submit iclr2024 reviews.jsonl --name tuned-2 --team "Example Lab"
     """
-    submission = {"FILE.jsonl": own.file, "--name": own.name, "--team": own.team}
-    if own.preregister:
+    submission = {"FILE.jsonl": verb_options.file, "--name": verb_options.name, "--team": verb_options.team}
+    if verb_options.preregister:
         if needless := [word for word, value in submission.items() if value is not None]:
             raise UserError(f"--preregister submits no reviews, got {', '.join(needless)}. Leave one or the other out")
-        _preregister(own)
+        _preregister(verb_options)
         return
-    if own.file is None or own.name is None or own.team is None:
+    if verb_options.file is None or verb_options.name is None or verb_options.team is None:
         lacking = ", ".join(word for word, value in submission.items() if value is None)
         raise UserError(
             f"{lacking} missing: a submission needs FILE.jsonl, --name and --team. To register the edition instead, "
             "give --preregister"
         )
-    _submit(own, own.file, name=own.name, team=own.team)
+    _submit(verb_options, verb_options.file, name=verb_options.name, team=verb_options.team)
 
 
-def _preregister(own: Submission) -> None:
+def _preregister(verb_options: Submission) -> None:
     from goldless.apps.gre.edition import open_edition
     from goldless.apps.gre_board import preregistration
 
-    edition = open_edition(own.edition)
+    edition = open_edition(verb_options.edition)
     registered = preregistration.preregister(edition)
     files = (preregistration.FILE, preregistration.PAPERS)
     say(registered.sentence)
     say(f"publish {' and '.join(str(edition.folder / file) for file in files)}; hash: {registered.hash}")
 
 
-def _submit(own: Submission, file: Path, *, name: str, team: str) -> None:
+def _submit(verb_options: Submission, file: Path, *, name: str, team: str) -> None:
     from goldless.apps.gre.edition import open_edition
     from goldless.apps.gre_board.submissions import submit as add_submission
 
-    submission, of_team = add_submission(open_edition(own.edition), file, name=name, team=team)
+    submission, of_team = add_submission(open_edition(verb_options.edition), file, name=name, team=team)
     say(f"submission {submission.number}: {submission.reviews} reviews, sha256 {submission.sha256}")
     say(f"submissions by {team} so far: {of_team}")
     if submission.missing:
@@ -75,7 +75,7 @@ def _submit(own: Submission, file: Path, *, name: str, team: str) -> None:
             f"papers without a review: {submission.missing}. Incomplete submissions cannot be a team's best",
             style="yellow",
         )
-    say(f"score it with: goldless gre score {own.edition}")
+    say(f"score it with: goldless gre score {verb_options.edition}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +86,8 @@ class Publication:
     folder: Path = option(REQUIRED, "Folder for the site.", "--out FOLDER")
 
 
-@verb(first=("folder",))
-def publish(own: Publication) -> None:
+@verb(prominent=("folder",))
+def publish(verb_options: Publication) -> None:
     """Write the board of one or more editions as a static site: no script, no network, the same bytes every time.
 
     All numbers are recomputed from the evidence in the editions; results that do not follow from it are refused.
@@ -99,8 +99,8 @@ def publish(own: Publication) -> None:
     from goldless.apps.gre_board.recomputing import recompute
     from goldless.apps.gre_board.site import site_pages, write_site
 
-    opened = [open_edition(edition) for edition in own.editions]
+    opened = [open_edition(edition) for edition in verb_options.editions]
     recomputed = [run_async(partial(recompute, edition)) for edition in opened]
     pages = site_pages(recomputed)
-    write_site(pages, own.folder)
-    say(f"site: {own.folder / 'index.html'} ({len(pages)} pages)")
+    write_site(pages, verb_options.folder)
+    say(f"site: {verb_options.folder / 'index.html'} ({len(pages)} pages)")

@@ -89,7 +89,7 @@ async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation
             f"{folder}: its results are of other papers or reviews than the edition has now. Run again: {again}"
         )
     then = printed.get("metrics", {})
-    how: dict[str, Any] = {"pairing": edition_pairing(run.study), "told": review_settings(edition, study)}
+    how: dict[str, Any] = {"pairing": edition_pairing(run.study), "signature_settings": review_settings(edition, study)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said when it was scored
         found = await evaluate_study(run.study, recorded_options(printed, metrics=tuple(then), **how))

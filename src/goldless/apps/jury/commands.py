@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serving:
+class JuryOptions:
     """Options of ``jury``."""
 
     licences: list[str] = argument(
@@ -39,10 +39,10 @@ class Serving:
 
 @verb(
     *("task_description", "journal"),
-    first=("host", "port", "task_description", "journal"),
+    prominent=("host", "port", "task_description", "journal"),
     helps={"task_description": "Task description as in the exam."},
 )
-def jury(own: Serving, options: Options) -> None:
+def jury(verb_options: JuryOptions, options: Options) -> None:
     """Answer chat completions with the weighted, order-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
 
     Examples:
@@ -51,15 +51,15 @@ def jury(own: Serving, options: Options) -> None:
     """
     from goldless.apps.jury.server import Tokens
 
-    licensed = [_read_licence(item) for item in own.licences]
+    licensed = [_read_licence(item) for item in verb_options.licences]
     if len({path for path, _, _ in licensed}) < len(licensed):
         raise UserError("a licence was given twice; name each once")
-    if own.token_variable is not None and own.token_file is not None:
+    if verb_options.token_variable is not None and verb_options.token_file is not None:
         raise UserError("--token-variable and --token-file exclude each other. Give one")
     tokens = None
-    if own.token_variable is not None or own.token_file is not None:
-        tokens = Tokens(variable=own.token_variable, file=own.token_file)
-    run_async(_serve, licensed, own, tokens, options)
+    if verb_options.token_variable is not None or verb_options.token_file is not None:
+        tokens = Tokens(variable=verb_options.token_variable, file=verb_options.token_file)
+    run_async(_serve, licensed, verb_options, tokens, options)
 
 
 def _read_licence(item: str) -> tuple[Path, Licence, str]:
@@ -81,7 +81,7 @@ def _read_licence(item: str) -> tuple[Path, Licence, str]:
 
 
 async def _serve(
-    licensed: list[tuple[Path, Licence, str]], own: Serving, tokens: Tokens | None, options: Options
+    licensed: list[tuple[Path, Licence, str]], verb_options: JuryOptions, tokens: Tokens | None, options: Options
 ) -> None:
     from goldless.apps.jury.panel import Juror, Jury, jury_worth
     from goldless.apps.jury.server import listening
@@ -115,5 +115,5 @@ async def _serve(
         ]
         worth = jury_worth(licences)
         say(str(worth))
-        server = listening(Jury(jurors, worth=worth), host=own.host, port=own.port, tokens=tokens)
+        server = listening(Jury(jurors, worth=worth), host=verb_options.host, port=verb_options.port, tokens=tokens)
         await serve_until_told(server, lambda url: say(f"jury listens on {url}"))

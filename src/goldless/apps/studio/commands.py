@@ -16,7 +16,7 @@ PORT = OptionForm(int, must_be="between 0 and 65535", allows=lambda given: 0 <= 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Browsing:
+class BrowserOptions:
     """Where pages are served."""
 
     port: int = option(0, "Port to listen on; 0 picks a free one.", group=None, form=PORT)
@@ -24,7 +24,7 @@ class Browsing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Viewing(Browsing):
+class ViewOptions(BrowserOptions):
     """Options of ``view``."""
 
     runs: Path = argument("RUNS", "A folder of run folders, or one run folder.")
@@ -33,8 +33,8 @@ class Viewing(Browsing):
     maps: bool = option(False, "Add information maps to a static site, a page per pair of responses.")
 
 
-@verb("journal", first=("port", "browser", "bundle", "tasks", "maps"))
-def view(own: Viewing, options: Options) -> None:
+@verb("journal", prominent=("port", "browser", "bundle", "tasks", "maps"))
+def view(verb_options: ViewOptions, options: Options) -> None:
     """Browse runs: leaderboards, tasks, and the prompt and reply behind every number. Stop it with Ctrl-C.
 
     It listens on this machine only and writes nothing to run folders. A whole information map, if you request one, is
@@ -50,29 +50,29 @@ def view(own: Viewing, options: Options) -> None:
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 
-    site = Site(own.runs, journal=options.journal or default_journal())
-    if own.bundle is not None:
-        pages = write_bundle(site, own.bundle, tasks=own.tasks, maps=own.maps, say=say)
-        say(f"{pages} pages; open {own.bundle / 'index.html'}")
+    site = Site(verb_options.runs, journal=options.journal or default_journal())
+    if verb_options.bundle is not None:
+        pages = write_bundle(site, verb_options.bundle, tasks=verb_options.tasks, maps=verb_options.maps, say=say)
+        say(f"{pages} pages; open {verb_options.bundle / 'index.html'}")
         return
 
     def ready(url: str) -> None:
         say(f"viewer: {url} (stop it with Ctrl-C)")
-        if own.browser:
+        if verb_options.browser:
             webbrowser.open(url)
 
-    run_async(functools.partial(serve_until_told, listening(site, port=own.port), ready))
+    run_async(functools.partial(serve_until_told, listening(site, port=verb_options.port), ready))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Working(Browsing):
+class StudioOptions(BrowserOptions):
     """Options of ``studio``."""
 
     folder: Path = argument("FOLDER", "Folder for runs; created if it does not exist.", Path("runs"))
 
 
-@verb("journal", first=("port", "browser"))
-def studio(own: Working, options: Options) -> None:
+@verb("journal", prominent=("port", "browser"))
+def studio(verb_options: StudioOptions, options: Options) -> None:
     """Work in your browser: paste two texts, drop a file, press Run, look at the results. Stop it with Ctrl-C.
 
     It listens on this machine only, and only a browser that was opened with its token may use it. Keys of models come
@@ -87,11 +87,11 @@ def studio(own: Working, options: Options) -> None:
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 
-    opened = Studio(own.folder, journal=options.journal or default_journal())
+    opened = Studio(verb_options.folder, journal=options.journal or default_journal())
 
     def ready(url: str) -> None:
         say(f"studio: {url}?token={opened.access.token} (stop it with Ctrl-C)")
-        if own.browser:
+        if verb_options.browser:
             webbrowser.open(f"{url}?token={opened.access.ticket()}")
 
-    run_async(functools.partial(serve_until_told, listening(opened, port=own.port), ready))
+    run_async(functools.partial(serve_until_told, listening(opened, port=verb_options.port), ready))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from goldless.cli.command import same, verb
 from goldless.cli.console import CHANGED
 from goldless.errors import UserError
-from goldless.runs.option_forms import FILE, LEVEL, REQUIRED, TEXT, argument, option, values, whole
+from goldless.runs.option_forms import FILE, LEVEL, REQUIRED, TEXT, argument, integer, option, values
 from goldless.runs.options import CRITIC, METRICS, MODELS, Options
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class WatchOptions:
         "Times to ask each anchor now (default: 4 on the first occasion, then 1).",
         "--times N",
         keyword="times",
-        form=whole(1, or_none=True),
+        form=integer(1, or_none=True),
     )
     restart: bool = option(
         False, "Compare from this occasion on, once an alarm has been looked into.", "--restart/--no-restart"
@@ -49,17 +49,19 @@ class WatchOptions:
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "task_description", "seed", MODELS),
-    without=("recorded", "metric_timeout_seconds"),
-    first=("anchors", "metrics", "scorer", "reviewers", "stream", "show"),
-    usual={"metrics": ()},
+    excluded=("recorded", "metric_timeout_seconds"),
+    prominent=("anchors", "metrics", "scorer", "reviewers", "stream", "show"),
+    defaults={"metrics": ()},
     helps={
         "metrics": "Metric whose scorer or critic is watched, such as gem-raw.",
         "reviewers": "Model that is watched as a judge.",
         "seed": "Seed for ties between equal values; fixed on the first occasion.",
     },
-    ends=lambda found: found.changed and (CHANGED, f"alarm: {NAMES_OF_CHANGED.get(found.who, found.who)} changed"),
+    exit_status=lambda found: (
+        found.changed and (CHANGED, f"alarm: {NAMES_OF_CHANGED.get(found.who, found.who)} changed")
+    ),
 )
-async def watch(own: WatchOptions, options: Options) -> WatchReport:
+async def watch(verb_options: WatchOptions, options: Options) -> WatchReport:
     """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
 
     Run the same command on a schedule, such as cron. Each run is an occasion: it asks again, bypassing the journal; an
@@ -74,9 +76,9 @@ async def watch(own: WatchOptions, options: Options) -> WatchReport:
     from goldless.apps.watch.watching import watched
     from goldless.studies import as_study
 
-    if own.show:
-        return watched(own.folder, guard=own.guard)
-    if own.anchors is None:
+    if verb_options.show:
+        return watched(verb_options.folder, guard=verb_options.guard)
+    if verb_options.anchors is None:
         raise UserError("--anchors must name a study. Try --anchors sample, or --show to see what is known")
-    chosen = replace(options, scale=own.scale)
-    return await ask_anchors(as_study(own.anchors), chosen, **values(own, "anchors", "scale", "show"))
+    chosen = replace(options, scale=verb_options.scale)
+    return await ask_anchors(as_study(verb_options.anchors), chosen, **values(verb_options, "anchors", "scale", "show"))

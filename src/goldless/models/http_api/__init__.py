@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goldless.models.catalogue import Service
-from goldless.models.http_api.client import Calling
+from goldless.models.http_api.client import CallSettings
 from goldless.models.http_api.model import AnthropicModel, BatchingModel, HttpModel, ProbeResult
 from goldless.models.http_api.specs import Specification
 from goldless.models.provider import Use
@@ -11,7 +11,7 @@ from goldless.models.provider import Use
 __all__ = ["Calling", "HttpModel", "ProbeResult", "Specification", "service_model"]
 
 
-def service_model(service: Service, text: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
+def service_model(service: Service, text: str, *, use: Use = "both", calling: CallSettings | None = None) -> HttpModel:
     """The model that a user names at a provider, or at an address.
 
     Raises CapabilityError for scoring where the provider has none, PrerequisiteError if its address or key is not set.

@@ -250,7 +250,7 @@ def seconds_until(value: Any) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Calling:
+class CallSettings:
     """The way a server is called: time, repetition and number of calls, for whoever sets them."""
 
     timeout_seconds: float = 600.0
@@ -358,7 +358,7 @@ class Limiter:
 class Client:
     """One HTTP session to one server, with retries."""
 
-    def __init__(self, base_url: str, key: ApiKey, headers: Mapping[str, str], calling: Calling) -> None:
+    def __init__(self, base_url: str, key: ApiKey, headers: Mapping[str, str], calling: CallSettings) -> None:
         self.base_url, _, self._query = base_url.rstrip("/").partition("?")
         self.key = key
         self._headers = {"Content-Type": "application/json", "User-Agent": "goldless", **headers}

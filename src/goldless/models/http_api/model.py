@@ -25,7 +25,7 @@ from goldless.errors import (
 )
 from goldless.models.http_api.client import (
     AttemptError,
-    Calling,
+    CallSettings,
     Client,
     bad_reply,
     part_of,
@@ -88,7 +88,7 @@ class HttpModel:
     words. What was not probed counts as absent until ``encode`` or ``score`` has checked.
     """
 
-    def __init__(self, said: Specification, *, use: Use = "both", calling: Calling | None = None) -> None:
+    def __init__(self, said: Specification, *, use: Use = "both", calling: CallSettings | None = None) -> None:
         """Nothing is sent yet. Raises a UserError if the server's address or key is not known."""
         self._said = said
         self._service = said.service
@@ -98,7 +98,7 @@ class HttpModel:
         self._format = FORMATS[self._service.format]
         alternatives = self._format.wording.alternatives if self._service.choice else 0
         self._wording = replace(self._format.wording, alternatives=alternatives, **said.thinking)
-        calling = replace(calling or Calling(), **said.calling)
+        calling = replace(calling or CallSettings(), **said.calling)
         self._client = Client(address, said.api_key(address), self._format.headers, calling)
         self._tokenizer: LocalTokenizer | None = None
         self._lock = anyio.Lock()

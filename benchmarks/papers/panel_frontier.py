@@ -173,7 +173,7 @@ def recorded_frontier(
     review = goldless.review(study, reviewers=tuple(prices), **settings)
     agents = [agent.agent for agent in study.agents]
     judged = pair_judgements(review.judgements, reviewers=list(prices), tasks=study.tasks, agents=agents)
-    labels = what_people_said(study, Options(**settings)).tested
+    labels = what_people_said(study, Options.of(**settings)).tested
     usd = {one.name: one.asked * tokens * prices[one.name] / 1e6 for one in review.reviewers}
     draws: Draws = {"seed": 0, "resamples": resamples, "level": 0.95}
     return panel_frontier(judged, labels, usd, convention=convention, splits=splits, draws=draws)

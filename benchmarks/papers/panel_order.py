@@ -45,8 +45,8 @@ def main() -> None:
     arguments.add_argument("--draws", type=int, default=20)
     given = arguments.parse_args()
     study = goldless.read_study(given.study)
-    options = Options(recorded=True, own_family=True)
-    evidence = recorded_review(study, scale=options.chosen_scale, reviewers=(), convention="default")
+    options = Options.of(recorded=True, own_family=True)
+    evidence = recorded_review(study, scale=options.review.chosen_scale, reviewers=(), convention="default")
     agents = [agent.agent for agent in study.agents]
     table = pair_judgements(evidence.judgements, reviewers=evidence.reviewers, tasks=study.tasks, agents=agents)
     tested = what_people_said(study, options).tested

@@ -97,7 +97,9 @@ def main() -> None:
         if progress.done == progress.total or progress.done % 10 < 2:
             print(f"{progress.stage} {progress.done} of {progress.total}", file=sys.stderr, flush=True)
 
-    options = Options(metrics=given.metrics.split(","), scorer=given.scorer, templates=("peer-review",), progress=tell)
+    options = Options.of(
+        metrics=given.metrics.split(","), scorer=given.scorer, templates=("peer-review",), progress=tell
+    )
 
     async def run() -> None:
         test = await crash_test(study, options, perturbations=PERTURBATIONS, agents=("human2",), references=("human1",))

@@ -171,7 +171,7 @@ def goldless_scores(folder: Path, metric: str) -> tuple[dict[str, float], Callab
     from goldless.runs.pipeline import score_study  # noqa: PLC0415
     from goldless.studies import read_study  # noqa: PLC0415
 
-    options = Options(metrics=(metric,), recorded=True)
+    options = Options.of(metrics=(metric,), recorded=True)
     study = read_study(folder)
     found = anyio.run(score_study, study, options).scores[metric]
     means = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("score").mean())

@@ -99,7 +99,7 @@ def main() -> None:
             epochs=arguments.epochs,
             learning_rate=arguments.learning_rate,
         )
-        options = Options(journal=work / "journal.sqlite", progress=clock, say=print)
+        options = Options.of(journal=work / "journal.sqlite", progress=clock, say=print)
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
         found = anyio.run(finetune_study, generated_study(arguments.tasks), own, options)

@@ -9,7 +9,6 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_origin
@@ -17,7 +16,7 @@ from typing import Any, get_origin
 from goldless.cli.command import Reading, Verb
 from goldless.cli.main import find_verb
 from goldless.errors import UserError
-from goldless.runs.option_forms import REQUIRED, declared, from_arguments, keywords, refuse_unknown
+from goldless.runs.option_forms import REQUIRED, declared, defaults, from_arguments, keywords, refuse_unknown
 from goldless.runs.options import Options
 
 VERBS = {
@@ -46,7 +45,7 @@ def __getattr__(name: str) -> Any:
 def function(verb: Verb, name: str) -> Callable[..., Any]:
     """A verb as a Python function of that name."""
     declarations = declared(verb.verb_options)
-    others = [one.name for one in fields(Options) if "option" not in one.metadata]
+    others = [name for name in defaults(Options) if name not in declared(Options)]
     shared = keywords(Options, (*verb.takes, *others))
     mine = keywords(verb.verb_options, (name for name, one in declarations.items() if not one.command_only))
     reading = dict(declared(Reading)) if verb.study else {}

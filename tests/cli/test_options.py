@@ -14,8 +14,8 @@ from goldless.errors import GoldlessError, UserError
 from goldless.judging.judges import JUDGES
 from goldless.judging.review_stages import CATALOGUE
 from goldless.metrics.catalogue import METRICS
-from goldless.runs.option_forms import REMOVED, check_each, declared
-from goldless.runs.options import TRAITS, Options
+from goldless.runs.option_forms import REMOVED, check_each, declared, group_classes
+from goldless.runs.options import TRAITS, Options, ScoringOptions
 from goldless.templates import TEMPLATES
 from goldless.user_metrics import metric_forms
 from tests.support.paths import DOCS, ROOT
@@ -59,7 +59,7 @@ sys.argv = ["goldless", *sys.argv[1:]]
 if sys.argv[1] == "python":
     import goldless.runs.pipeline as pipeline
     async def evaluate_study(study, options):
-        print(options.scorer)
+        print(options.scoring.scorer)
     pipeline.evaluate_study = evaluate_study
     goldless = importlib.import_module("goldless")
     goldless.evaluate("sample")
@@ -144,9 +144,10 @@ def options_of(monkeypatch, **given):
 def test_arguments_may_be_one_or_several_and_are_made_what_a_run_needs(monkeypatch, tmp_path):
     given = {"metrics": "gem-raw,mi", "template": "plain", "rewriter": "embedded", "peers": "ann, the first"}
     found = options_of(monkeypatch, **given, journal=str(tmp_path / "j"), price_usd_per_million=(1, 2))
-    assert (found.metrics, found.templates, found.rewriters) == (("gem-raw", "mi"), ("plain",), ("embedded",))
-    assert (found.peers, found.journal) == (("ann, the first",), tmp_path / "j")
-    assert (found.price.input_usd, found.price.output_usd) == (1, 2)
+    scoring, models = found.scoring, found.models
+    assert (scoring.metrics, scoring.templates, scoring.rewriters) == (("gem-raw", "mi"), ("plain",), ("embedded",))
+    assert (scoring.peers, models.journal) == (("ann, the first",), tmp_path / "j")
+    assert (models.price.input_usd, models.price.output_usd) == (1, 2)
 
 
 def test_python_reads_any_columns_as_the_command_line_does(tmp_path):
@@ -172,23 +173,36 @@ def test_python_reads_any_columns_as_the_command_line_does(tmp_path):
 )
 def test_a_value_that_is_not_allowed_is_refused_with_what_it_must_be(field, value, message):
     with pytest.raises(UserError) as refused:
-        check_each(Options(**{field: value}))
+        check_each(Options.of(**{field: value}))
     assert message in str(refused.value)
 
 
+def test_options_by_name_are_put_into_their_groups_and_into_nothing_else():
+    values = {name: object() for name in declared(Options)} | {"metrics": ("length",)}
+    options = Options.of(**values)
+    assert options.subset(*values) == values
+    assert Options().changed(**values) == options
+    assert {name for part in group_classes(Options).values() for name in declared(part)} == set(declared(Options))
+    assert sum(len(declared(part)) for part in group_classes(Options).values()) == len(declared(Options))
+    with pytest.raises(TypeError, match="no_option"):
+        Options.of(no_option=1)
+
+
 def test_what_one_metric_reads_is_in_its_name():
-    found = Options(metrics=("tvd-mi[given,shuffles=2]", "length", "peer-prediction[examples=0]"))
+    found = ScoringOptions(metrics=("tvd-mi[given,shuffles=2]", "length", "peer-prediction[examples=0]"))
     assert found.metrics == ("tvd-mi[given]", "length", "peer-prediction")
     assert (found.shuffles, found.examples) == (2, 0)
-    assert Options(metrics=("tvd-mi[prompt=three-level]",)).critic_prompt == "three-level"
-    jurors = Options(metrics=("peer-prediction[topic,juror=hf:A,juror=http://h:1/v1#m?a=b,family=hf:A=llama]",))
+    assert ScoringOptions(metrics=("tvd-mi[prompt=three-level]",)).critic_prompt == "three-level"
+    jurors = ScoringOptions(metrics=("peer-prediction[topic,juror=hf:A,juror=http://h:1/v1#m?a=b,family=hf:A=llama]",))
     assert jurors.metrics == ("peer-prediction[topic]",)
     assert jurors.jurors == ("hf:A", "http://h:1/v1#m?a=b")
     assert jurors.juror_families == {"hf:A": "llama"}
-    written = Options(metrics=("gem-s[assw,writer=openai:o3?effort=low,control=3]+control", "mi[control=3]", "gem-raw"))
+    written = ScoringOptions(
+        metrics=("gem-s[assw,writer=openai:o3?effort=low,control=3]+control", "mi[control=3]", "gem-raw")
+    )
     assert written.metrics == ("gem-s[assw]+control", "mi", "gem-raw")
     assert (written.synopsis_writer, written.control_tasks) == ("openai:o3?effort=low", 3)
-    assert Options(metrics=("tvd-mi[calls=40]",)).budget_calls == 40
+    assert ScoringOptions(metrics=("tvd-mi[calls=40]",)).budget_calls == 40
 
 
 @pytest.mark.parametrize(
@@ -200,8 +214,8 @@ def test_what_one_metric_reads_is_in_its_name():
     ],
 )
 def test_a_custom_metric_has_its_time_limit_behind_its_name(metric, name, seconds):
-    options = Options(metrics=(metric,))
-    assert (options.metrics, options.metric_timeout_seconds) == ((name,), seconds)
+    options = Options.of(metrics=(metric,))
+    assert (options.scoring.metrics, options.scoring.metric_timeout_seconds) == ((name,), seconds)
 
 
 @pytest.mark.parametrize(
@@ -218,4 +232,4 @@ def test_a_custom_metric_has_its_time_limit_behind_its_name(metric, name, second
 )
 def test_a_setting_in_a_name_that_cannot_be_used_is_refused(metrics, message):
     with pytest.raises(GoldlessError, match=re.escape(message)):
-        Options(metrics=metrics)
+        Options.of(metrics=metrics)

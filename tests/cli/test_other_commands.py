@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,7 +148,7 @@ def test_standard_output_on_a_full_disk_is_one_message(goldless, monkeypatch, op
 def test_the_demo_scores_half_of_the_sample_and_says_what_is_next(goldless, tmp_path, monkeypatch):
     evaluate = pipeline.evaluate_study
     monkeypatch.setattr(
-        pipeline, "evaluate_study", lambda study, options: evaluate(study, replace(options, metrics=("length",)))
+        pipeline, "evaluate_study", lambda study, options: evaluate(study, options.changed(metrics=("length",)))
     )
     ended = goldless("demo", "--out", tmp_path / "demo")
     assert ended.code == 0, ended.err

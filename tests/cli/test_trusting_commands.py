@@ -129,7 +129,7 @@ def test_markup_and_control_characters_of_a_response_are_shown_not_obeyed(
     goldless, toy_scorer, study_file, script_file, tmp_path
 ):
     path, model = study_file(HOSTILE), toy_scorer(tokens=words)
-    options = Options(scorer=model, journal=tmp_path / "writing-the-script.sqlite")
+    options = Options.of(scorer=model, journal=tmp_path / "writing-the-script.sqlite")
     anyio.run(partial(explain_pair, task="t1", agent="ann", peer="bob"), read_study(path), options)
     script = script_file([{**row, "tokens": words(row["target"])} for row in script_rows(model)])
     pair = ("--task", "t1", "--agent", "ann", "--peer", "bob")

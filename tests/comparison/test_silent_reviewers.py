@@ -37,7 +37,7 @@ def reviewed(folder, journal, second, *, tasks=12, scale="5-level"):
     """A review by an honest judge and a second one."""
     study = study_from_frame(worths(tasks), name="worths")
     reviewers = {"first": judge(rates=scale != "pairwise", name="first"), "second": second}
-    options = Options(reviewers=reviewers, scale=scale, exams=("none",), journal=journal, resamples=200)
+    options = Options.of(reviewers=reviewers, scale=scale, exams=("none",), journal=journal, resamples=200)
     save_review(anyio.run(review_study, study, options), folder)
     return folder
 

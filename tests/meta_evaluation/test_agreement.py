@@ -30,7 +30,7 @@ def rating(task, agent, score, rater="p", **more):
 
 def held(study, scores=None, **options):
     own = {key: options.pop(key) for key in list(options) if key in {"scale", "measurement"}}
-    return anyio.run(lambda: agree(study, Options(**{**FAST, **options}), scores=scores, **own))
+    return anyio.run(lambda: agree(study, Options.of(**{**FAST, **options}), scores=scores, **own))
 
 
 HAND = [

@@ -17,7 +17,7 @@ from goldless.meta_evaluation.agreement import agree
 from goldless.runs.options import Options
 
 pytestmark = pytest.mark.recorded
-FAST = Options(metrics=(), resamples=200, recorded=True)
+FAST = Options.of(metrics=(), resamples=200, recorded=True)
 
 PUBLISHED = {"gpt4": (0.6893, 0.4801), "chatEval": (0.5694, 0.1767), "chatglm_pro": (0.6553, None)}
 """On 5 levels; all reviewers, panels and scales are in runs/test_recorded_reviews.py, by ``review``."""

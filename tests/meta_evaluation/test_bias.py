@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -26,7 +25,7 @@ from tests.support.study_files import response_rows, study_folder
 TASKS = [f"t{i:02}" for i in range(12)]
 AGENTS = ("ann", "bob", "cy")
 WORDS = {"ann": "some words that go on and on", "bob": "some words", "cy": "words"}
-RECORDED = Options(metrics=(), recorded=True, resamples=200)
+RECORDED = Options.of(metrics=(), recorded=True, resamples=200)
 TEXTS = {task: {agent: f"{WORDS[agent]} {task}" for agent in AGENTS} for task in TASKS}
 
 
@@ -45,7 +44,7 @@ def rating(task: str, agent: str, score: float, rater: str = "r1") -> dict:
 
 def find(study, options=RECORDED, *, favours=(), weights=None, orders="each", **more):
     given = {"favours": favours, "weights": weights, "orders": orders}
-    return anyio.run(partial(find_bias, study, replace(options, **more), **given))
+    return anyio.run(partial(find_bias, study, options.changed(**more), **given))
 
 
 def judged(said, pair=("ann", "bob")):
@@ -272,7 +271,7 @@ def test_scores_of_a_metric_are_looked_at_beside_reviewers(tmp_path, toy_scorer)
     texts = {t: {"ann": "zarn bluk mipo", "bob": "zarn bluk", "cy": "zarn"} for t in TASKS}
     labels = [rating(task, agent, 3) for task in TASKS for agent in AGENTS]
     study = bias_study(tmp_path, {"responses": response_rows(texts), "labels": labels})
-    options = Options(metrics=("gem-raw",), scorer=toy_scorer(), resamples=200, journal=tmp_path / "journal.sqlite")
+    options = Options.of(metrics=("gem-raw",), scorer=toy_scorer(), resamples=200, journal=tmp_path / "journal.sqlite")
     report = find(study, options)
     # summed over both peers, ann shares 2 + 1 words, bob 2 + 1, cy 1 + 1: ann and bob tie, both beat cy
     row = report.row("length", "gem-raw", "longer wins, tied by people")

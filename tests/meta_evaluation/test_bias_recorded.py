@@ -30,7 +30,7 @@ GAPS = {
 }
 ABOUT = "chatgpt over ChatGLM2-6B"
 RATE, ACCURACY = "favours the first though people do not", "accuracy on pairs people decided"
-FAST = Options(metrics=(), recorded=True, resamples=200)
+FAST = Options.of(metrics=(), recorded=True, resamples=200)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def study_of(rows):
 
 
 def run(metrics, perturbations, *, study=None, options=None, **crash):
-    chosen = Options(metrics=metrics, **{**FAST, **(options or {})})
+    chosen = Options.of(metrics=metrics, **{**FAST, **(options or {})})
     return anyio.run(lambda: crash_test(study or answers(), chosen, perturbations=perturbations, **crash))
 
 

@@ -54,7 +54,7 @@ def liar() -> ScriptedModel:
 
 
 async def with_twins(tmp_path, samples: int = 1):
-    options = Options(journal=tmp_path / "j")
+    options = Options.of(journal=tmp_path / "j")
     await perturb_study(study(samples), tmp_path / "twins", [DECEPTIVE], writer=liar(), options=options)
     return library.read_study(tmp_path / "twins")
 

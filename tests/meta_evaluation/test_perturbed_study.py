@@ -112,7 +112,7 @@ def test_open_calls_write_nothing_end_with_3_and_are_asked_again(study, tmp_path
         return CallFailure("rate_limited", "later") if text in failing else f"Re: {text}"
 
     writer = ScriptedModel(answers=answer)
-    options = Options(journal=tmp_path / "journal.sqlite")
+    options = Options.of(journal=tmp_path / "journal.sqlite")
 
     def run():
         rephrase = [find_perturbation("rephrase")]

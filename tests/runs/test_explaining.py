@@ -44,7 +44,7 @@ def explain(study, toy_scorer, tmp_path):
     async def run(task="t1", agent="ann", peer="bob", *, of=study, **options):
         scorer = options.pop("scorer", None) or toy_scorer(tokens=words)
         calling = {name: options.pop(name) for name in ("say", "journal") if name in options}
-        given = Options(scorer=scorer, **{"journal": tmp_path / "explain.sqlite", **calling})
+        given = Options.of(scorer=scorer, **{"journal": tmp_path / "explain.sqlite", **calling})
         return await explain_pair(of, given, task=task, agent=agent, peer=peer, **options)
 
     return run

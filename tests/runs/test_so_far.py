@@ -48,7 +48,7 @@ def scorer() -> ScriptedModel:
 
 def seen(work, tmp_path, **options):
     boards: list[list[BoardSoFar]] = []
-    given = Options(journal=tmp_path / "j.sqlite", resamples=200, so_far=boards.append, **options)
+    given = Options.of(journal=tmp_path / "j.sqlite", resamples=200, so_far=boards.append, **options)
     return anyio.run(work, study(), given), boards
 
 

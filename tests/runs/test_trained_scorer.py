@@ -79,11 +79,11 @@ async def test_a_run_and_a_map_say_it_once(trained, study_file, tmp_path):
     journal = tmp_path / "journal.sqlite"
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        await evaluate_study(study, Options(metrics=("gem-raw",), scorer=scorer, journal=journal, resamples=100))
+        await evaluate_study(study, Options.of(metrics=("gem-raw",), scorer=scorer, journal=journal, resamples=100))
     told = [str(warning.message) for warning in said]
     assert ["trained with the template plain, but is used with general" in note for note in told] == [True, False]
     assert "trained on 2 of the 3 tasks" in told[1]
-    asked = Options(scorer=scorer, journal=journal)
+    asked = Options.of(scorer=scorer, journal=journal)
     with pytest.warns(UserWarning, match="trained with the template plain") as said:
         await explain_pair(study, asked, task="t3", agent="ann", peer="bob")
     assert len(said) == 1

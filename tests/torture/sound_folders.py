@@ -83,7 +83,7 @@ def _script(place: Path) -> None:
 
     model = ScriptedModel(logprobs=logprobs, tokens=_words, name="toy")
     study = read_study(place / "single" / "answers.jsonl")
-    options = Options(metrics=("gem-raw",), scorer=model, journal=place / "asked.sqlite")
+    options = Options.of(metrics=("gem-raw",), scorer=model, journal=place / "asked.sqlite")
     anyio.run(lambda: explain_pair(study, options, task=SUBJECTS[0], agent="ann", peer="bob"))
     anyio.run(lambda: watch(study, options, folder=place / "asked"))
     shutil.rmtree(place / "asked")
@@ -129,7 +129,7 @@ def _edition(place: Path) -> None:
     write(place / "reviewarena" / "data" / "iclr-00000-of-00001.parquet", arena)
     model = ScriptedModel(logprobs=_logprobs)
     settings = {"metrics": ["gem-raw"], "resamples": 100}
-    begun, asking = open_edition(edition), Options(journal=place / "asked.sqlite")
+    begun, asking = open_edition(edition), Options.of(journal=place / "asked.sqlite")
     anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, options=asking))
     (place / "asked.sqlite").unlink()
     board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in POINTS.items()]

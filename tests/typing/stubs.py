@@ -18,7 +18,7 @@ from goldless import api
 from goldless.cli import command
 from goldless.cli.main import find_verb
 from goldless.runs import options
-from goldless.runs.option_forms import declared
+from goldless.runs.option_forms import declared, group_classes, group_of
 from goldless.runs.options import Options
 
 HOME = Path(goldless.__file__).parent
@@ -77,7 +77,7 @@ def _function(name: str, verb: command.Verb) -> str:
     parameters += [f"{one}{'' if api.is_place(verb, key) else ' = ...'}" for key, one in mine.items()]
     for field in verb.takes:
         keyword = declared(Options)[field].keyword or field
-        parameters.append(f"{keyword}: {_wider(keyword, _annotations(Options)[field])} = ...")
+        parameters.append(f"{keyword}: {_wider(keyword, _annotations(options_class(field))[field])} = ...")
     for key, kind in _annotations(command.Reading).items() if verb.study else ():
         parameters.append(f"{key}: {ast.unparse(kind)} = ...")
     parameters.append("progress: Callable[[Progress], None] | None = ...")
@@ -85,6 +85,11 @@ def _function(name: str, verb: command.Verb) -> str:
     listed = "".join(f"    {one},\n" for one in parameters)
     returned = verb.work.__annotations__["return"]
     return f'def {name}(\n{listed}) -> {returned}:\n    """{said}\n    """\n'
+
+
+def options_class(name: str) -> type:
+    """The group of run options that an option is in."""
+    return group_classes(Options)[group_of(Options)[name]]
 
 
 @functools.cache

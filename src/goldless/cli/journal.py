@@ -52,7 +52,7 @@ def show(verb_options: JournalShowOptions, options: Options, output: Output) -> 
     models: list[dict[str, Any]] = []
     batches: list[dict[str, Any]] = []
     readable = check is None or not check.problems
-    if readable and (options.journal is not None or path.is_file()):
+    if readable and (options.models.journal is not None or path.is_file()):
         with closing(_journal(options)) as journal:
             models = [asdict(total) for total in model_totals(journal)]
             batches = [asdict(batch) for batch in batches_out(journal)]
@@ -243,7 +243,7 @@ app = verbs_app("Inspect and clean up the model replies kept on this machine.", 
 def _path(options: Options) -> Path:
     from goldless.models.cache import default_journal
 
-    return options.journal or default_journal()
+    return options.models.journal or default_journal()
 
 
 def _journal(options: Options, *, new: bool = False) -> Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
@@ -63,7 +63,7 @@ async def demo(options: Options) -> Evaluation:
         f"Sample study: {len(study)} of its tasks (peer reviews of invented papers, open questions) answered by "
         f"{len(study.agents)} invented agents. Scorer: the embedded language model, on this machine's processor."
     )
-    return await evaluate_study(study, replace(options, control_tasks=1))
+    return await evaluate_study(study, options.changed(control_tasks=1))
 
 
 @demo.renderer

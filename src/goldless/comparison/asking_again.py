@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from goldless.comparison.certificate import Judged
 from goldless.comparison.pairing import Run
 from goldless.errors import UserError
@@ -25,14 +23,14 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
     """Ask n verdicts of a run a second time and keep the answers with the run; those kept already are not asked."""
     if n < 1:
         raise UserError(f"aa must be at least 1, got {n}")
-    wanted = judged.questions(n, options.seed)
+    wanted = judged.questions(n, options.statistics.seed)
     if wanted.is_empty():
         return ()
     critic = judged.table == "verdicts"
     if critic:
-        parts = [Part("critic", options.critic, "both")]
+        parts = [Part("critic", options.scoring.critic, "both")]
     else:
-        named = named_reviewers(options.reviewers)
+        named = named_reviewers(options.review.reviewers)
         names = wanted["reviewer"].unique(maintain_order=True).to_list()
         lacking = [name for name in names if name not in named]
         if lacking:
@@ -40,9 +38,9 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
                 f"--aa asks the run's reviewers again: name {', '.join(lacking)} as in the review, such as "
                 f"--reviewers {lacking[0]}=MODEL"
             )
-        options = replace(options, reviewers={name: named[name] for name in names}, changer=None)
+        options = options.changed(reviewers={name: named[name] for name in names}, changer=None)
         parts = review_parts(options)
-    async with open_journal(options.journal) as journal, open_models(parts, options, journal) as models:
+    async with open_journal(options.models.journal) as journal, open_models(parts, options, journal) as models:
         opened = {name: one.replica(REPLICATE) for name, one in models.items()}
         judge, way = ("critic", "prompt") if critic else ("reviewer", "format")
         for (number, name, asked_in), rows in wanted.group_by("run", judge, way, maintain_order=True):
@@ -55,7 +53,7 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
                 stage = ReviewStage(model.judge, find_critic_prompt(str(asked_in)), verdicts=_reading(said))
             else:
                 _check_model(f"--reviewers {name}", model.identity, _model_of(run, judged.metric, str(name)))
-                stage = reviewer_stage(noted, str(name), model, noted.chosen_scale)
+                stage = reviewer_stage(noted, str(name), model, noted.review.chosen_scale)
             about = [
                 ReviewQuestion(r["task"], r["first"] or r["agent"], r["second"], r.get("second_task")) for r in asked
             ]
@@ -100,22 +98,21 @@ def _model_of(run: Run, metric: str, name: str) -> set[str]:
 
 def _review_options(run: Run, judged: Judged, options: Options) -> Options:
     """The options that the run's reviewers were asked with."""
-    review, scale = run.metrics[judged.metric].review, judged.scale or options.scale
+    review, scale = run.metrics[judged.metric].review, judged.scale or options.review.scale
     if review is None:
-        return replace(options, scale=scale)
+        return options.changed(scale=scale)
     noted, settings = review.instructions, review.settings
     readings = {_reading(reading) for reading in noted.readings.values()}
-    asked = replace(
-        options,
+    asked = options.changed(
         scale=scale,
         task_description=noted.task_description,
         descriptions=dict(noted.descriptions),
         debate=settings.get("debate"),
-        verdicts=readings.pop() if len(readings) == 1 else options.verdicts,
+        verdicts=readings.pop() if len(readings) == 1 else options.models.verdicts,
     )
     wordings = settings.get("wording", "").split("+")
-    for name in named_reviewers(options.reviewers):
-        described = asked.descriptions.get(name, asked.task_description)
+    for name in named_reviewers(options.review.reviewers):
+        described = asked.review.descriptions.get(name, asked.review.task_description)
         if prompt_hash(find_judge(scale), described)[:8] not in wordings:
             raise UserError(
                 f"{run.name}: this version of goldless asks {name} in other words than the run did, so a second "

@@ -132,11 +132,11 @@ async def gate_runs(
 
         spending = await ask_again(judged, aa, options)
     certificate = certify(sides, name, alpha=alpha, repeats=[Path(folder) for folder in repeats])
-    draws: Draws = {"seed": options.seed, "resamples": options.resamples, "level": 1 - 2 * alpha}
+    draws: Draws = {"seed": options.statistics.seed, "resamples": options.statistics.resamples, "level": 1 - 2 * alpha}
     limit = allowed.of(paired.first)
     if allowed.value > 0 and limit == 0:
         raise UserError(f"margin {allowed}: the baseline's scores do not vary. Give the margin in {paired.unit}")
-    comparison = compared(sides, [paired], {**draws, "level": options.level})
+    comparison = compared(sides, [paired], {**draws, "level": options.statistics.level})
     return Gate(
         **_decide(paired, limit, alpha, certificate, draws, uncertified=uncertified)._asdict(),
         baseline=comparison.first,

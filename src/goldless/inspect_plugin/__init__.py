@@ -56,7 +56,7 @@ def gem(
     files = [Path(word.strip()) for word in words if word.strip()]
     kept = None if journal is None else Path(journal)
     try:
-        panel = Panel(files, model, Options(metrics=(method,), control_tasks=control_tasks, seed=seed, journal=kept))
+        panel = Panel(files, model, Options.of(metrics=(method,), control_tasks=control_tasks, seed=seed, journal=kept))
     except GoldlessError as error:
         raise _refusal(error) from error
 

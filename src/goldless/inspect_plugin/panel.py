@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ class Panel:
     """The peers' answers, and the model that scores; both are there before Inspect asks the model under evaluation."""
 
     def __init__(self, files: Sequence[Path], model: str, options: Options) -> None:
-        (method,) = options.chosen_metrics()
+        (method,) = options.scoring.chosen_metrics()
         needs = method.needs.logprobs
         if needs is None or needs.both_directions or needs.text != "responses":
             raise UserError(f"method must be gem-raw or gem-s[COLUMN], with or without +control, got {method.name!r}")
@@ -63,7 +62,7 @@ class Panel:
     async def _scored(self, key: Key, me: str, text: str, peers: Sequence[str]) -> Any:
         study = self._study(me, text)
         task = self._names[key]
-        options = replace(self._options, scorer=self._scorer, pairing={(task, me): peers})
+        options = self._options.changed(scorer=self._scorer, pairing={(task, me): peers})
         (found,) = (await score_study(study, options)).scores.values()
         return _as_score(found, task, me, text, peers)
 

@@ -363,32 +363,34 @@ async def agree(
 ) -> Agreement:
     """Agreement of metrics, recorded reviewers and external scores with people, and of people with each other.
 
-    ``options.metrics`` may be empty if reviewers or scores are given. ``scores``: files with the columns metric
+    ``options.scoring.metrics`` may be empty if reviewers or scores are given. ``scores``: files with the columns metric
     (optional), task, agent, score, or scores by metric and (task, agent). ``measurement``: of Krippendorff's alpha;
     auto: ordinal up to 20 different values, else interval. Everything that can be checked for free is checked before
     any model is called.
     """
     draws_of(options)
-    if not options.metrics and not options.reviewers and scores is None:
+    if not options.scoring.metrics and not options.review.reviewers and scores is None:
         raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
     refuse_rater_metrics(options, "compared with people")
-    if scale is not None and not options.reviewers:
+    if scale is not None and not options.review.reviewers:
         raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
             f"{study.name} has no labels. Put responses.csv and labels.csv into one folder and give the folder; labels "
             "have the columns task, agent, rater, score, or task, first, second, rater, preference"
         )
-    chosen = label_criteria(study, options.criterion)
-    how: dict[str, Any] = {"convention": options.convention, "own_family": options.own_family}
-    judges = [*recorded_judges(study, list(options.reviewers), scale, **how), *given_judges(scores, study)]
+    chosen = label_criteria(study, options.labels.criterion)
+    how: dict[str, Any] = {"convention": options.labels.convention, "own_family": options.review.own_family}
+    judges = [*recorded_judges(study, list(options.review.reviewers), scale, **how), *given_judges(scores, study)]
     check_unlike(judges)
-    evaluation = await evaluate_study(study, options) if options.metrics else None
+    evaluation = await evaluate_study(study, options) if options.scoring.metrics else None
     judges = [*(judge.levelled() for judge in metric_judges(evaluation, study, only_asked=True)), *judges]
     check_unlike(judges)
     complete = evaluation is None or evaluation.complete
-    found = tuple(agreement_on(study, judges, replace(options, criterion=name), measurement) for name in chosen)
-    return Agreement(study.name, study.fingerprint, options.convention, options.level, complete, found, evaluation)
+    found = tuple(agreement_on(study, judges, options.changed(criterion=name), measurement) for name in chosen)
+    return Agreement(
+        study.name, study.fingerprint, options.labels.convention, options.statistics.level, complete, found, evaluation
+    )
 
 
 def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
@@ -404,16 +406,16 @@ def agreement_on(
     study: Study, judges: Sequence[Judge], options: Options, measurement: Measured = "auto"
 ) -> CriterionAgreement:
     """The agreement of judges with the labels of the options' criterion; None: those without one."""
-    criterion, draws = options.criterion, draws_of(options)
+    criterion, draws = options.labels.criterion, draws_of(options)
     said = study.label_table.filter(pl.col("criterion").eq_missing(pl.lit(criterion)))
-    people = what_people_said(study.with_labels(said), replace(options, exams=("none",)))
+    people = what_people_said(study.with_labels(said), options.changed(exams=("none",)))
     assert people.labels is not None
-    labels, rated, paper = people.labels, said["score"].count(), options.convention != "default"
-    earned = [judge.credits(labels, options.convention) for judge in judges]
+    labels, rated, paper = people.labels, said["score"].count(), options.labels.convention != "default"
+    earned = [judge.credits(labels, options.labels.convention) for judge in judges]
     correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = [((), np.zeros(0))] * len(judges)
     if people.ratings is not None:
         tables = [judge.response_scores.score for judge in judges]
-        correlated = correlations(tables, people.ratings, convention=options.convention, draws=draws)
+        correlated = correlations(tables, people.ratings, convention=options.labels.convention, draws=draws)
     by_task = np.stack([one for _, one in correlated], axis=1) if rated else None
     names: dict[str, Any] = {"tasks": study.tasks, "agents": study.agent_list}
     ceiling = human_ceiling(said, measurement=measurement, draws=draws, **names)

@@ -275,12 +275,12 @@ async def find_bias(
 ) -> BiasReport:
     """Measure what reviewers, their panel and the metrics of the options favour besides quality, with intervals.
 
-    ``options.reviewers``: names of reviewers with recorded judgements, or models to ask; empty: all recorded ones.
-    ``options.metrics`` may be empty. ``favours``: pairs of agents, ``FIRST:SECOND``. ``weights``: of the panel's vote;
-    only these reviewers vote. ``orders``: of the favour rate. Biases that the study has no data for are listed with
-    the reason.
+    ``options.review.reviewers``: names of reviewers with recorded judgements, or models to ask; empty: all recorded
+    ones. ``options.scoring.metrics`` may be empty. ``favours``: pairs of agents, ``FIRST:SECOND``. ``weights``: of the
+    panel's vote; only these reviewers vote. ``orders``: of the favour rate. Biases that the study has no data for are
+    listed with the reason.
     """
-    find_judge(options.scale)
+    find_judge(options.review.scale)
     if weights is not None and not (weights and all(weight >= 0 for weight in weights.values())):
         named = ", ".join(f"{name}={weight:g}" for name, weight in weights.items()) or "none"
         raise UserError(f"weights must be of at least one reviewer and not negative, got {named}. Leave out the others")
@@ -288,20 +288,20 @@ async def find_bias(
     agents = study.agent_list
     pairs = read_favours(favours, agents)
     # what a reviewer makes of its own kind is what is looked for
-    reviewing = replace(options, own_family=True, families={})
+    reviewing = options.changed(own_family=True, families={})
     people = what_people_said(study, reviewing)
     rows, reviewers, reason, review = await _judgements(study, reviewing)
-    if not options.metrics and not len(rows):
+    if not options.scoring.metrics and not len(rows):
         raise MetricError(
             f"nothing to test for bias: {reason}, and no metric was given. Name metrics with --metric, "
             "reviewers with --reviewers, or another --scale"
         )
-    check_known(options.families, [*agents, *reviewers], "--family: no agent or reviewer", "Known")
+    check_known(options.review.families, [*agents, *reviewers], "--family: no agent or reviewer", "Known")
     evaluation = None
-    if options.metrics:
+    if options.scoring.metrics:
         spent = sum(row.cost_usd or 0.0 for row in (review.spending if review is not None else ()))
-        left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
-        evaluation = await evaluate_study(study, replace(options, budget_usd=left))
+        left = None if options.models.budget_usd is None else max(0.0, options.models.budget_usd - spent)
+        evaluation = await evaluate_study(study, options.changed(budget_usd=left))
     search = _Search(study, options, people, rows, reviewers, reason, evaluation, weights, orders)
     parts = [search.position(), *(search.feature(*one) for one in FEATURES), search.gaps(), search.families()]
     found = [one for part in (*parts, search.favours(pairs)) for one in part]
@@ -312,10 +312,10 @@ async def find_bias(
     return BiasReport(
         study=study.name,
         fingerprint=study.fingerprint,
-        scale=options.scale,
-        convention=options.convention,
+        scale=options.review.scale,
+        convention=options.labels.convention,
         orders=orders,
-        level=options.level,
+        level=options.statistics.level,
         reviewers=reviewers,
         weights=search.panel,
         metrics=tuple(outcomes),
@@ -358,19 +358,21 @@ async def _judgements(study: Study, options: Options) -> tuple[pl.DataFrame, tup
     The given reviewers (default: all) are recorded ones; other names are models, which are asked.
     """
     recorded = recorded_scales(study)
-    known = recorded.get(options.scale, [])
-    given: Any = options.reviewers
+    known = recorded.get(options.review.scale, [])
+    given: Any = options.review.reviewers
     if not given and not known:
         others = f" (there are some on {', '.join(recorded)})" if recorded else ""
-        return empty(JUDGEMENTS), (), f"no judgements on the scale {options.scale}{others}", None
+        return empty(JUDGEMENTS), (), f"no judgements on the scale {options.review.scale}{others}", None
     listed = [] if isinstance(given, Mapping) else list(given)
-    names = [one for one in listed if options.recorded or one in known]
+    names = [one for one in listed if options.models.recorded or one in known]
     asked = given if isinstance(given, Mapping) else [one for one in listed if one not in names]
     tables = [empty(JUDGEMENTS)]
     if names or not given:
-        found = recorded_review(study, scale=options.chosen_scale, reviewers=names, convention=options.convention)
+        found = recorded_review(
+            study, scale=options.review.chosen_scale, reviewers=names, convention=options.labels.convention
+        )
         tables.append(found.judgements)
-    review = await review_study(study, replace(options, reviewers=asked)) if asked else None
+    review = await review_study(study, options.changed(reviewers=asked)) if asked else None
     if review is not None:
         tables.append(review.judgements)
     # names are of the categories of their study, or plain text where there are none
@@ -402,7 +404,7 @@ class _Search:
         self.table, judges = None, metric_judges(self.evaluation, self.study)
         self.panel: dict[str, float] = {}
         if len(self.rows):
-            how: dict[str, Any] = {"convention": self.options.convention}
+            how: dict[str, Any] = {"convention": self.options.labels.convention}
             names = {"reviewers": self.reviewers, "tasks": self.study.tasks, "agents": self.agents}
             self.table = judgement_arrays(self.rows, **names)
             if self.weights is not None or len(self.reviewers) > 1:
@@ -439,24 +441,24 @@ class _Search:
         asked: dict[str, str] = {}
         if self.table is not None:
             asked = {
-                "scale": find_judge(options.scale).name,
+                "scale": find_judge(options.review.scale).name,
                 "reviewers": ",".join(self.reviewers),
                 "panel": ",".join(f"{name}={weight:.4g}" for name, weight in self.panel.items()) or "none",
                 "orders": self.orders,
-                "convention": options.convention,
+                "convention": options.labels.convention,
                 "evidence": judgements_hash(self.rows),
             }
-        families = ",".join(f"{name}={family}" for name, family in options.families.items())
+        families = ",".join(f"{name}={family}" for name, family in options.review.families.items())
         return {
             **asked,
             **({"labels": "none"} if labels is None else {"pairs": labels.rule}),
-            **({} if options.criterion is None else {"criterion": options.criterion}),
+            **({} if options.labels.criterion is None else {"criterion": options.labels.criterion}),
             **({"families": families} if families else {}),
             "length": "log2(1+words)",
             "format": "headings+lists+bold+tables",
-            "level": f"{options.level:g}",
-            "resamples": str(options.resamples),
-            "seed": str(options.seed),
+            "level": f"{options.statistics.level:g}",
+            "resamples": str(options.statistics.resamples),
+            "seed": str(options.statistics.seed),
             "study": self.study.fingerprint[:8],
         }
 
@@ -479,7 +481,7 @@ class _Search:
         used = [one.drop_nulls("value") for one in shares]
         n = sum(map(len, used))
         if not used or not all(map(len, used)):
-            return Estimate(None, None, None, n, self.options.level, "one side has no judgement")
+            return Estimate(None, None, None, n, self.options.statistics.level, "one side has no judgement")
         places = np.unique(np.concatenate([one["task"].to_numpy() for one in used]))
         linear = np.zeros(len(places))
         for one in used:
@@ -526,7 +528,7 @@ class _Search:
             yield Unavailable("position", "judgements are in one order only. Ask for both orders of every pair", silent)
         vote, whole = pl.col("vote"), pl.col("heard").all()
         changes = pl.when(vote.first() != vote.last()).then(1.0).otherwise(0.0)
-        if self.options.convention != "default":
+        if self.options.labels.convention != "default":
             changes = pl.when((vote == NEITHER).any()).then(NEITHER).otherwise(changes)
         pairs = both.group_by(pair, maintain_order=True).agg(
             value=pl.when(vote.null_count() == 0).then(changes),
@@ -631,7 +633,7 @@ class _Search:
         if self.table is None:
             yield Unavailable(bias, self.reason)
             return
-        given = self.options.families
+        given = self.options.review.families
         of_agents = {one.agent: given.get(one.agent) or one.family or one.agent for one in self.study.agents}
         of_reviewers = {name: reviewer_family(name, None, given, of_agents) for name in self.reviewers}
         by_number = dict(enumerate(of_agents.values()))

@@ -258,11 +258,11 @@ async def calibrate(
 ) -> Calibration:
     """Estimate each agent's mean label over all tasks from labels on some of them and proxies on all.
 
-    ``labels``: a file or frame in place of the study's labels. Proxies: ``options.metrics``, of a run folder those it
-    has (all by default); recorded reviewers on a ``scale``; external ``scores``. ``average``: use the mean of the
-    standardised proxies as the only one. ``drawn``: files of earlier draws, with their chances. ``next_count``: how
-    many tasks to draw to be labelled next; without any label, at random. Everything that can be checked for free is
-    checked before any model is called.
+    ``labels``: a file or frame in place of the study's labels. Proxies: ``options.scoring.metrics``, of a run folder
+    those it has (all by default); recorded reviewers on a ``scale``; external ``scores``. ``average``: use the mean of
+    the standardised proxies as the only one. ``drawn``: files of earlier draws, with their chances. ``next_count``:
+    how many tasks to draw to be labelled next; without any label, at random. Everything that can be checked for free
+    is checked before any model is called.
     """
     draws_of(options)
     study = study if labels is None else with_labels(study, labels)
@@ -270,25 +270,25 @@ async def calibrate(
     labelled: BoolArray = np.zeros(len(study), np.bool_)
     criterion: str | None = None
     if not first_draw:
-        table, answered, agents, criterion = label_table(study, options.criterion)
+        table, answered, agents, criterion = label_table(study, options.labels.criterion)
         labelled = np.asarray(~np.isnan(table).all(axis=1))
     rounds = read_rounds(drawn, study, labelled)
     unlabelled = int((~labelled).sum())
     if not 0 <= next_count <= unlabelled:
         raise UserError(f"--next must be from 0 to {unlabelled}, the number of tasks without labels, got {next_count}")
-    found = Calibration(study.name, study.fingerprint, criterion, options.level, tasks=len(study))
+    found = Calibration(study.name, study.fingerprint, criterion, options.statistics.level, tasks=len(study))
     if first_draw:
-        one = draw_by_size(np.ones(len(study)), next_count, seed=options.seed)
+        one = draw_by_size(np.ones(len(study)), next_count, seed=options.statistics.seed)
         chosen = [NextLabel(study.tasks[t], float(c), None) for t, c in zip(one.task, one.chance, strict=True)]
-        settings = {"next": str(next_count), "seed": str(options.seed), "study": study.fingerprint[:8]}
+        settings = {"next": str(next_count), "seed": str(options.statistics.seed), "study": study.fingerprint[:8]}
         signature = str(Signature("calibration", settings))
         return replace(found, next_labels=tuple(chosen), rule=AT_RANDOM, signature=signature)
     judges, of_run = proxy_judges(study, options, scale, scores)
     first = int(labelled.sum()) - sum(len(one.task) for one in rounds)
-    proxies = len(judges) + (0 if of_run else len(options.metrics))
+    proxies = len(judges) + (0 if of_run else len(options.scoring.metrics))
     check_counts(first, len(labelled) - first, 1 if average else proxies)
     evaluation = None
-    if options.metrics and not of_run:
+    if options.scoring.metrics and not of_run:
         evaluation = await evaluate_study(study, options)
         judges = [*metric_judges(evaluation, study), *judges]
     check_unlike(judges)
@@ -302,11 +302,13 @@ async def calibrate(
     lacking = answered[:, :, None] & np.isnan(values)
     filled = np.where(lacking, np.ma.masked_invalid(values).mean(axis=0).filled(0.0), values)
     check_proxies(filled[answered], names)
-    data = LabelledData(agents, table, answered, filled, lacking.sum(axis=(0, 2)), names, rounds, options.level)
-    compared = data.comparisons(options.baseline)
+    data = LabelledData(
+        agents, table, answered, filled, lacking.sum(axis=(0, 2)), names, rounds, options.statistics.level
+    )
+    compared = data.comparisons(options.comparison.baseline)
     notes = data.notes(without=[agent for agent in known if agent not in agents])
     if next_count:
-        chosen = next_labels(study.tasks, compared, labelled, next_count, seed=options.seed + len(rounds))
+        chosen = next_labels(study.tasks, compared, labelled, next_count, seed=options.statistics.seed + len(rounds))
         found = replace(found, next_labels=tuple(chosen), rule=BY_CHANGE if chosen else None)
         if not chosen:
             notes.append("Every comparison is decided, so no further label would change a decision.")
@@ -315,7 +317,7 @@ async def calibrate(
         "labels": evidence_hash([(t, a, v) for t, row in enumerate(table.tolist()) for a, v in enumerate(row)]),
         "proxies": ",".join(names),
         "estimate": "ppi++-by-task",
-        "interval": f"t-{options.level:g}(exact-at-limits)",
+        "interval": f"t-{options.statistics.level:g}(exact-at-limits)",
         **({"rounds": str(len(rounds))} if rounds else {}),
         "study": study.fingerprint[:8],
     }
@@ -374,23 +376,23 @@ def proxy_judges(study: Study, options: Options, scale: str | None, scores: Give
     run = None if study.path is None or not (study.path / SCORES).is_file() else study.path
     if run is None:  # of a run folder, its own list says what is known
         refuse_rater_metrics(options, "calibrated")
-    named = bool(options.metrics or options.reviewers or scores is not None)
+    named = bool(options.scoring.metrics or options.review.reviewers or scores is not None)
     if run is None and not named:
         raise UserError(
             "nothing to calibrate. Name metrics, recorded reviewers or a file of scores, or give a run folder"
         )
-    recorded = recorded_judges(study, list(options.reviewers), scale, convention="default", own_family=True)
+    recorded = recorded_judges(study, list(options.review.reviewers), scale, convention="default", own_family=True)
     judges = [*(one for one in recorded if one.kind != "panel"), *given_judges(scores, study)]
-    if run is None or (named and not options.metrics):
+    if run is None or (named and not options.scoring.metrics):
         return judges, False
     scored = run_scores(RunFolder(run))
     known = [one.metric for one in scored]
-    check_known(map(str, options.metrics), known, f"{run} has no metric", "It has")
+    check_known(map(str, options.scoring.metrics), known, f"{run} has no metric", "It has")
     names = {"tasks": study.tasks, "agents": study.agent_list}
     of_run = [
         scoring_judge(one.metric, "metric", one.scores, signature=one.signature, **names)
         for one in scored
-        if not options.metrics or one.metric in options.metrics
+        if not options.scoring.metrics or one.metric in options.scoring.metrics
     ]
     return [*of_run, *judges], True
 

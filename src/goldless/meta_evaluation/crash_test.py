@@ -255,9 +255,9 @@ async def crash_test(
     for the perturbations that need one. ``margin``: a smaller effect counts as none.
     """
     chosen = _check(options, perturbations, margin)
-    eligible = find_peers(study, agents=agents, references=references, seed=options.seed)
+    eligible = find_peers(study, agents=agents, references=references, seed=options.statistics.seed)
     every = eligible.select(RESPONSE).unique(maintain_order=True)
-    by_chance = sorted(every.iter_rows(), key=lambda key: content_hash("candidate", options.seed, *key))
+    by_chance = sorted(every.iter_rows(), key=lambda key: content_hash("candidate", options.statistics.seed, *key))
     drawn = pl.DataFrame(by_chance[:responses], RESPONSE, orient="row")
     pairs = eligible.join(drawn, on=RESPONSE, how="semi", maintain_order="left")
     peers = {(task, agent): tuple(own) for task, agent, own in _by_response(pairs).iter_rows()}
@@ -277,7 +277,7 @@ async def crash_test(
     of_copies = _by_response(design.select("task", agent="copy", peer="held"))
     pairing = peers | {(task, copy): tuple(held) for task, copy, held in of_copies.iter_rows()}
     made = _with_copies(study, originals, texts, design)
-    scored = await score_study(made, replace(options, pairing=pairing, over_peers="own"))
+    scored = await score_study(made, options.changed(pairing=pairing, over_peers="own"))
     settings = {
         "perturbations": "+".join(chosen),
         **({"writer": writing[0].model} if writing else {}),
@@ -286,10 +286,10 @@ async def crash_test(
         "references": str(references) if isinstance(references, int) else "+".join(references),
         "margin": f"{margin:g}",
         "missing": "left-out",
-        "interval": f"tasks-jackknife-t-{options.level:g}",
+        "interval": f"tasks-jackknife-t-{options.statistics.level:g}",
         "test": "one-sided-t-holm",
-        "resamples": str(options.resamples),
-        "seed": str(options.seed),
+        "resamples": str(options.statistics.resamples),
+        "seed": str(options.statistics.seed),
         "study": study.fingerprint[:8],
     }
     evidence = scored.evidence
@@ -314,7 +314,7 @@ async def crash_test(
     return CrashTest(
         study=study.name,
         margin=margin,
-        level=options.level,
+        level=options.statistics.level,
         responses=len(peers),
         responses_there_are=len(every),
         problems=problems,
@@ -330,7 +330,7 @@ async def crash_test(
 def _check(options: Options, perturbations: Sequence[str], margin: float) -> dict[str, Perturbation]:
     """The perturbations by name. Raises where something cannot be crash-tested."""
     check_options(options)
-    for metric in options.chosen_metrics():
+    for metric in options.scoring.chosen_metrics():
         if metric.needs.labels or metric.needs.table is not None:
             raise MetricError(
                 f"{metric.name} cannot be crash-tested: it uses recorded labels or comparisons, and changed responses "
@@ -434,7 +434,7 @@ def _result(
     texts = texts.filter(perturbation=perturbation.name)
     used = samples.drop_nulls(["before", "after"])
     tasks, before, after = used["task"].to_list(), used["before"].to_numpy(), used["after"].to_numpy()
-    n, level = len(set(tasks)), options.level
+    n, level = len(set(tasks)), options.statistics.level
     if n < 2:
         few = f"no effect size: n = {n}, needs at least 2 tasks"
         unmoved = not len(samples) and texts["unchanged"].all()
@@ -449,7 +449,9 @@ def _result(
     p = p_of_passing(perturbation.must, smd, margin=margin)
     if smd.note == UNBOUNDED:  # rated by its direction
         by_task = used.group_by("task", maintain_order=True).agg((pl.col("after") - pl.col("before")).mean())["after"]
-        flipped = sign_flip_p(by_task.to_numpy(), seed=options.seed, permutations=options.resamples)
+        flipped = sign_flip_p(
+            by_task.to_numpy(), seed=options.statistics.seed, permutations=options.statistics.resamples
+        )
         rises = bool(after[0] > before[0])
         if flipped is not None:
             p = 1 - flipped / 2 if rises else flipped / 2

@@ -57,15 +57,23 @@ def check_unlike(judges: Sequence[Judge]) -> None:
 
 def refuse_rater_metrics(options: Options, to: str) -> None:
     """Refuse metrics of raters, before anything is computed; ``to``: what they cannot be."""
-    of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
+    of_raters = (
+        [metric.name for metric in options.scoring.chosen_metrics() if metric.needs.labels]
+        if options.scoring.metrics
+        else []
+    )
     if of_raters:
         raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be {to}")
 
 
 def draws_of(options: Options) -> Draws:
     """The resampling settings of the options, which are checked and need not name a metric."""
-    check_options(options if options.metrics else replace(options, metrics=Options().metrics))
-    return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
+    check_options(options if options.scoring.metrics else options.changed(metrics=Options().scoring.metrics))
+    return {
+        "seed": options.statistics.seed,
+        "resamples": options.statistics.resamples,
+        "level": options.statistics.level,
+    }
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------

@@ -153,15 +153,15 @@ class Reward:
         scorer = self._scorer
         settings = {
             **({} if scorer is None else {"scorer": scorer.identity.short, "positions": scorer.scorer.positions}),
-            "template": self._options.chosen_templates()[0].name,
+            "template": self._options.scoring.chosen_templates()[0].name,
             "references": self.reference,
             "synopsis": self.metric.synopsis or "none",
         }
         if self.metric.control:
             texts = self._bank
-            settings["control"] = f"other-tasks-{self._options.control_tasks}"
+            settings["control"] = f"other-tasks-{self._options.scoring.control_tasks}"
             settings["bank"] = "batch" if texts is None else f"{len(texts)}@{content_hash(texts)[:8]}"
-            settings["seed"] = str(self._options.seed)
+            settings["seed"] = str(self._options.statistics.seed)
         return str(Signature(f"reward[{self.metric.name}]", {**settings, "missing": self._fill}))
 
     @property
@@ -219,8 +219,8 @@ class Reward:
         async with self._turn:
             scorer = await self._open()
         # of a model on this machine nothing is kept: a completion hardly ever comes again
-        kept = self._options.journal is not None or not scorer.local
-        template = self._options.chosen_templates()[0]
+        kept = self._options.models.journal is not None or not scorer.local
+        template = self._options.scoring.chosen_templates()[0]
         stage = ScoringStage(scorer.scorer if kept else scorer.model, template, synopsis=self.metric.synopsis)
         jobs = []
         for name, group in groups.items():  # every text to predict given every completion, and given none
@@ -278,8 +278,8 @@ class Reward:
     async def _open(self) -> OpenModel:
         if self._scorer is None:
             options = self._options
-            journal = await self._stack.enter_async_context(open_journal(options.journal))
-            part = Part("scorer", options.scorer, "scoring")
+            journal = await self._stack.enter_async_context(open_journal(options.models.journal))
+            part = Part("scorer", options.scoring.scorer, "scoring")
             models = await self._stack.enter_async_context(open_models([part], options, journal))
             opened = models["scorer"]
             refuse_without_scoring(opened, [self.metric.name])
@@ -295,8 +295,8 @@ class Reward:
             if texts is None:
                 prompt = row.task.prompt
                 texts = _distinct(one.references for one, *_ in groups.values() if one.task.prompt != prompt)
-            chance = random.Random(content_hash(self._options.seed, name))  # noqa: S311 - a draw that anyone can repeat
-            number = self._options.control_tasks
+            chance = random.Random(content_hash(self._options.statistics.seed, name))  # noqa: S311 - a draw that anyone can repeat
+            number = self._options.scoring.control_tasks
             drawn = chance.sample(texts, min(len(texts), number + len(row.references)))
             found[name] = tuple(text for text in drawn if text not in row.references)[:number]
             if not found[name]:
@@ -335,7 +335,7 @@ def _close(kept: weakref.ref[Reward]) -> None:
 
 
 def _metric(options: Options) -> LikelihoodMetric:
-    named = [str(name) for name in options.metrics]
+    named = [str(name) for name in options.scoring.metrics]
     if len(named) != 1:
         raise MetricError(f"a reward is one metric, got {', '.join(named) or 'none'}")
     found = find_metric(named[0])
@@ -344,7 +344,7 @@ def _metric(options: Options) -> LikelihoodMetric:
             f"a reward must be gem-raw or gem-s[COLUMN], with +control or without, got {named[0]!r}. Try "
             f"{DEFAULT_METRIC}"
         )
-    if len(options.chosen_templates()) != 1:
+    if len(options.scoring.chosen_templates()) != 1:
         raise UserError("a reward is asked for with one template. Name one")
     return found
 

@@ -97,12 +97,12 @@ async def collecting(plan: RunPlan) -> AsyncIterator[Collection]:
         yield Collection(plan)
         return
     async with (
-        opening.open_journal(options.journal, options.occasion) as journal,
+        opening.open_journal(options.models.journal, options.occasion) as journal,
         opening.open_models(parts, options, journal) as models,
     ):
         _check_models(plan, parts, models)
         names = [part.name for part in parts if part.use == "scoring"]
-        if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.verdicts):
+        if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.models.verdicts):
             names.append("critic")
         canaries = {name: await check_scorer(models[name].model, journal, models[name].ledger) for name in names}
         yield Collection(plan, models, canaries)
@@ -114,7 +114,7 @@ def _check_models(plan: RunPlan, parts: Sequence[Part], models: Mapping[str, Ope
         name, model = part.name, models[part.name]
         if part.use == "scoring":
             opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
-            for note in opening.scorer_notes(model.model, plan.options.chosen_templates(), plan.study):
+            for note in opening.scorer_notes(model.model, plan.options.scoring.chosen_templates(), plan.study):
                 warnings.warn(note, stacklevel=2)
         elif plan.rewriting and name.startswith("rewriter"):
             opening.refuse_without_chat(model, "rewrite responses for gem")
@@ -134,7 +134,9 @@ def _check_models(plan: RunPlan, parts: Sequence[Part], models: Mapping[str, Ope
 
 def critic_stage(plan: RunPlan, critic: OpenModel) -> ReviewStage:
     """The way a critic is asked."""
-    return ReviewStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), verdicts=plan.options.verdicts)
+    return ReviewStage(
+        critic.judge, find_critic_prompt(plan.options.scoring.critic_prompt), verdicts=plan.options.models.verdicts
+    )
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,11 @@ class Collection:
     @property
     def voters(self) -> tuple[str, ...]:
         """The reviewers who are asked for judgements: those who passed, or all."""
-        return self.qualification.passed if self.plan.reviews else tuple(named_reviewers(self.plan.options.reviewers))
+        return (
+            self.qualification.passed
+            if self.plan.reviews
+            else tuple(named_reviewers(self.plan.options.review.reviewers))
+        )
 
     @property
     def spending(self) -> tuple[Spending, ...]:
@@ -165,22 +171,22 @@ class Collection:
     def metric_input(self, evidence: Evidence) -> MetricInput:
         """The input of the metrics."""
         plan, options = self.plan, self.plan.options
-        families = dict(options.juror_families)
-        if not options.recorded:  # by the names of jurors in the evidence
+        families = dict(options.scoring.juror_families)
+        if not options.models.recorded:  # by the names of jurors in the evidence
             parts = {part: one for part, one in plan.jurors.items() if part in self.models}
             named = {self.models[part].identity.short: model_name(one) for part, one in parts.items()}
             families = {short: families[name] for short, name in named.items() if name in families}
         # the usual limit is not said: signatures made before it could be another stay as they were
-        limited = plan.rewriting and options.rewrite_max_tokens != REWRITE_TOKENS
+        limited = plan.rewriting and options.scoring.rewrite_max_tokens != REWRITE_TOKENS
         return MetricInput(
             plan.study,
             evidence,
             plan.peers,
             options.pairing,
-            options.over_peers,
-            options.recorded,
+            options.comparison.over_peers,
+            options.models.recorded,
             tables={name: read_recorded(plan.study, name) for m in plan.metrics if (name := m.needs.table) is not None},
-            settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
+            settings={"rewrite-max-tokens": str(options.scoring.rewrite_max_tokens)} if limited else {},
             families=families,
             **options.subset("rater_groups", "seed", "resamples", "level"),
         )
@@ -189,7 +195,7 @@ class Collection:
         """Everything that the plan needs, each stage over the whole study."""
         plan, tables = self.plan, dict[str, Any]()
         if not self.models:
-            return self._recorded() if plan.options.recorded else Evidence()
+            return self._recorded() if plan.options.models.recorded else Evidence()
         synopses = await self._write_synopses() if plan.synopses else evidence.empty(SYNOPSES)
         rewritten = await self._preprocess() if plan.rewriting else plan.preprocessors
         if rewritten:
@@ -216,8 +222,8 @@ class Collection:
             recorded_review(
                 plan.study,
                 scale=scale,
-                reviewers=list(map(str, options.reviewers)),
-                convention=options.convention,
+                reviewers=list(map(str, options.review.reviewers)),
+                convention=options.labels.convention,
                 verb="score",
             ).judgements
             for scale in plan.scales
@@ -241,12 +247,12 @@ class Collection:
             critic, noise = self.models["critic"], self.canaries.get("critic")
             described["verdicts"] = {
                 "critic": critic.identity.short,
-                "prompt": find_critic_prompt(plan.options.critic_prompt).name,
+                "prompt": find_critic_prompt(plan.options.scoring.critic_prompt).name,
                 **_identity_settings(critic),
                 "verdicts": reading(found.verdicts, critic_stage(plan, critic).reading),
                 **({} if noise is None else {"noise": f"{noise.noise_nats:.0e}nats"}),
                 "shuffles": f"off-diagonal-{plan.shuffles}",
-                **({} if plan.options.budget_calls is None else {"calls": str(len(plan.questions))}),
+                **({} if plan.options.scoring.budget_calls is None else {"calls": str(len(plan.questions))}),
             }
         return described
 
@@ -281,7 +287,7 @@ class Collection:
         return [
             await self._rewrite(rewriter, template, known)
             for rewriter in rewriters
-            for template in self.plan.options.chosen_templates()
+            for template in self.plan.options.scoring.chosen_templates()
             for known in self.plan.preprocessors or (None,)
         ]
 
@@ -293,7 +299,7 @@ class Collection:
         paired |= {task for key, others in plan.control.items() if key[0] in paired for task in others}
         every = (r for t, rs in plan.study.with_peers() if pairing is None or t.task in paired for r in rs)
         wanted = [r for r in every if (r.task, r.agent) not in there]
-        most = plan.options.rewrite_max_tokens
+        most = plan.options.scoring.rewrite_max_tokens
         texts = await self._each(
             "rewriting", rewriter, wanted, lambda response: rewrite(rewriter.chat, template, response, most)
         )
@@ -326,7 +332,7 @@ class Collection:
         stage = critic_stage(self.plan, critic)
         verdicts = await self._answers("judging", critic, asked, stage)
         bad = verdicts.filter(pl.col("failure") == "too_long")
-        if len(bad) and self.plan.options.on_too_long == "error":
+        if len(bad) and self.plan.options.scoring.on_too_long == "error":
             row = bad.row(0, named=True)
             raise TextTooLongError(
                 f"{len(bad)} of {len(verdicts)} questions do not fit the critic's context; the first is about "
@@ -385,7 +391,7 @@ class Collection:
 
     async def _judgements(self, name: str, scale: Scale) -> pl.DataFrame:
         """The judgements of a reviewer on all responses, or on all pairs, or on those that the options pair."""
-        options, model = replace(self.plan.options, scale=scale.name), self.models[name]
+        options, model = self.plan.options.changed(scale=scale.name), self.models[name]
         asked = review_questions(self.plan.study, options, name, model.identity.name)
         stage, part = reviewer_stage(options, name, model, scale), f"{name} {scale.name}"
         return await self._answers(f"reviewing by {name}", model, asked, stage, part)
@@ -393,15 +399,20 @@ class Collection:
     async def exams(self) -> ReviewEvidence:
         """The answers of all reviewers to all requested exams, or all recorded evidence of a review."""
         plan, study, options = self.plan, self.plan.study, self.plan.options
-        if options.recorded:
+        if options.models.recorded:
             return recorded_panel(study, options)
-        reviewers = tuple(named_reviewers(options.reviewers))
-        traits, found, every, scale = options.traits, [evidence.empty(EXAMS)], answered(study), options.chosen_scale
+        reviewers = tuple(named_reviewers(options.review.reviewers))
+        traits, found, every, scale = (
+            options.exam.traits,
+            [evidence.empty(EXAMS)],
+            answered(study),
+            options.review.chosen_scale,
+        )
         pairwise = scale if scale.pairwise else find_scale(PAIRWISE)
         sittings: list[tuple[Exam, str, Scale, list[ExamPair]]] = []
         if "human exam" in traits:
             sittings.append(("human", "human exam", scale, exam_items.human_pairs(every, plan.people.questioners)))
-        drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
+        drawn: dict[str, Any] = {"items": options.exam.exam_items, "seed": options.statistics.seed}
         if {"consistency", PEERS} & set(traits):
             sittings.append(("consistency", "consistency", pairwise, exam_items.consistency_pairs(every, **drawn)))
         texts, prompts = shown(study)
@@ -422,9 +433,12 @@ class Collection:
         if CONFIDENCE in traits:
             sets = self._confidence_sets(every, pl.concat(found))
             for name in reviewers:
-                model, described = self.models[name], options.descriptions.get(name, options.task_description)
+                model, described = (
+                    self.models[name],
+                    options.review.descriptions.get(name, options.review.task_description),
+                )
                 self._report(f"{CONFIDENCE} of {name}", 2 * len(sets.easy), model, 0)
-                how: dict[str, Any] = {"task_description": described, "verdicts": options.verdicts}
+                how: dict[str, Any] = {"task_description": described, "verdicts": options.models.verdicts}
                 stage = ReviewStage(model.judge, pairwise, reviewer=name, **how)
                 at_once = model.at_once(CALLS_AT_ONCE)
                 found.append(await exam_items.sit_confidence(stage, sets, texts, prompts, at_once=at_once))
@@ -435,20 +449,20 @@ class Collection:
         options, changer = self.plan.options, self.models.get(CHANGER)
         texts, prompts = shown(self.plan.study)
         most = max(self.plan.study.agents, key=lambda one: sum(one.agent in names for names in every.values())).agent
-        relevant = options.relevant or most
+        relevant = options.exam.relevant or most
         if changer is None:
-            irrelevant = options.irrelevant or relevant
+            irrelevant = options.exam.irrelevant or relevant
             return exam_items.nearest_items(prompts, texts, relevant=relevant, irrelevant=irrelevant, **drawn)
-        told: dict[str, Any] = {"instruction": options.task_description or None}
+        told: dict[str, Any] = {"instruction": options.review.task_description or None}
         told["at_once"] = changer.at_once(CALLS_AT_ONCE)
         return await exam_items.changed_items(changer.chat, prompts, texts, relevant=relevant, **drawn, **told)
 
     def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: pl.DataFrame) -> ConfidenceSets:
         options = self.plan.options
-        how: dict[str, Any] = {"seed": options.seed}
-        how["items"] = None if options.exam_items is None else max(1, options.exam_items // 2)
-        if options.easy is not None and options.hard is not None:
-            return exam_items.chosen_sets(every, easy=options.easy, hard=options.hard, **how)
+        how: dict[str, Any] = {"seed": options.statistics.seed}
+        how["items"] = None if options.exam.exam_items is None else max(1, options.exam.exam_items // 2)
+        if options.exam.easy is not None and options.exam.hard is not None:
+            return exam_items.chosen_sets(every, easy=options.exam.easy, hard=options.exam.hard, **how)
         won: dict[str, list[float]] = {}
         compared = answers.filter(exam="consistency").drop_nulls(["value", "second"])
         for first, second, value in compared.select("first", "second", "value").iter_rows():
@@ -470,14 +484,14 @@ class Collection:
         for part, wanted in self.plan.by_scorer(rewritten).items():
             found.append(await self._ask(part, list(self._jobs(part, wanted, synopses))))
         rows = pl.concat(found, rechunk=True)
-        if self.plan.options.on_too_long == "error":
+        if self.plan.options.scoring.on_too_long == "error":
             scoring.refuse_too_long(scoring.too_long(rows))
         return rows
 
     async def _ask(self, part: str, by_task: Sequence[list[ScoringJob]]) -> pl.DataFrame:
         """The log-probabilities of one scorer: those that the study has, and the others, asked in batches."""
         scorer, options = self.models[part], self.plan.options
-        if options.on_too_long == "error" and scorer.local:
+        if options.scoring.on_too_long == "error" and scorer.local:
             scoring.refuse_too_long([bad for jobs in by_task for bad in await scoring.unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together

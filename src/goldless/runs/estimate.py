@@ -165,18 +165,20 @@ async def plan_study(study: Study, options: Options) -> Plan:
     """Estimate the calls of an evaluation, for each metric alone and for all together."""
     work = plan_run(study, options)
     options = work.asked
-    async with open_journal(options.journal) as journal, AsyncExitStack() as stack:
+    async with open_journal(options.models.journal) as journal, AsyncExitStack() as stack:
         models = {part.name: await _known_model(part, options, journal, stack) for part in work.parts()}
         rows: list[PlannedCalls] = []
         for metric in [m for m in work.metrics if m.needs.model or m.needs.table or m.needs.labels]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # said once already
-                alone = plan_run(study, replace(options, metrics=(metric.name,)))
+                alone = plan_run(study, options.changed(metrics=(metric.name,)))
             rows += [one.row(metric.name) for one in await _counted(alone, models)]
         counted = await _counted(work, models)
         together = [one.row(None) for one in counted]
         notes = _notes(work, list(models.values()), together)
-        power = None if options.detect is None else await _power(study, options, options.detect, counted)
+        power = (
+            None if options.stopping.detect is None else await _power(study, options, options.stopping.detect, counted)
+        )
         told = power.notes([metric.name for metric in work.metrics]) if power else ()
         return Plan(study.name, tuple(rows), tuple(together), (*notes, *told), power)
 
@@ -327,8 +329,8 @@ async def _known_model(part: Part, options: Options, journal: Journal, stack: As
         notes = [f"{identity.short}: by goldless doctor, {took}, {how}"]
     provider = PROVIDERS.get(identity.provider)
     can = Capabilities(scoring=True, chat=True, choice=provider is None or provider.choice, one_call_choice=True)
-    price = price_of(identity, given) or options.price
-    if price is not None and options.batch:
+    price = price_of(identity, given) or options.models.price
+    if price is not None and options.models.batch:
         price = price.shared(batch_share(identity))
     return Counter(part, identity, can, price, journal, paces=paces, notes=notes)
 
@@ -357,7 +359,7 @@ async def _counted(work: RunPlan, models: Mapping[str, Counter]) -> list[Counter
     tasks = {names[int(i * share)] for i in range(min(len(names), TASKS_MEASURED))}
     made = [replace(models[part.name], part=part, seen=set(), share=share) for part in parts]
     counted = {one.part.name: CountedModel(one) for one in made}
-    quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
+    quiet = work.options.changed(say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
     await Collection(replace(work, options=quiet), counted, only=tasks).collect()
     return made
 
@@ -387,7 +389,7 @@ def _notes(work: RunPlan, models: Sequence[Counter], together: Sequence[PlannedC
             f"{SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
         )
     yield from dict.fromkeys(note for model in models for note in model.notes)
-    if work.options.batch:
+    if work.options.models.batch:
         yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
     speeds = {model.identity.short: model.tokens_a_second for model in models if model.tokens_a_second}
     if speeds:
@@ -419,22 +421,22 @@ async def _power(study: Study, options: Options, detect: float, counted: Sequenc
     k = len(study.one_sample_each().agents)
     rows = []
     for question, tests in (("A>B", 1), ("best", k - 1), ("baseline=A", k - 1), ("all pairs", k * (k - 1) // 2)):
-        alpha = options.alpha / max(1, tests)
+        alpha = options.stopping.alpha / max(1, tests)
         fixed = tasks_to_detect(detect, alpha=alpha, power=POWER, bound=FIXED_SAMPLE)
-        until = tasks_to_detect(detect, alpha=alpha, power=POWER, bound=ANYTIME, at_least=options.at_least)
+        until = tasks_to_detect(detect, alpha=alpha, power=POWER, bound=ANYTIME, at_least=options.stopping.at_least)
         usd, seconds = (None if fixed is None or each is None else each * fixed for each in (usd_each, seconds_each))
         rows.append(NeededTasks(question, tests, fixed, None if question == "all pairs" else until, usd, seconds))
-    return Power(detect, options.alpha, POWER, tuple(rows), await _spread(study, options))
+    return Power(detect, options.stopping.alpha, POWER, tuple(rows), await _spread(study, options))
 
 
 async def _spread(study: Study, options: Options) -> tuple[Spread, ...]:
     """The spread of differences in the evidence of a study; empty where it has none for these metrics."""
     found: list[Spread] = []
-    for name in options.metrics:
+    for name in options.scoring.metrics:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what it could not use is no matter of a plan
-                scored = await score_study(study, replace(options, metrics=(name,), recorded=True, say=lambda _: None))
+                scored = await score_study(study, options.changed(metrics=(name,), recorded=True, say=lambda _: None))
         except GoldlessError:
             continue  # no evidence for it
         for one in scored.scores.values():

@@ -151,7 +151,7 @@ class Evaluation(Leaderboards):
 
 def signature(metric: Metric, scores: Scores, data: MetricInput, options: Options) -> Signature:
     """The signature of a metric's numbers, with the settings of its evidence that it did not say itself."""
-    made = {"seed": str(options.seed), "study": data.study.fingerprint[:8]}
+    made = {"seed": str(options.statistics.seed), "study": data.study.fingerprint[:8]}
     if scores.raters is not None:
         return Signature(metric.name, {**scores.settings, **made})
     needs, said = metric.needs, dict(scores.settings)
@@ -162,21 +162,23 @@ def signature(metric: Metric, scores: Scores, data: MetricInput, options: Option
         said["template"] = ",".join(data.evidence.logprobs["template"].unique(maintain_order=True))
     if needs.model and "peers" not in scores.settings:
         said["peers"] = data.peers_shown(scores.pairs)
-    compared = options.compare if options.baseline is None else f"baseline-{options.baseline}"
+    compared = (
+        options.comparison.compare if options.comparison.baseline is None else f"baseline-{options.comparison.baseline}"
+    )
     test, until = f"sign-flip-max-t-less-skew({compared})", {}
-    if options.until:
-        test = f"confidence-sequence-less-skew(alpha={options.alpha:g},at-least={options.at_least})"
+    if options.stopping.until:
+        test = f"confidence-sequence-less-skew(alpha={options.stopping.alpha:g},at-least={options.stopping.at_least})"
         tasks = len({task for task, _ in options.pairing or {}})
-        until = {"until": f"{','.join(options.until)}(tasks={tasks})"}
+        until = {"until": f"{','.join(options.stopping.until)}(tasks={tasks})"}
     settings = {
         **said,
         **({} if scores.averaged_over is None else {"over": f"{scores.averaged_over}-peers"}),
         **options.signature_settings,
         "missing": "left-out",
-        "interval": interval_name(options.level, getattr(metric, "bounds", None), tails=True),
+        "interval": interval_name(options.statistics.level, getattr(metric, "bounds", None), tails=True),
         "test": test,
         **until,
-        "resamples": str(options.resamples),
+        "resamples": str(options.statistics.resamples),
         **groups_name(scores.responses.drop_nulls("score")["task"].n_unique()),
     }
     return Signature(metric.name, {**settings, **made})
@@ -293,8 +295,8 @@ def metric_outcome(
         notes.append(_PEERS_USED[found.averaged_over])
     notes += [STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)
     groups = None
-    if options.compare_groups is not None:
-        members = group_members(study, options.compare_groups)
+    if options.comparison.compare_groups is not None:
+        members = group_members(study, options.comparison.compare_groups)
         groups = compare_groups(values, *members, **options.subset("seed", "resamples", "level"))
         if until is not None:
             groups = groups.of_chosen_tasks()
@@ -313,13 +315,15 @@ def metric_outcome(
     return MetricOutcome(
         metric=metric.name,
         unit=metric.unit,
-        level=options.level,
+        level=options.statistics.level,
         rows=tuple(rows),
         comparisons=table.comparisons,
         settings=found.signature.parts,
         notes=tuple(notes),
         groups=groups,
-        group_names=None if options.compare_groups is None else " against ".join(options.compare_groups),
+        group_names=None
+        if options.comparison.compare_groups is None
+        else " against ".join(options.comparison.compare_groups),
         summary=found.summary,
         by_wording=by_wording,
         influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), names, INFLUENTIAL)),
@@ -414,9 +418,9 @@ def evaluation_result(
             metrics[name] = RaterScores(name, one.signature.parts, criteria)
     outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
     open_ = evidence.open if models else 0
-    templates, prompts = options.chosen_templates(), {}
-    if plan.critic and not options.recorded:
-        words = find_critic_prompt(options.critic_prompt)
+    templates, prompts = options.scoring.chosen_templates(), {}
+    if plan.critic and not options.models.recorded:
+        words = find_critic_prompt(options.scoring.critic_prompt)
         prompts[words.name] = f"{words.opening}\n\n{words.closing_explained or words.closing}"
     return Evaluation(
         source=study,
@@ -435,9 +439,13 @@ def evaluation_result(
         tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if plan.needs_peers else (),
         settings={
             "template": ",".join(template.name for template in templates),
-            "seed": str(options.seed),
-            "resamples": str(options.resamples),
-            **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
+            "seed": str(options.statistics.seed),
+            "resamples": str(options.statistics.resamples),
+            **(
+                {}
+                if options.comparison.compare_groups is None
+                else {"groups": " against ".join(options.comparison.compare_groups)}
+            ),
         },
         options=plan.options.of_results(),
         stopped=stopped,

@@ -52,8 +52,8 @@ async def explain_pair(
     if synopsis is not None and asked_task.synopsis(synopsis) is None:
         check_known([synopsis], asked_task.synopsis_names, f"task {task} has no synopsis", "It has", MetricError)
     async with (
-        open_journal(options.journal) as journal,
-        open_models([Part("scorer", options.scorer, "scoring")], options, journal) as models,
+        open_journal(options.models.journal) as journal,
+        open_models([Part("scorer", options.scoring.scorer, "scoring")], options, journal) as models,
     ):
         opened, scorer = models["scorer"], models["scorer"].scorer
         if not opened.model.capabilities.scoring:

@@ -165,8 +165,8 @@ async def open_models(
     After the block, calls that wait for a batch are sent, and WaitingError is raised if anything is out. An error that
     goldless raised in the block may be due to what is not there yet: what waits is sent all the same.
     """
-    budget = None if options.budget_usd is None else Budget(options.budget_usd)
-    crew = None if options.on is None else find_place(options.on).workers(options.on, options.say)
+    budget = None if options.models.budget_usd is None else Budget(options.models.budget_usd)
+    crew = None if options.models.on is None else find_place(options.models.on).workers(options.models.on, options.say)
     by_model: dict[str | int, list[Part]] = {}
     for part in parts:
         by_model.setdefault(part.given if isinstance(part.given, str) else id(part.given), []).append(part)
@@ -226,14 +226,14 @@ def _open(
     with suppress(CapabilityError):  # one that says who it is only once it is loaded is here, and free
         ledger = _ledger(model, given, options, budget)
         WrappedModel(model).charge_to(ledger)  # it also pays for probes
-    batch = options.batch and uses != {"scoring"}
+    batch = options.models.batch and uses != {"scoring"}
     if batch:
         batching(model)
     return model, ledger, batch
 
 
 def _ledger(model: Any, given: object, options: Options, budget: Budget | None) -> Ledger:
-    return Ledger(model.identity.short, price_of(model.identity, given) or options.price, budget)
+    return Ledger(model.identity.short, price_of(model.identity, given) or options.models.price, budget)
 
 
 def refuse_without_scoring(model: OpenModel, metrics: Sequence[str]) -> None:

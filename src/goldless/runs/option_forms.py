@@ -150,6 +150,11 @@ def option(
     return field(default=default, metadata=metadata)
 
 
+def group(options_class: Callable[[], T]) -> T:
+    """A dataclass field with the options of another dataclass, whose names are known without it."""
+    return field(default_factory=options_class, metadata={"options_class": options_class})
+
+
 def argument(metavar: str, help: str, default: Any = REQUIRED, **more: Any) -> Any:  # noqa: A002 - as above
     """A dataclass field that is an argument of the command line, without a flag."""
     return option(default, help, metavar, group=None, argument=True, **more)
@@ -159,23 +164,38 @@ def argument(metavar: str, help: str, default: Any = REQUIRED, **more: Any) -> A
 
 
 @cache
+def group_classes(model: Any) -> Mapping[str, Any]:
+    """The dataclasses that a dataclass of options is composed of, by field."""
+    metadata = {option_field.name: option_field.metadata for option_field in fields(model)}
+    return {name: entries["options_class"] for name, entries in metadata.items() if "options_class" in entries}
+
+
+@cache
+def group_of(model: Any) -> Mapping[str, str]:
+    """The field of the group that each option is in, by the option's name."""
+    return {name: group_name for group_name, part in group_classes(model).items() for name in declared(part)}
+
+
+@cache
 def declared(model: Any) -> Mapping[str, Option]:
-    """The options of a dataclass, by field, with what the field's name and type say of them."""
+    """The options of a dataclass and its groups, by name, with what the field's name and type say of them."""
     options: dict[str, Option] = {}
-    group = None
+    for part in group_classes(model).values():
+        options |= declared(part)
+    heading = None
     for option_field in fields(model):
         declaration: Option | None = option_field.metadata.get("option")
         if declaration is None:
             continue
         if declaration.group != SAME_GROUP:
-            group = declaration.group
+            heading = declaration.group
         flags = declaration.flags
         if not flags and declaration.help and not declaration.argument:
             flags = (f"--{option_field.name.replace('_', '-')}",)
         form = _form_of(str(option_field.type)) if declaration.form is ANYTHING else declaration.form
         options[option_field.name] = replace(
             declaration,
-            group=group,
+            group=heading,
             flags=flags,
             form=form,
             keyword=declaration.keyword or option_field.name,
@@ -192,8 +212,45 @@ def _form_of(written: str) -> OptionForm:
 
 @cache
 def defaults(model: Any) -> Mapping[str, Any]:
-    """The default of each field of a dataclass; MISSING where a value must be given."""
-    return {one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(model)}
+    """The default of each field of a dataclass and its groups; MISSING where a value must be given."""
+    values: dict[str, Any] = {}
+    for part in group_classes(model).values():
+        values |= defaults(part)
+    for option_field in fields(model):
+        factory = option_field.default_factory
+        if option_field.name not in group_classes(model):
+            values[option_field.name] = option_field.default if factory is MISSING else factory()
+    return values
+
+
+def flat_values(options: Any) -> dict[str, Any]:
+    """The values of options, those in groups too, by name."""
+    model: Any = type(options)
+    values: dict[str, Any] = {}
+    for name, value in vars(options).items():
+        values |= vars(value) if name in group_classes(model) else {name: value}
+    return values
+
+
+def build(model: Callable[..., M], values: Mapping[str, Any]) -> M:
+    """Make a dataclass from values by name, each put into the group that declares it."""
+    return change(model(), values) if group_classes(model) else model(**values)
+
+
+def change(options: M, values: Mapping[str, Any]) -> M:
+    """Return a copy of options in which these, by name, have other values."""
+    model: Any = type(options)
+    changes: dict[str, Any] = {}
+    of_groups: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        if name in group_of(model):
+            of_groups.setdefault(group_of(model)[name], {})[name] = value
+        else:
+            changes[name] = value
+    for group_name, group_values in of_groups.items():
+        changes[group_name] = replace(getattr(options, group_name), **group_values)
+    changed: Any = options
+    return cast("M", replace(changed, **changes))
 
 
 def keywords(model: Any, names: Iterable[str]) -> dict[str, str]:
@@ -211,7 +268,7 @@ def parsed(model: Callable[..., M], words: dict[str, Any], verb_defaults: Mappin
             values[name] = declaration.parse(value)
         elif declaration.default is REQUIRED:
             values[name] = None
-    return model(**values)
+    return build(model, values)
 
 
 def from_arguments(model: Callable[..., M], arguments: Mapping[str, Any], names: Mapping[str, str]) -> M:
@@ -225,7 +282,7 @@ def from_arguments(model: Callable[..., M], arguments: Mapping[str, Any], names:
             settings[name] = options[name].form.accept(value) if name in options else value
         elif default is MISSING or isinstance(default, str | int | float):
             settings[name] = value  # left to the check, which says what it must be
-    return model(**settings)
+    return build(model, settings)
 
 
 def refuse_unknown(verb: str, keywords: Iterable[str], allowed: Collection[str]) -> None:
@@ -245,8 +302,9 @@ def new_way(name: str, allowed: Iterable[str]) -> str:
 def check_each(options: Any) -> None:
     """Refuse a value that its own declaration does not allow."""
     model: Any = type(options)
+    values = flat_values(options)
     for name, declaration in declared(model).items():
-        value = getattr(options, name)
+        value = values[name]
         if value is not None or declaration.default is not None:
             declaration.check(value, declaration.keyword)
 

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.errors import MetricError, UserError, check_known, nearest
 from goldless.runs import option_forms as forms
-from goldless.runs.option_forms import by_name, check_each, declared, defaults, metric_names, option
+from goldless.runs.option_forms import (
+    build,
+    by_name,
+    change,
+    check_each,
+    declared,
+    defaults,
+    flat_values,
+    group,
+    metric_names,
+    option,
+)
 
 if TYPE_CHECKING:
     # importing these takes a second
@@ -25,6 +36,7 @@ if TYPE_CHECKING:
     from goldless.models.interface import ChatModel, Scorer
     from goldless.models.usage import Price
     from goldless.runs.progress import Progress, Tell
+    from goldless.statistics.bootstrap import Draws
     from goldless.templates import Template
 
 __all__ = ["Options", "check_options", "check_review_options", "metric_names"]
@@ -84,8 +96,8 @@ AUTO_EXAM_THRESHOLD = 0.55
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """The options to evaluate or review."""
+class ScoringOptions:
+    """Options of the evidence that metrics need, and how it is asked for."""
 
     metrics: Sequence[str | Callable[..., object]] = option(
         (DEFAULT_METRICS,),
@@ -145,6 +157,65 @@ class Options:
     """Shuffled pairs per matched pair: tvd-mi[shuffles=N]."""
     budget_calls: int | None = option(None, at_least=1)
     """Maximum calls of the critic, on the pairs that inform most: tvd-mi[calls=N]."""
+
+    def __post_init__(self) -> None:
+        """Take options out of the names of metrics."""
+        settings: Settings = {}
+        metrics = [_plain_name(one, settings) if isinstance(one, str) else one for one in self.metrics]
+        if settings:
+            object.__setattr__(self, "metrics", tuple(dict.fromkeys(metrics)))
+        for name, (key, values) in settings.items():
+            object.__setattr__(self, name, _setting_in_name(name, key, values))
+
+    def chosen_metrics(self) -> list[Metric]:
+        """The requested metrics, each once: custom or ours; a function is made a metric."""
+        from goldless.metrics.catalogue import find_metric  # noqa: PLC0415 - a help needs no metric
+        from goldless.metrics.metric import Metric  # noqa: PLC0415 - as above
+        from goldless.metrics.text_metrics import UserMetric  # noqa: PLC0415 - as above
+        from goldless.user_metrics import find_user_metric, function_metric  # noqa: PLC0415 - as above
+
+        def made(name: Any) -> Metric:
+            if isinstance(name, Metric):
+                return name
+            make: Callable[..., Any] = find_user_metric if isinstance(name, str) else function_metric
+            theirs = make(name, timeout_seconds=self.metric_timeout_seconds)
+            if theirs is None:
+                return find_metric(name)
+            if isinstance(theirs, Metric):
+                return theirs
+            return UserMetric(name if isinstance(name, str) else theirs.name, theirs)
+
+        known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
+        if not self.metrics or not all(known):
+            raise MetricError("no metric was named. Try shared-info; goldless list metrics lists all")
+        found = [made(name) for name in dict.fromkeys(self.metrics_for())]
+        names = [metric.name for metric in found]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise MetricError(f"two metrics have the same name: {', '.join(twice)}. Give each function its own name")
+        return found
+
+    def metrics_for(
+        self, *, control: bool = True, prompts: bool = False, both: bool = True
+    ) -> Sequence[str | Callable[..., object]]:
+        """The metrics named, the default ones spelled out: task control, given the prompts as well, both directions."""
+        ways = "+control" * control + "+both" * both
+        plain, given = (
+            ("shared-info", "shared-info[prompt]") if control and both else (f"gem-raw{ways}", f"gem-s[prompt]{ways}")
+        )
+        spelled = (plain, *[given] * prompts, "length")
+        return tuple(each for name in self.metrics for each in (spelled if name == DEFAULT_METRICS else (name,)))
+
+    def chosen_templates(self) -> list[Template]:
+        """The requested templates, each once."""
+        from goldless.templates import find_template  # noqa: PLC0415 - as above
+
+        return [find_template(name) for name in dict.fromkeys(self.templates or ("general",))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewOptions:
+    """Options of the reviewers, and of the question that they answer."""
+
     reviewers: Sequence[Any] | Mapping[str, Any] = option(
         (),
         "Comma-separated chat models, MODEL or NAME=MODEL; with --recorded, names. One model under two names, each "
@@ -177,6 +248,18 @@ class Options:
     fusion: Literal["z", "raw"] | None = option(
         None, "Add up ratings z-normalised per reviewer, or raw (default: z; raw with --convention auto-pre)."
     )
+
+    @property
+    def chosen_scale(self) -> Scale:
+        from goldless.judging.judges import find_judge  # noqa: PLC0415 - as above
+
+        return find_judge(self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamOptions:
+    """Options of what a reviewer must pass before its vote counts."""
+
     exams: Sequence[ExamName] = option(
         ("none",),
         "Comma-separated exams to pass: none, human, consistency, pertinence, self-confidence, auto, peers, "
@@ -244,6 +327,22 @@ class Options:
         None, "Write a licence for each reviewer who passes to this folder.", "--issue FOLDER"
     )
     task_kind: str = option("", "Say what is judged, in a few words, for licences (default: the study's name).")
+
+    @property
+    def traits(self) -> tuple[str, ...]:
+        """The traits that the exams measure, each once."""
+        return tuple(dict.fromkeys(trait for exam in self.exams for trait in TRAITS[exam]))
+
+    @property
+    def weighing_traits(self) -> tuple[str, ...]:
+        """The traits that votes can be weighed by."""
+        return tuple(trait for trait in self.traits if trait != PEERS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """Options of the human labels, and of how votes on them are counted."""
+
     criterion: str | None = option(None, "Label criterion to use, if there is more than one.", "NAME", group=LABELS)
     margin: float | None = option(
         None,
@@ -257,6 +356,12 @@ class Options:
         "Count as in PRE or Auto-PRE (or paper): missing comparisons one half, missing ratings 0, exam pairs tested "
         "on. pre: weights log(p/(1-p)), ratings z-normalised; auto-pre: exam accuracies as weights, raw ratings.",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOptions:
+    """Options of which agents are compared, and over which peers."""
+
     compare_groups: tuple[str, str] | None = option(
         None,
         "Compare two groups of the agents table: effect sizes and AUC.",
@@ -279,9 +384,26 @@ class Options:
         "Score all agents over the same peers, or each by its mean over its own, as the papers do. shared-info leaves "
         "out each response's closest peer where there are eight agents or more.",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticsOptions:
+    """Options of intervals and tests."""
+
     seed: int = option(0, "Seed for draws, resampling and tests.", group=STATISTICS, at_least=0)
     resamples: int = option(10_000, "Resamples of tasks for intervals and tests.", at_least=100)
     level: float = option(0.95, "Confidence level of the intervals.", "LEVEL", form=forms.LEVEL)
+
+    @property
+    def draws(self) -> Draws:
+        """The arguments of a function that resamples tasks."""
+        return {"seed": self.seed, "resamples": self.resamples, "level": self.level}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppingOptions:
+    """Options of the question that ends a run early, and of the tasks that it would take."""
+
     until: Sequence[str] = option(
         (),
         "Stop once the first metric decides this: 'A>B', best, top=N or baseline=AGENT.",
@@ -300,6 +422,12 @@ class Options:
         group=DETECTION,
         form=forms.POSITIVE,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Options of model calls: where from, at what price, and where they are stored."""
+
     recorded: bool = option(False, "Use recorded evidence alone; call no model.", group=MODELS)
     verdicts: Literal["auto", "probabilities", "labels"] = option(
         "auto", "Read verdicts as label probabilities or as the label written (auto: probabilities where possible)."
@@ -319,6 +447,20 @@ class Options:
     journal: Path | None = option(
         None, "Journal of model replies (default: one for all runs; see goldless journal show).", "FILE"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of a run, in groups; the command line and Python name each of them without its group."""
+
+    scoring: ScoringOptions = group(ScoringOptions)
+    review: ReviewOptions = group(ReviewOptions)
+    exam: ExamOptions = group(ExamOptions)
+    labels: LabelOptions = group(LabelOptions)
+    comparison: ComparisonOptions = group(ComparisonOptions)
+    statistics: StatisticsOptions = group(StatisticsOptions)
+    stopping: StoppingOptions = group(StoppingOptions)
+    models: ModelOptions = group(ModelOptions)
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
     signature_settings: Mapping[str, str] = field(default_factory=dict)
@@ -330,96 +472,41 @@ class Options:
     so_far: Tell | None = None
     """Takes agents' means while evidence arrives; None: they are not computed."""
 
+    @classmethod
+    def of(cls, **values: Any) -> Options:
+        """Make options from values by name, each put into its group."""
+        return build(cls, values)
+
+    def changed(self, **values: Any) -> Options:
+        """Return a copy in which these options, by name, have other values."""
+        return change(self, values)
+
     def subset(self, *names: str) -> dict[str, Any]:
         """Return these options as keyword arguments."""
-        return {name: getattr(self, name) for name in names}
+        values = flat_values(self)
+        return {name: values[name] for name in names}
 
     def of_results(self) -> dict[str, Any]:
-        """The options that results depend on, besides evidence, as plain data; what is as usual is left out."""
-        usual, found = defaults(Options), declared(Options)
-        names = [name for name, one in found.items() if one.group != MODELS and name not in ASKED_OF_MODELS]
-        values = {name: getattr(self, name) for name in names if getattr(self, name) != usual[name]}
-        values["metrics"] = [name if isinstance(name, str) else f"{name!r}" for name in self.metrics]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-    def __post_init__(self) -> None:
-        """Take options out of the names of metrics."""
-        settings: Settings = {}
-        metrics = [_plain_name(one, settings) if isinstance(one, str) else one for one in self.metrics]
-        if settings:
-            object.__setattr__(self, "metrics", tuple(dict.fromkeys(metrics)))
-        for name, (key, values) in settings.items():
-            object.__setattr__(self, name, _setting_in_name(name, key, values))
-
-    def chosen_metrics(self) -> list[Metric]:
-        """The requested metrics, each once: custom or ours; a function is made a metric."""
-        from goldless.metrics.catalogue import find_metric  # noqa: PLC0415 - a help needs no metric
-        from goldless.metrics.metric import Metric  # noqa: PLC0415 - as above
-        from goldless.metrics.text_metrics import UserMetric  # noqa: PLC0415 - as above
-        from goldless.user_metrics import find_user_metric, function_metric  # noqa: PLC0415 - as above
-
-        def made(name: Any) -> Metric:
-            if isinstance(name, Metric):
-                return name
-            make: Callable[..., Any] = find_user_metric if isinstance(name, str) else function_metric
-            theirs = make(name, timeout_seconds=self.metric_timeout_seconds)
-            if theirs is None:
-                return find_metric(name)
-            if isinstance(theirs, Metric):
-                return theirs
-            return UserMetric(name if isinstance(name, str) else theirs.name, theirs)
-
-        known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
-        if not self.metrics or not all(known):
-            raise MetricError("no metric was named. Try shared-info; goldless list metrics lists all")
-        found = [made(name) for name in dict.fromkeys(self.metrics_for())]
-        names = [metric.name for metric in found]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise MetricError(f"two metrics have the same name: {', '.join(twice)}. Give each function its own name")
-        return found
-
-    def metrics_for(
-        self, *, control: bool = True, prompts: bool = False, both: bool = True
-    ) -> Sequence[str | Callable[..., object]]:
-        """The metrics named, the default ones spelled out: task control, given the prompts as well, both directions."""
-        ways = "+control" * control + "+both" * both
-        plain, given = (
-            ("shared-info", "shared-info[prompt]") if control and both else (f"gem-raw{ways}", f"gem-s[prompt]{ways}")
-        )
-        spelled = (plain, *[given] * prompts, "length")
-        return tuple(each for name in self.metrics for each in (spelled if name == DEFAULT_METRICS else (name,)))
-
-    def chosen_templates(self) -> list[Template]:
-        """The requested templates, each once."""
-        from goldless.templates import find_template  # noqa: PLC0415 - as above
-
-        return [find_template(name) for name in dict.fromkeys(self.templates or ("general",))]
-
-    @property
-    def chosen_scale(self) -> Scale:
-        from goldless.judging.judges import find_judge  # noqa: PLC0415 - as above
-
-        return find_judge(self.scale)
-
-    @property
-    def traits(self) -> tuple[str, ...]:
-        """The traits that the exams measure, each once."""
-        return tuple(dict.fromkeys(trait for exam in self.exams for trait in TRAITS[exam]))
-
-    @property
-    def weighing_traits(self) -> tuple[str, ...]:
-        """The traits that votes can be weighed by."""
-        return tuple(trait for trait in self.traits if trait != PEERS)
+        """The options that results depend on, besides evidence, as plain data; defaults are left out."""
+        values = flat_values(self)
+        usual_values = defaults(Options)
+        results: dict[str, Any] = {}
+        for name, declaration in declared(Options).items():
+            of_models = declaration.group == MODELS or name in ASKED_OF_MODELS
+            if not of_models and values[name] != usual_values[name]:
+                results[name] = values[name]
+        results["metrics"] = [name if isinstance(name, str) else f"{name!r}" for name in self.scoring.metrics]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in results.items()}
 
     @property
     def overlapping(self) -> bool:
         """True if the human exam's pairs are tested on as well."""
-        return self.overlap or self.convention != "default"
+        return self.exam.overlap or self.labels.convention != "default"
 
     @property
     def judges_own_family(self) -> bool:
         """True if a reviewer judges agents of its own family."""
-        return self.own_family or self.convention != "default"
+        return self.review.own_family or self.labels.convention != "default"
 
     def usual_thresholds(self, candidates: int) -> dict[str, Threshold]:
         """The limit of each trait, as named or as usual.
@@ -427,31 +514,31 @@ class Options:
         Automatic traits are compared with the mean over the candidates; where there is one candidate, or with the
         papers' conventions and consistency alone, or with PRE's always, with 0.55. Self-confidence is passed or not.
         """
-        by_itself = self.convention != "default" and self.traits == ("consistency",)
-        alone = candidates < 2 or self.convention == "pre" or by_itself
+        by_itself = self.labels.convention != "default" and self.exam.traits == ("consistency",)
+        alone = candidates < 2 or self.labels.convention == "pre" or by_itself
         limits: dict[str, Threshold] = dict.fromkeys(
             ("consistency", "pertinence", PEERS), AUTO_EXAM_THRESHOLD if alone else "mean"
         )
         limits |= {"human exam": HUMAN_THRESHOLD, "self-confidence": 0.0}
-        for trait, limit in self.thresholds.items():
-            limits |= dict.fromkeys(self.traits if trait == "all" else (trait,), limit)
-        return {trait: limits[trait] for trait in self.traits}
+        for trait, limit in self.exam.thresholds.items():
+            limits |= dict.fromkeys(self.exam.traits if trait == "all" else (trait,), limit)
+        return {trait: limits[trait] for trait in self.exam.traits}
 
     @property
     def usual_weighting(self) -> Weighting:
         """The way votes are weighed, as named or as usual: PRE's logit, Auto-PRE's mean of traits, else equal."""
-        if self.weighting is not None:
-            return self.weighting
-        if self.weighing_traits == ("human exam",):
-            return "trait" if self.convention in {"paper", "auto-pre"} else "logit"
-        if self.convention == "pre":
-            return "logit" if "human exam" in self.traits else "equal"
-        return "mean of traits" if len(self.weighing_traits) > 1 else "equal"
+        if self.exam.weighting is not None:
+            return self.exam.weighting
+        if self.exam.weighing_traits == ("human exam",):
+            return "trait" if self.labels.convention in {"paper", "auto-pre"} else "logit"
+        if self.labels.convention == "pre":
+            return "logit" if "human exam" in self.exam.traits else "equal"
+        return "mean of traits" if len(self.exam.weighing_traits) > 1 else "equal"
 
 
 def _setting_in_name(name: str, key: str, values: tuple[str, ...]) -> Any:
     """The value of an option that is given in the name of a metric, where it is called ``key``."""
-    form = declared(Options)[name].form
+    form = declared(ScoringOptions)[name].form
     try:
         return form.parse(form.words(values if name in REPEATED else values[0]))
     except ValueError as error:
@@ -496,19 +583,19 @@ def check_options(options: Options) -> list[Metric]:
     """The requested metrics. Refuses what no study could be evaluated with."""
     from goldless.judging.judges import find_critic_prompt  # noqa: PLC0415 - a help needs no prompt
 
-    metrics = options.chosen_metrics()
-    options.chosen_templates()
-    find_critic_prompt(options.critic_prompt)
+    metrics = options.scoring.chosen_metrics()
+    options.scoring.chosen_templates()
+    find_critic_prompt(options.scoring.critic_prompt)
     check_each(options)
-    named, selected = options.peers is not None, options.budget_calls is not None
-    if options.baseline is not None and options.compare == "leader":
+    named, selected = options.scoring.peers is not None, options.scoring.budget_calls is not None
+    if options.comparison.baseline is not None and options.comparison.compare == "leader":
         raise UserError("--baseline and --compare leader exclude each other. Give one of them")
-    if options.until and options.baseline is not None:
+    if options.stopping.until and options.comparison.baseline is not None:
         raise UserError(
             "--baseline must be left out with --until, which decides what is compared. "
-            f"Try --until baseline={options.baseline}"
+            f"Try --until baseline={options.comparison.baseline}"
         )
-    if options.until and options.compare == "leader":
+    if options.stopping.until and options.comparison.compare == "leader":
         raise UserError(
             "--compare leader must be left out with --until, which decides what is compared. Try --until best"
         )
@@ -523,50 +610,51 @@ def check_review_options(options: Options) -> None:
     """Refuse what no study could be reviewed with."""
     from goldless.judging.review_stages import find_review_stage  # noqa: PLC0415 - a help needs no stage
 
-    scale = options.chosen_scale
-    if options.debate is not None:
-        find_review_stage(options.debate)
-    _check_exams(options)
+    review, exam = options.review, options.exam
+    scale = review.chosen_scale
+    if review.debate is not None:
+        find_review_stage(review.debate)
+    _check_exams(options.exam, recorded=options.models.recorded)
     check_each(options)
-    if options.orders != "both" and not scale.pairwise:
+    if review.orders != "both" and not scale.pairwise:
         raise UserError(
-            f"--orders {options.orders} must be used with a scale that compares two responses, got {options.scale}, "
-            "which rates single ones. Try --scale pairwise, or leave out --orders"
+            f"--orders {review.orders} must be used with a scale that compares two responses, "
+            f"got {review.scale}, which rates single ones. Try --scale pairwise, or leave out --orders"
         )
-    if PEERS in options.traits and options.reviewers:
-        check_peers(len(options.reviewers))
-    if options.licences and tuple(options.exams) != ("none",):
+    if PEERS in exam.traits and review.reviewers:
+        check_peers(len(review.reviewers))
+    if exam.licences and tuple(exam.exams) != ("none",):
         raise UserError("--licence replaces the exam: leave out --exam or --licence")
-    if options.licences or options.issue_to is not None:
-        if options.recorded:
+    if exam.licences or exam.issue_to is not None:
+        if options.models.recorded:
             raise UserError("--licence and --issue need reviewers that are called; leave them out with --recorded")
-        if options.debate is not None:
+        if review.debate is not None:
             raise UserError("a licence is for a single model: leave out --debate, or --licence and --issue")
-    if options.issue_to is not None and not options.traits:
+    if exam.issue_to is not None and not exam.traits:
         raise UserError("--issue needs an exam to pass. Name one with --exam")
-    if not options.recorded and not options.reviewers:
+    if not options.models.recorded and not review.reviewers:
         raise UserError("no reviewer was named. Try --reviewers openai:MODEL, NAME=http://HOST:PORT/v1#MODEL")
 
 
-def _check_exams(options: Options) -> None:
-    check_known(options.exams, TRAITS, "unknown exam", "Exams")
-    if not options.exams or ("none" in options.exams and len(options.exams) > 1):
-        given = ", ".join(options.exams) or "nothing"
+def _check_exams(exam: ExamOptions, *, recorded: bool) -> None:
+    check_known(exam.exams, TRAITS, "unknown exam", "Exams")
+    if not exam.exams or ("none" in exam.exams and len(exam.exams) > 1):
+        given = ", ".join(exam.exams) or "nothing"
         raise UserError(f"exams must be one or more exams, or none alone, got {given}")
-    measured, trait = ", ".join(options.traits) or "nothing", options.weight_from
-    if unknown := next((name for name in options.thresholds if name not in {*options.traits, "all"}), None):
+    measured, trait = ", ".join(exam.traits) or "nothing", exam.weight_from
+    if unknown := next((name for name in exam.thresholds if name not in {*exam.traits, "all"}), None):
         raise UserError(f"unknown trait {unknown!r} in the thresholds; these exams measure: {measured}")
-    if options.weighting not in {None, "equal"} and not options.weighing_traits:
-        others = " other than peers, which decides who votes but never a weight" * (PEERS in options.traits)
-        said = f"--weights {options.weighting!r} needs an exam to compute weights from{others}"
+    if exam.weighting not in {None, "equal"} and not exam.weighing_traits:
+        others = " other than peers, which decides who votes but never a weight" * (PEERS in exam.traits)
+        said = f"--weights {exam.weighting!r} needs an exam to compute weights from{others}"
         raise UserError(f"{said}. Name one with --exam")
     if trait == PEERS:
         raise UserError("--weight-from must not be peers: it decides who votes, never a weight. Name another trait")
-    if trait is not None and trait not in options.traits:
+    if trait is not None and trait not in exam.traits:
         raise UserError(f"--weight-from must be a trait that these exams measure ({measured}), got {trait!r}")
-    if options.sweep and not options.recorded:
+    if exam.sweep and not recorded:
         raise UserError("--sweep needs the judgements of all candidates. Use it with --recorded")
-    if (options.easy is None) != (options.hard is None):
+    if (exam.easy is None) != (exam.hard is None):
         raise UserError("--easy and --hard go together: give both, or neither")
 
 

@@ -156,7 +156,7 @@ def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoF
     """Interim leaderboards of length, which needs none, and of the metrics whose evidence has begun to arrive."""
     plan = collection.plan
     if plan.reviews:  # the intervals of votes are not shown
-        draws: Draws = {"seed": plan.options.seed, "resamples": 1}
+        draws: Draws = {"seed": plan.options.statistics.seed, "resamples": 1}
         return ranking_boards(votes_of(collection, tables["judgements"]).rankings(draws, only_first=True))
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])

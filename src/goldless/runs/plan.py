@@ -174,7 +174,11 @@ class RunPlan:
 
     @property
     def draws(self) -> Draws:
-        return {"seed": self.options.seed, "resamples": self.options.resamples, "level": self.options.level}
+        return {
+            "seed": self.options.statistics.seed,
+            "resamples": self.options.statistics.resamples,
+            "level": self.options.statistics.level,
+        }
 
     @property
     def names(self) -> dict[str, Sequence[str]]:
@@ -189,8 +193,8 @@ class RunPlan:
         """The models that predict after worked examples, by the name of their part; empty: no metric needs them."""
         if not any(_asked(metric).worked_examples for metric in self.metrics):
             return {}
-        jurors = self.options.jurors
-        return {f"juror {i}": juror for i, juror in enumerate(jurors, 1)} or {SCORER: self.options.scorer}
+        jurors = self.options.scoring.jurors
+        return {f"juror {i}": juror for i, juror in enumerate(jurors, 1)} or {SCORER: self.options.scoring.scorer}
 
     @property
     def critic(self) -> bool:
@@ -201,29 +205,31 @@ class RunPlan:
         """The scales on which reviewers judge responses."""
         names = dict.fromkeys(metric.needs.judgements for metric in self.metrics)
         if self.reviews:
-            names = {self.options.scale: None}
+            names = {self.options.review.scale: None}
         return tuple(find_judge(name) for name in names if name is not None)
 
     @property
     def needs_peers(self) -> bool:
         """True if responses are compared with each other, beyond what is recorded."""
-        called = not self.options.recorded
+        called = not self.options.models.recorded
         return any((called and metric.needs.compares_by_model) or metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
         """The models that are needed; none where all evidence is recorded."""
         options = self.options
-        if options.recorded:
+        if options.models.recorded:
             return []
         plain = any(not _asked(metric).worked_examples for metric in self.likelihood)
-        scorers = {**({SCORER: options.scorer} if plain else {}), **self.jurors}
+        scorers = {**({SCORER: options.scoring.scorer} if plain else {}), **self.jurors}
         found = [Part(part, given, "scoring") for part, given in scorers.items()]
         if self.rewriting:
-            found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.rewriters, 1)]
+            found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.scoring.rewriters, 1)]
         if self.synopses:
-            found.append(Part(SYNOPSIS_WRITER, options.synopsis_writer, "chat"))
+            found.append(Part(SYNOPSIS_WRITER, options.scoring.synopsis_writer, "chat"))
         if self.critic:
-            found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
+            found.append(
+                Part("critic", options.scoring.critic, "chat" if options.models.verdicts == "labels" else "both")
+            )
         return found + (review_parts(options) if self.scales else [])
 
     def by_scorer(self, rewritten: Sequence[Preprocessor]) -> dict[str, dict[Wording, Need]]:
@@ -233,10 +239,10 @@ class RunPlan:
             one = _asked(metric)
             examples = None
             if one.worked_examples:
-                order = example_order((task for task, _ in self.study), one.same, options.seed)
-                examples = WorkedExamples(self.study, options.examples, Roles.of(self.study.agents), order)
-            for template in options.chosen_templates():
-                words = template.with_examples(options.examples, one.same) if one.worked_examples else template
+                order = example_order((task for task, _ in self.study), one.same, options.statistics.seed)
+                examples = WorkedExamples(self.study, options.scoring.examples, Roles.of(self.study.agents), order)
+            for template in options.scoring.chosen_templates():
+                words = template.with_examples(options.scoring.examples, one.same) if one.worked_examples else template
                 usable: Sequence[Preprocessor | None] = [None]
                 if one.text == "rewrites" or (one.text == "rewrites if any" and rewritten):
                     # rewrites made with another prompt are used if there are none with this one
@@ -248,7 +254,7 @@ class RunPlan:
         plain = {wording: need for wording, need in wanted.items() if need.examples is None}
         found = {SCORER: plain} if plain else {}
         for part, juror in self.jurors.items():
-            left_out = self.study.family(options.juror_families.get(model_name(juror)))
+            left_out = self.study.family(options.scoring.juror_families.get(model_name(juror)))
             for wording, need in wanted.items():
                 if need.examples is not None:
                     mine = replace(need, examples=replace(need.examples, left_out=left_out))
@@ -272,11 +278,11 @@ def with_default_metrics(study: Study, options: Options) -> Options:
     Two agents tell as much about each other: of both directions nothing would be left to compare. Given the prompt as
     well where an agent repeats it.
     """
-    if DEFAULT_METRICS not in [name for name in options.metrics if isinstance(name, str)]:
+    if DEFAULT_METRICS not in [name for name in options.scoring.metrics if isinstance(name, str)]:
         return options
     agents = len(study.one_sample_each().agents)
     both = agents > 2
-    if options.recorded:
+    if options.models.recorded:
         recorded = read_recorded(study, "control_logprobs")
         control, prompts = bool(recorded["synopsis"].null_count()), "prompt" in recorded["synopsis"].to_list()
         pairs = recorded.select("target", "given").drop_nulls().unique()
@@ -292,7 +298,7 @@ def with_default_metrics(study: Study, options: Options) -> Options:
                 "Two agents tell equally much about each other, so shared-info would be the same for both: one "
                 "direction is compared, how much each response makes the other's more predictable."
             )
-    return replace(options, metrics=options.metrics_for(control=control, prompts=prompts, both=both))
+    return options.changed(metrics=options.scoring.metrics_for(control=control, prompts=prompts, both=both))
 
 
 def plan_run(study: Study, options: Options) -> RunPlan:
@@ -301,23 +307,23 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     metrics = check_options(asked)
     agents = study.one_sample_each()
     options = samples_apart(study, asked)
-    called = not options.recorded and any(metric.needs.compares_by_model for metric in metrics)
+    called = not options.models.recorded and any(metric.needs.compares_by_model for metric in metrics)
     _check_metrics(study, options, metrics, called=called)
     names = agents.agent_list
-    if options.compare_groups is not None:
-        group_members(agents, options.compare_groups)
-    if options.baseline is not None:
-        check_known([options.baseline], names, "--baseline must be an agent of the study, got", "Agents")
+    if options.comparison.compare_groups is not None:
+        group_members(agents, options.comparison.compare_groups)
+    if options.comparison.baseline is not None:
+        check_known([options.comparison.baseline], names, "--baseline must be an agent of the study, got", "Agents")
     until = _until(options, names)
     _warn_of_unused(options, metrics)
     every: Sequence[str] = study.agent_list
-    if isinstance(options.peers, int) and not options.recorded:
+    if isinstance(options.scoring.peers, int) and not options.models.recorded:
         answered = {r.agent for _, responses in study.with_peers() for r in responses}
         every = [name for name in every if name in answered]
     peers = _drawn(every, options)
     questions, shuffles = _critic_work(study, options, peers, metrics)
     known, rewriting = _rewriting(study, metrics, options) if called else ((), False)
-    writes = called and options.synopsis_writer is not None
+    writes = called and options.scoring.synopsis_writer is not None
     written = [name for metric in metrics if writes and (name := _asked(metric).synopsis) is not None]
     lacking = [n for n in written if n in PROMPTS and any(task.synopsis(n) is None for task, _ in study.with_peers())]
     return RunPlan(
@@ -346,9 +352,11 @@ def plan_review(study: Study, options: Options) -> RunPlan:
 
 def _until(options: Options, agents: Sequence[str]) -> Until | None:
     """The question of a run; None: all tasks are asked. Raises if it cannot be asked of these agents."""
-    if not options.until:
+    if not options.stopping.until:
         return None
-    return Until(parse_question(only_question(options.until), agents), options.alpha, options.at_least)
+    return Until(
+        parse_question(only_question(options.stopping.until), agents), options.stopping.alpha, options.stopping.at_least
+    )
 
 
 # --- what can be known to be wrong -----------------------------------------------------------------------------------
@@ -363,14 +371,14 @@ def _check_metrics(study: Study, options: Options, metrics: Sequence[Metric], *,
             metric.needs.extra.check(metric.name)
         if metric.needs.judgements is not None:
             _check_reviews(metric, options)
-        if not options.recorded:
+        if not options.models.recorded:
             _check_synopsis(study, metric, options)
         if metric.needs.table is not None:
             check_wins(study, metric.needs.table)
         if metric.needs.labels:
             check_labels(study)
     worked = [metric for metric in metrics if _asked(metric).worked_examples]
-    if worked and not options.recorded:
+    if worked and not options.models.recorded:
         _check_jurors(study, options, worked)
 
 
@@ -382,9 +390,9 @@ def _check_reviews(metric: Metric, options: Options) -> None:
             f"{metric.name}: the scale must rate single responses ({single}), got {metric.needs.judgements}. "
             "For comparisons use goldless review"
         )
-    if not options.recorded and not options.reviewers:
+    if not options.models.recorded and not options.review.reviewers:
         raise UserError(f"{metric.name} needs reviewers. Name one or more chat models with --reviewers")
-    taken = {SCORER, "critic", SYNOPSIS_WRITER} & set(named_reviewers(options.reviewers))
+    taken = {SCORER, "critic", SYNOPSIS_WRITER} & set(named_reviewers(options.review.reviewers))
     if taken:
         raise UserError(f"a reviewer must not be called {min(taken)!r}. Try --reviewers judge={min(taken)}")
 
@@ -393,12 +401,13 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
     """Warn about options that no requested metric uses."""
     critic, needs = any(metric.needs.verdicts is not None for metric in metrics), list(map(_asked, metrics))
     unused = {
-        "--rewriter": options.rewriters and all(need.text == "responses" for need in needs),
-        "[writer=MODEL]": options.synopsis_writer and all(need.synopsis not in PROMPTS for need in needs),
-        "--critic": options.critic != "embedded" and not critic and not options.recorded,
-        "[calls=N]": options.budget_calls and not critic,
-        "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
-        "[control=N]": options.control_tasks != Options().control_tasks and not any(n.control for n in needs),
+        "--rewriter": options.scoring.rewriters and all(need.text == "responses" for need in needs),
+        "[writer=MODEL]": options.scoring.synopsis_writer and all(need.synopsis not in PROMPTS for need in needs),
+        "--critic": options.scoring.critic != "embedded" and not critic and not options.models.recorded,
+        "[calls=N]": options.scoring.budget_calls and not critic,
+        "--reviewers": options.review.reviewers and not any(metric.needs.judgements for metric in metrics),
+        "[control=N]": options.scoring.control_tasks != Options().scoring.control_tasks
+        and not any(n.control for n in needs),
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:
         warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
@@ -406,13 +415,13 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
 
 def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> None:
     """Refuse a family of no juror, and say who is predicted by the very response that informs."""
-    names = list(map(model_name, options.jurors or (options.scorer,)))
-    check_known(options.juror_families, names, "peer-prediction[family=JUROR=FAMILY]: no juror", "Jurors")
+    names = list(map(model_name, options.scoring.jurors or (options.scoring.scorer,)))
+    check_known(options.scoring.juror_families, names, "peer-prediction[family=JUROR=FAMILY]: no juror", "Jurors")
     if len(set(names)) < len(names):
         raise UserError(f"jurors of peer-prediction must be different models, got {', '.join(names)}")
     for metric in worked:
         if _asked(metric).same is not None:
-            example_order((task for task, _ in study), _asked(metric).same, options.seed)
+            example_order((task for task, _ in study), _asked(metric).same, options.statistics.seed)
     roles = Roles.of(study.agents)
     if single := roles.single:
         who = "every agent" if len(single) == len(roles.examples) else ", ".join(single)
@@ -446,7 +455,7 @@ def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
     name = _asked(metric).synopsis
     if name is None or any(task.synopsis(name) for task, _ in study):
         return
-    if name in PROMPTS and options.synopsis_writer is not None:
+    if name in PROMPTS and options.scoring.synopsis_writer is not None:
         return
     can = f". A model can write it: gem-s[{name},writer=MODEL]" * (name in PROMPTS)
     raise MetricError(
@@ -460,9 +469,9 @@ def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
 
 def samples_apart(study: Study, options: Options) -> Options:
     """The options with a pairing in which no response has a sample of its own agent as a peer, unless asked for."""
-    if not study.samples or options.pairing is not None or options.recorded:
+    if not study.samples or options.pairing is not None or options.models.recorded:
         return options
-    if options.budget_calls is not None:
+    if options.scoring.budget_calls is not None:
         raise UserError("tvd-mi[calls=N] must be left out where agents have several samples. Try --peers N")
     of = {agent.agent: agent.sample_of or agent.agent for agent in study.agents}
     agents = list(dict.fromkeys(of.values()))
@@ -472,12 +481,12 @@ def samples_apart(study: Study, options: Options) -> Options:
         there = [response.agent for response in responses]
         for agent in there:
             others = [peer for peer in there if peer != agent and of[peer] in peers]
-            pairing[task.task, agent] = [p for p in others if options.own_samples or of[p] != of[agent]]
+            pairing[task.task, agent] = [p for p in others if options.scoring.own_samples or of[p] != of[agent]]
     told = {
-        "samples": "averaged,own-as-peers" if options.own_samples else "averaged",
+        "samples": "averaged,own-as-peers" if options.scoring.own_samples else "averaged",
         "peers": "all" if len(peers) == len(agents) else "+".join(sorted(peers)),
     }
-    return replace(options, pairing=pairing, peers=None, signature_settings={**options.signature_settings, **told})
+    return options.changed(pairing=pairing, peers=None, signature_settings={**options.signature_settings, **told})
 
 
 def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
@@ -490,17 +499,21 @@ def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], lis
 
 def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
     """Of these agents the named peers, or as many as asked for; None: all."""
-    if options.peers is not None and not isinstance(options.peers, int):
-        check_known(options.peers, agents, "--peers must be agents of the study, got", "Agents")
-        if not options.peers:
+    if options.scoring.peers is not None and not isinstance(options.scoring.peers, int):
+        check_known(options.scoring.peers, agents, "--peers must be agents of the study, got", "Agents")
+        if not options.scoring.peers:
             raise UserError("--peers must name at least one agent. Leave it out to use all agents")
-        return tuple(name for name in agents if name in options.peers)
-    if options.peers is None or options.peers >= len(agents):
+        return tuple(name for name in agents if name in options.scoring.peers)
+    if options.scoring.peers is None or options.scoring.peers >= len(agents):
         return None
-    if str(options.peers) in agents:
-        warnings.warn(f"{options.peers} peers are drawn; --peers '{options.peers},' names an agent", stacklevel=2)
+    if str(options.scoring.peers) in agents:
+        warnings.warn(
+            f"{options.scoring.peers} peers are drawn; --peers '{options.scoring.peers},' names an agent", stacklevel=2
+        )
     # by hash, so that another agent in the study changes little
-    drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.peers]
+    drawn = sorted(agents, key=lambda name: content_hash("panel", options.statistics.seed, name))[
+        : options.scoring.peers
+    ]
     return tuple(name for name in agents if name in drawn)
 
 
@@ -508,23 +521,25 @@ def _critic_work(
     study: Study, options: Options, peers: tuple[str, ...] | None, metrics: Sequence[Metric]
 ) -> tuple[tuple[ReviewQuestion, ...], int]:
     """The questions for the critic, and the number of shuffles per matched pair."""
-    if options.recorded or not any(metric.needs.verdicts is not None for metric in metrics):
+    if options.models.recorded or not any(metric.needs.verdicts is not None for metric in metrics):
         return (), 0
     answered = {task.task: [r.agent for r in responses] for task, responses in study.with_peers()}
     most = max(1, len(answered) - 1)
-    shuffles = min(options.shuffles or max(1, critic_work.default_shuffles(len(answered))), most)
+    shuffles = min(options.scoring.shuffles or max(1, critic_work.default_shuffles(len(answered))), most)
     only = None
     if options.pairing is not None:
         only, peers = in_both_orders(options.pairing), None
-    elif options.budget_calls is not None:
+    elif options.scoring.budget_calls is not None:
         agents = list(dict.fromkeys(name for names in answered.values() for name in names))
         design = critic_work.choose_design(
-            len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles
+            len(answered), len(agents), budget_calls=options.scoring.budget_calls, shuffles=options.scoring.shuffles
         )
         shuffles = min(design.shuffles, most)
-        chosen = critic_work.chosen_pairs(list(answered), agents, design, seed=options.seed)
+        chosen = critic_work.chosen_pairs(list(answered), agents, design, seed=options.statistics.seed)
         only, peers = {(task, *pair) for task, pairs in chosen.items() for pair in pairs}, None
-    asked = critic_work.critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers, only=only)
+    asked = critic_work.critic_questions(
+        answered, shuffles=shuffles, seed=options.statistics.seed, panel=peers, only=only
+    )
     if not asked:
         raise MetricError(
             f"{study.name}: no two agents have two tasks in common, so there are no shuffled pairs to compare matched "
@@ -540,7 +555,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> dict[
     who are compared with it are compared on the same other tasks.
     """
     controlled = [metric for metric in metrics if _asked(metric).control]
-    if options.recorded or not controlled:
+    if options.models.recorded or not controlled:
         return {}
     tasks_of: dict[str, list[str]] = {}
     for task, responses in study.with_peers():
@@ -552,9 +567,9 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> dict[
             f"{controlled[0].name} needs at least 2 tasks that two agents answered, got 1: it takes off what responses "
             f"share on other tasks. Try {getattr(controlled[0], 'without_control', 'one without +control')}"
         )
-    if most < options.control_tasks:
+    if most < options.scoring.control_tasks:
         warnings.warn(
-            f"{options.control_tasks} control tasks: no response has more than {most} other "
+            f"{options.scoring.control_tasks} control tasks: no response has more than {most} other "
             f"task{'s' * (most > 1)}, so {most} {'is' if most == 1 else 'are'} used",
             stacklevel=2,
         )
@@ -562,7 +577,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> dict[
         (task, agent): tuple(others)
         for agent, tasks in tasks_of.items()
         for task, others in critic_work.other_tasks(
-            tasks, options.control_tasks, content_hash("control", options.seed, agent)
+            tasks, options.scoring.control_tasks, content_hash("control", options.statistics.seed, agent)
         ).items()
     }
 
@@ -575,8 +590,8 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
     recorded = tuple(preprocessors(recorded_rewrites(study)))
     every = {(r.task, r.agent) for _, responses in study.with_peers() for r in responses}
     lacking = sum(len(every - set(p.table.select("task", "agent").iter_rows())) for p in recorded)
-    several = len(options.rewriters) > 1
-    if options.rewriters and (not recorded or lacking or several):
+    several = len(options.scoring.rewriters) > 1
+    if options.scoring.rewriters and (not recorded or lacking or several):
         # several rewriters are compared with each other, so each makes its own
         return (() if several else recorded), True
     styled = [metric.name for metric in wanted if not _asked(metric).control]
@@ -605,9 +620,9 @@ class Rounds:
         study, options = plan.study, plan.options
         agents = study.agent_list
         # recorded evidence may be of any agent on any task
-        given = {task.task: agents if options.recorded else [r.agent for r in rs] for task, rs in study}
+        given = {task.task: agents if options.models.recorded else [r.agent for r in rs] for task, rs in study}
         # by hash, so that a further task changes the order of no other two
-        order = sorted(given, key=lambda task: content_hash("until", options.seed, task))
+        order = sorted(given, key=lambda task: content_hash("until", options.statistics.seed, task))
         self.until, self.samples = until, study.samples
         self.agents = list(dict.fromkeys(self.samples.get(agent, agent) for agent in agents))
         self.answered = {task: given[task] for task in order if len(given[task]) > 1}

@@ -288,7 +288,7 @@ def _usable_logprobs(study: Study, options: Options, metrics: Sequence[Metric]) 
 
     Those after worked examples are of the jurors, or of all. Raises if they are not enough for a metric.
     """
-    templates = [find_template(name).name for name in options.templates]
+    templates = [find_template(name).name for name in options.scoring.templates]
     rows, template = read_recorded(study, "logprobs"), pl.col("template").cast(pl.String)
     needs = {metric.name: metric.needs.logprobs for metric in metrics if metric.needs.logprobs is not None}
     worked = template.str.contains(EXAMPLES, literal=True)
@@ -300,14 +300,16 @@ def _usable_logprobs(study: Study, options: Options, metrics: Sequence[Metric]) 
         )
     if len(found):
         several = f"{study.name} has log-probabilities of several scorers"
-        found = _of_one(found, "scorer", options.scorer, several, "--scorer")
+        found = _of_one(found, "scorer", options.scoring.scorer, several, "--scorer")
         known = found["template"].unique(maintain_order=True).to_list()
         if templates and known != [RECORDED]:
             said = f"{study.name} has no log-probabilities for the template"
             check_known(templates, known, said, "It has", MetricError)
             found = found.filter(template.is_in(templates))
     if len(asked_plainly) < len(needs):
-        found = pl.concat([found, _of_jurors(study, rows.filter(worked), list(map(str, options.jurors)), templates)])
+        found = pl.concat(
+            [found, _of_jurors(study, rows.filter(worked), list(map(str, options.scoring.jurors)), templates)]
+        )
     sums = [name for name, need in needs.items() if not need.per_token]
     if sums and not found["sum_logprob_nats"].count() and found["mean_token_logprob_nats"].count():
         raise MetricError(
@@ -352,9 +354,9 @@ def _verdicts_or_contrasts(
                 "Use tvd-mi[given] or tvd-mi[about]"
             )
         return {"contrasts": contrasts}, {"evidence": f"recorded-contrasts-{table_hash(contrasts)}"}
-    rows = _of_one(rows, "critic", options.critic, f"{study.name} has verdicts of several critics", "--critic")
+    rows = _of_one(rows, "critic", options.scoring.critic, f"{study.name} has verdicts of several critics", "--critic")
     several = f"{study.name} has verdicts for several prompts"
-    rows = _of_one(rows, "prompt", options.critic_prompt, several, "tvd-mi[prompt=NAME]")
+    rows = _of_one(rows, "prompt", options.scoring.critic_prompt, several, "tvd-mi[prompt=NAME]")
     matched = int(rows.select((pl.col("task") == pl.col("second_task")).sum()).item())
     return {"verdicts": rows}, {
         "critic": rows["critic"][0],

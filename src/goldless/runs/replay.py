@@ -191,7 +191,7 @@ def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
     if not isinstance(noted, dict) or not set(noted) <= set(known) or not isinstance(noted.get("metrics", []), list):
         raise UserError("made by a newer goldless, with options that this one does not know, or damaged")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in noted.items()}
-    return Options(**{**given, **more, "recorded": True})
+    return Options.of(**{**given, **more, "recorded": True})
 
 
 def compared(name: str, printed: Any, recomputed: Any) -> ReplayedPart:

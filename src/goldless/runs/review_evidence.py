@@ -75,25 +75,25 @@ def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
 
 def review_parts(options: Options) -> list[Part]:
     """The models of a review: its reviewers, and the model that changes questions for the pertinence exam."""
-    named = named_reviewers(options.reviewers)
-    for option, given in (("--family", options.families), ("--describe", options.descriptions)):
+    named = named_reviewers(options.review.reviewers)
+    for option, given in (("--family", options.review.families), ("--describe", options.review.descriptions)):
         check_known(given, named, f"{option}: unknown reviewer", "Reviewers")
-    use: Use = "chat" if options.verdicts == "labels" else "both"
+    use: Use = "chat" if options.models.verdicts == "labels" else "both"
     parts = [Part(name, given, use) for name, given in named.items()]
-    if options.changer is not None and "pertinence" in options.traits:
-        parts.append(Part(CHANGER, options.changer, "chat"))
+    if options.exam.changer is not None and "pertinence" in options.exam.traits:
+        parts.append(Part(CHANGER, options.exam.changer, "chat"))
     return parts
 
 
 def reviewer_stage(options: Options, name: str, model: OpenModel, scale: Scale) -> ReviewStage:
     """The stage that puts a reviewer's questions on a scale. Refuses a model that cannot answer them."""
-    described = options.descriptions.get(name, options.task_description)
-    if options.debate is not None:
-        stage = find_review_stage(options.debate)
+    described = options.review.descriptions.get(name, options.review.task_description)
+    if options.review.debate is not None:
+        stage = find_review_stage(options.review.debate)
         return stage(model.judge, scale, reviewer=name, task_description=described)
-    if not (scale.labels and reads_by_scoring(model.model.capabilities, options.verdicts)):
+    if not (scale.labels and reads_by_scoring(model.model.capabilities, options.models.verdicts)):
         refuse_without_chat(model, f"review on the scale {scale.name}")
-    verdicts = options.verdicts if scale.labels else "labels"
+    verdicts = options.models.verdicts if scale.labels else "labels"
     return ReviewStage(model.judge, scale, reviewer=name, task_description=described, verdicts=verdicts)
 
 
@@ -112,14 +112,14 @@ def review_questions(study: Study, options: Options, name: str, model: str | Non
     """The questions to a reviewer: about all responses or pairs, or those that the options pair, of strangers to it."""
     pairing, may = options.pairing, strangers(study, options, name, model)
     every = {task: [agent for agent in agents if agent in may] for task, agents in answered(study).items()}
-    if not options.chosen_scale.pairwise:
+    if not options.review.chosen_scale.pairwise:
         rated = [(task, agent) for task, agents in every.items() for agent in agents]
         return [ReviewQuestion(*one) for one in rated if pairing is None or one in pairing]
     pairs = exam_items.all_pairs({task: agents for task, agents in every.items() if agents})
-    if options.orders == "both":
+    if options.review.orders == "both":
         asked = exam_items.both_orders(pairs)
     else:
-        asked = exam_items.one_order(pairs, seed=options.seed, reviewer=name)
+        asked = exam_items.one_order(pairs, seed=options.statistics.seed, reviewer=name)
     if pairing is None:
         return asked
     sides = in_both_orders(pairing)
@@ -185,17 +185,17 @@ def recorded_panel(study: Study, options: Options) -> ReviewEvidence:
     """The recorded evidence of a review: of strangers to the agents, in the orders in which pairs are to be asked."""
     found = recorded_review(
         study,
-        scale=options.chosen_scale,
-        reviewers=[str(name) for name in options.reviewers],
-        convention=options.convention,
-        with_exams=bool(options.traits),
+        scale=options.review.chosen_scale,
+        reviewers=[str(name) for name in options.review.reviewers],
+        convention=options.labels.convention,
+        with_exams=bool(options.exam.traits),
     )
     judgements, comparisons = found.judgements, found.comparisons
     if not options.judges_own_family:
-        judgements = without_own_family(judgements, study, options.families)
-        comparisons = without_own_family(comparisons, study, options.families)
-    if options.orders != "both":
-        judgements = _in_one_order(judgements, options.seed)
+        judgements = without_own_family(judgements, study, options.review.families)
+        comparisons = without_own_family(comparisons, study, options.review.families)
+    if options.review.orders != "both":
+        judgements = _in_one_order(judgements, options.statistics.seed)
     return ReviewEvidence(found.reviewers, judgements, comparisons, found.exams)
 
 
@@ -305,7 +305,7 @@ def reviewer_family(name: str, model: str | None, families: Mapping[str, str], a
 def strangers(study: Study, options: Options, name: str, model: str | None) -> set[str]:
     """The agents that a reviewer may judge: those of other families, or all."""
     families = {agent.agent: agent.family or agent.agent for agent in study.agents}
-    own = reviewer_family(name, model, options.families, families)
+    own = reviewer_family(name, model, options.review.families, families)
     return {agent for agent, family in families.items() if options.judges_own_family or family != own}
 
 
@@ -337,12 +337,12 @@ class People:
 
 def what_people_said(study: Study, options: Options) -> People:
     """The labels of a study, if any. Raises if an exam needs labels that are not there."""
-    examines = "human exam" in options.traits
+    examines = "human exam" in options.exam.traits
     if not study.n_ratings and not study.n_preferences:
         if examines:
             raise MetricError(f"{study.name} has no labels, which the human exam needs. Use the exam auto")
         return People()
-    said, criterion, margin = study.label_table, options.criterion, options.margin
+    said, criterion, margin = study.label_table, options.labels.criterion, options.labels.margin
     known = said["criterion"].drop_nulls().unique().sort().to_list()
     if criterion is not None:
         check_known([criterion], known, "no label has the criterion", "Criteria")
@@ -350,7 +350,7 @@ def what_people_said(study: Study, options: Options) -> People:
     elif len(known) > 1:
         raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
     if margin is None:
-        margin = usual_margin(said, convention=options.convention)
+        margin = usual_margin(said, convention=options.labels.convention)
     how: dict[str, Any] = {"tasks": study.tasks, "agents": study.agent_list}
     labels = pair_labels(said, least_margin=margin, **how)
     ratings = median_ratings(said, **how) if study.n_ratings else None
@@ -368,18 +368,18 @@ def what_people_said(study: Study, options: Options) -> People:
 
 def _questioners(labels: PairLabels, options: Options) -> tuple[str, ...]:
     """The given agents, or a random choice of those with decided pairs."""
-    if options.questioners is not None:
-        if len(named := tuple(dict.fromkeys(options.questioners))) < 2:
+    if options.exam.questioners is not None:
+        if len(named := tuple(dict.fromkeys(options.exam.questioners))) < 2:
             raise UserError(f"--questioners must be at least two agents, got {', '.join(named) or 'none'}")
         return named
-    if options.convention != "default":
+    if options.labels.convention != "default":
         raise UserError(
-            f"the human exam with --convention {options.convention} needs --questioners: the agents whose responses it "
-            "uses, which the papers name. Try --questioners A,B,C"
+            f"the human exam with --convention {options.labels.convention} needs --questioners: the agents whose "
+            "responses it uses, which the papers name. Try --questioners A,B,C"
         )
     decided = labels.decided()
     agents = [decided.agents[i] for i in sorted({*decided.low.tolist(), *decided.high.tolist()})]
     if len(agents) < 2:
         raise MetricError("the labels decide no pair of responses, so there is no human exam")
-    drawn = sorted(agents, key=lambda name: content_hash("questioners", options.seed, name))
+    drawn = sorted(agents, key=lambda name: content_hash("questioners", options.statistics.seed, name))
     return tuple(drawn[: min(QUESTIONERS, max(2, len(agents) - 1))])

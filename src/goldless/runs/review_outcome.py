@@ -91,50 +91,50 @@ def qualified(
     plan: RunPlan, evidence: ReviewEvidence, models: Mapping[str, OpenModel]
 ) -> tuple[Qualification, list[str]]:
     """The reviewers who passed or have a licence, and notes on that. ``models``: those that are called."""
-    if plan.options.licences:
+    if plan.options.exam.licences:
         return _licensed(plan, {name: models[name].identity for name in evidence.reviewers}), []
     return _examined(plan, evidence)
 
 
 def _examined(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, list[str]]:
     options, notes = plan.options, list[str]()
-    if PEERS in options.traits:
+    if PEERS in options.exam.traits:
         check_peers(len(evidence.reviewers))
     traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
-    for trait in options.traits:
+    for trait in options.exam.traits:
         for name, found in _trait(trait, plan, evidence, notes).items():
             traits[name][trait] = found
     thresholds = options.usual_thresholds(len(evidence.reviewers))
     for trait in list(thresholds):
         lacking = [name for name in evidence.reviewers if trait not in traits[name]]
-        if not lacking or not options.recorded:
+        if not lacking or not options.models.recorded:
             continue
-        if options.convention == "default" and 2 * len(lacking) <= len(evidence.reviewers):
+        if options.labels.convention == "default" and 2 * len(lacking) <= len(evidence.reviewers):
             notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as not passed")
-        elif options.convention != "default" and trait == CONFIDENCE:
+        elif options.labels.convention != "default" and trait == CONFIDENCE:
             notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as passed")
             for name in lacking:
                 traits[name][trait] = Trait(Estimate(1.0, note="not recorded; counts as passed"))
         else:
             notes.append(f"{trait} is not recorded for most reviewers ({', '.join(lacking)}) and is not used")
             del thresholds[trait]
-    if options.traits and not thresholds:
+    if options.exam.traits and not thresholds:
         raise MetricError(f"{plan.study.name} has no recorded answers for the exam: {'; '.join(notes)}")
     # with several exams, PRE weighs votes by the human one
-    weight_from = "human exam" if options.convention == "pre" and "human exam" in options.traits else None
+    weight_from = "human exam" if options.labels.convention == "pre" and "human exam" in options.exam.traits else None
     panel = qualify(
         traits,
         thresholds=thresholds,
-        combination=options.combination,
+        combination=options.exam.combination,
         weighting=options.usual_weighting if thresholds else "equal",
-        weight_from=options.weight_from or weight_from,
+        weight_from=options.exam.weight_from or weight_from,
     )
     return panel, notes
 
 
 def _trait(trait: str, plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) -> dict[str, Trait]:
     people = plan.people
-    how: dict[str, Any] = {"convention": plan.options.convention, **plan.draws}
+    how: dict[str, Any] = {"convention": plan.options.labels.convention, **plan.draws}
     if trait == CONFIDENCE:
         return _self_confidence(plan, evidence, notes)
     if trait == "human exam" and people.labels is not None:
@@ -144,7 +144,7 @@ def _trait(trait: str, plan: RunPlan, evidence: ReviewEvidence, notes: list[str]
         return exam_traits.human_exam(table, people.labels, questioners=people.questioners, **how)
     rows, names = evidence.comparisons, plan.names
     if trait == "pertinence":
-        rows, names = pertinence_answers(evidence.exams, plan.options.convention), {}
+        rows, names = pertinence_answers(evidence.exams, plan.options.labels.convention), {}
     heard = _heard(evidence, rows)
     if not heard:
         return {}
@@ -192,16 +192,16 @@ def _licensed(plan: RunPlan, identities: Mapping[str, ModelIdentity]) -> Qualifi
     """The reviewers who may vote by licence. Raises if any has no valid licence."""
     options, held, candidates = plan.options, list[licensing.Licence](), []
     refused: list[str] = []
-    for path in options.licences:
+    for path in options.exam.licences:
         held += licensing.read_licences(path) if path.is_dir() else [licensing.read_licence(path)]
     asked: dict[str, Any] = {
-        "scale": options.chosen_scale.name,
-        "task_kind": options.task_kind or plan.study.name,
+        "scale": options.review.chosen_scale.name,
+        "task_kind": options.exam.task_kind or plan.study.name,
         "today": dt.datetime.now(dt.UTC).date(),
     }
     for name, identity in identities.items():
-        described = options.descriptions.get(name, options.task_description)
-        asked["prompt_hash"] = licensing.prompt_hash(options.chosen_scale, described)
+        described = options.review.descriptions.get(name, options.review.task_description)
+        asked["prompt_hash"] = licensing.prompt_hash(options.review.chosen_scale, described)
         own = [one for one in held if one.reviewer == identity.short]
         good = next((one for one in own if not licensing.check(one, identity=identity, **asked)), None)
         if good is None:
@@ -254,7 +254,9 @@ class Votes:
         options = self.plan.options
         if not self.weights or self.table is None:
             return None
-        return panel_judge(self.table, weights=self.weights, fusion=options.fusion, convention=options.convention)
+        return panel_judge(
+            self.table, weights=self.weights, fusion=options.review.fusion, convention=options.labels.convention
+        )
 
     def comparisons(self, until: Until | None) -> list[Comparison]:
         """The differences of agents by the panel's scores or win rates; empty where there is no panel.
@@ -271,7 +273,9 @@ class Votes:
         pairs = all_pairs(values)
         if until is not None:
             return until.compare(found.agents, pairs)
-        made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
+        made = compare_pairs(
+            found.agents, pairs, seed=options.statistics.seed, permutations=options.statistics.resamples
+        )
         return with_outlook(made, pairs)
 
     def rankings(self, draws: Draws, *, only_first: bool = False) -> dict[str, Ranking]:
@@ -292,15 +296,17 @@ class Votes:
             return {}
         judges = {} if self.panel is None else {"": self.panel}
         if not only_panel:
-            judges = {one.name: one for one in reviewer_judges(self.table, convention=options.convention)} | judges
-        earned = {name: judge.credits(people.tested, options.convention) for name, judge in judges.items()}
+            judges = {
+                one.name: one for one in reviewer_judges(self.table, convention=options.labels.convention)
+            } | judges
+        earned = {name: judge.credits(people.tested, options.labels.convention) for name, judge in judges.items()}
         agreements = {}
         for name, accuracy in zip(earned, accuracies([*earned.values()], **self.plan.draws), strict=True):
             spearman = kendall = difference = p = None
             if people.ratings is not None:
                 both = judges[name].response_scores, people.ratings
-                spearman = rank_agreement(*both, coefficient="spearman", convention=options.convention)
-                kendall = rank_agreement(*both, coefficient="kendall", convention=options.convention)
+                spearman = rank_agreement(*both, coefficient="spearman", convention=options.labels.convention)
+                kendall = rank_agreement(*both, coefficient="kendall", convention=options.labels.convention)
             if name and "" in earned:
                 difference, p = paired_t(earned[""], earned[name])
             agreements[name] = PanelAgreement(
@@ -310,7 +316,7 @@ class Votes:
                 spearman=spearman,
                 kendall_tau_a=kendall,
                 accuracy_by_task=accuracy.by_task,
-                accuracy_each_order=accuracy.each_order if options.orders == "both" else None,
+                accuracy_each_order=accuracy.each_order if options.review.orders == "both" else None,
                 panel_difference=difference,
                 panel_p_pairs=p,
             )
@@ -342,7 +348,7 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
     study, options, people = plan.study, plan.options, plan.people
     silent = [name for name in qualification.weights if name not in votes.weights]
     notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
-    if "human exam" in options.traits and not options.overlapping:
+    if "human exam" in options.exam.traits and not options.overlapping:
         notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
     identities, readings = {name: model.identity for name, model in models.items()}, dict[str, str]()
     kin = []
@@ -352,16 +358,16 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
             kin.append(f"{name}: {', '.join(own)}")
     if kin:
         notes.append(f"no reviewer judges agents of its own family ({listed(kin)}); --own-family lets it")
-    if models and options.debate is None:
+    if models and options.review.debate is None:
         for name in qualification.passed:
-            readings[name] = reviewer_stage(options, name, models[name], options.chosen_scale).reading
+            readings[name] = reviewer_stage(options, name, models[name], options.review.chosen_scale).reading
     agreements = votes.agreements()
     reviewers = _reviewers(votes, identities, agreements)
     voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
     comparisons, rankings = votes.comparisons(None if rounds is None else rounds.until), votes.rankings(plan.draws)
     price = usd_per_task(spending, evidence.judgements["task"].n_unique())
     notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
-    answers = empty(EXAMS) if options.recorded else evidence.exams
+    answers = empty(EXAMS) if options.models.recorded else evidence.exams
     failures = failure_counts(evidence.judgements, answers)
     labels = {}
     if people.labels is not None and people.tested is not None:
@@ -370,16 +376,16 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
         labels["tested"] = people.tested.n_pairs
     worth = None
     if votes.weights and votes.table is not None:
-        levels = len(options.chosen_scale.labels) or math.inf
-        how: dict[str, Any] = {"levels": levels, "convention": options.convention, **plan.draws}
+        levels = len(options.review.chosen_scale.labels) or math.inf
+        how: dict[str, Any] = {"levels": levels, "convention": options.labels.convention, **plan.draws}
         worth = panel_worth(votes.table, list(votes.weights), people.tested, **how)
     review = Review(
         source=study,
         study=study.name,
         fingerprint=study.fingerprint,
-        scale=options.scale,
-        exams=tuple(options.exams),
-        convention=options.convention,
+        scale=options.review.scale,
+        exams=tuple(options.exam.exams),
+        convention=options.labels.convention,
         settings=_signature(votes, identities).parts,
         reviewers=reviewers,
         nobody=qualification.note or (None if votes.weights else "the reviewers who passed gave no judgements"),
@@ -394,9 +400,11 @@ def review_result(votes: Votes, notes: Sequence[str], collected: Collection, rou
         complete=not spending or not any(kind in OPEN_KINDS for kind in failures),
         notes=tuple(notes),
         labels=labels,
-        instructions=ReviewInstructions(options.task_description, dict(options.descriptions), options.orders, readings),
+        instructions=ReviewInstructions(
+            options.review.task_description, dict(options.review.descriptions), options.review.orders, readings
+        ),
         options=options.of_results(),
-        sweep=sweep(plan, collected.examined) if options.recorded else (),
+        sweep=sweep(plan, collected.examined) if options.models.recorded else (),
     )
     return replace(review, licences=_licences(plan, review, identities))
 
@@ -435,34 +443,34 @@ def _reviewers(
 
 def _signature(votes: Votes, identities: Mapping[str, ModelIdentity]) -> Signature:
     plan, evidence, qualification = votes.plan, votes.evidence, votes.qualification
-    options, people, scale = plan.options, plan.people, plan.options.chosen_scale
+    options, people, scale = plan.options, plan.people, plan.options.review.chosen_scale
     weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
     limits = [f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None]
     rows = evidence.judgements.select("reviewer", "task", "first", "second", "agent", "value")
-    described = [options.descriptions.get(name, options.task_description) for name in evidence.reviewers]
+    described = [options.review.descriptions.get(name, options.review.task_description) for name in evidence.reviewers]
     tested = "with-exam-pairs" if options.overlapping else "without-exam-pairs"
     settings = {
         "scale": scale.name,
         "wording": "+".join(dict.fromkeys(licensing.prompt_hash(scale, text)[:8] for text in described)),
         "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
-        "exam": "licence" if options.licences else ",".join(options.exams),
+        "exam": "licence" if options.exam.licences else ",".join(options.exam.exams),
         "pairs": None if people.labels is None else people.labels.rule,
         "questioners": "+".join(people.questioners) or None,
         "test": tested if people.questioners else None,
-        "debate": options.debate,
-        "orders": None if options.orders == "both" else options.orders,
+        "debate": options.review.debate,
+        "orders": None if options.review.orders == "both" else options.review.orders,
         "limits": ",".join(limits) or "none",
         "combination": qualification.combination,
         "weights": f"{qualification.weighting}({weights})",
-        "fusion": None if scale.pairwise else options.fusion or usual_fusion(options.convention),
+        "fusion": None if scale.pairwise else options.review.fusion or usual_fusion(options.labels.convention),
         "prompts": "shown" if any(task.prompt for task, _ in plan.study) else "none: responses alone",
         "own-family": "judged" if options.judges_own_family else "left-out",
-        "convention": options.convention,
-        "evidence": f"{'recorded-' * options.recorded}{table_hash(rows)}",
-        "until": f"{','.join(options.until)}({options.alpha:g})" if options.until else None,
-        "level": f"{options.level:g}",
-        "resamples": str(options.resamples),
-        "seed": str(options.seed),
+        "convention": options.labels.convention,
+        "evidence": f"{'recorded-' * options.models.recorded}{table_hash(rows)}",
+        "until": f"{','.join(options.stopping.until)}({options.stopping.alpha:g})" if options.stopping.until else None,
+        "level": f"{options.statistics.level:g}",
+        "resamples": str(options.statistics.resamples),
+        "seed": str(options.statistics.seed),
         "study": plan.study.fingerprint[:8],
     }
     return Signature("peer-review", {name: value for name, value in settings.items() if value is not None})
@@ -471,7 +479,7 @@ def _signature(votes: Votes, identities: Mapping[str, ModelIdentity]) -> Signatu
 def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdentity]) -> tuple[licensing.Licence, ...]:
     """Licences of the reviewers who passed an exam now, written if requested."""
     options, issued = plan.options, []
-    if options.issue_to is None:
+    if options.exam.issue_to is None:
         return ()
     worth, models = review.panel.worth, {reviewer.name: str(reviewer.model) for reviewer in review.reviewers}
     alike = Counter(models[voter] for voter in review.voters)
@@ -486,9 +494,9 @@ def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdent
         }
         licence = licensing.issue(
             identities[reviewer.name],
-            options.chosen_scale,
-            task_description=options.descriptions.get(reviewer.name, options.task_description),
-            task_kind=options.task_kind or plan.study.name,
+            options.review.chosen_scale,
+            task_description=options.review.descriptions.get(reviewer.name, options.review.task_description),
+            task_kind=options.exam.task_kind or plan.study.name,
             sittings=[
                 licensing.Sitting(name, {"limit": str(trait.threshold)}) for name, trait in reviewer.traits.items()
             ],
@@ -501,7 +509,7 @@ def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdent
             study_fingerprint=plan.study.fingerprint,
             shared=shared,
         )
-        licensing.write_licence(licence, options.issue_to)
+        licensing.write_licence(licence, options.exam.issue_to)
         issued.append(licence)
     return tuple(issued)
 
@@ -509,24 +517,24 @@ def _licences(plan: RunPlan, review: Review, identities: Mapping[str, ModelIdent
 def sweep(plan: RunPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
     """Agreement that the panel would have with people, for each limit of ``--sweep`` and each way to weigh votes."""
     options = plan.options
-    if not options.sweep:
+    if not options.exam.sweep:
         return ()
-    varied = [trait for trait in options.traits if trait != CONFIDENCE]  # which is 0 or 1
+    varied = [trait for trait in options.exam.traits if trait != CONFIDENCE]  # which is 0 or 1
     if not varied:
         raise UserError("--sweep needs an exam whose limit can vary. Try --exam human or --exam consistency")
     if plan.people.tested is None:
         raise MetricError(f"{plan.study.name} has no labels, so there is no accuracy to sweep. Leave out --sweep")
-    one = len(options.weighing_traits) == 1 or options.weight_from is not None
+    one = len(options.exam.weighing_traits) == 1 or options.exam.weight_from is not None
     weightings: tuple[Weighting, ...] = ("equal", "trait", "logit") if one else ("equal", "mean of traits")
     cells = []
-    for told in options.sweep:
+    for told in options.exam.sweep:
         try:
             limit = told if told == "mean" else float(str(told))
         except ValueError:
             raise UserError(f"--sweep must be comma-separated numbers or mean, got {told!r}. Try 0,0.55,0.6") from None
-        limits: dict[str, Any] = {**options.thresholds, **dict.fromkeys(varied, limit)}
-        for weighting in weightings if options.weighing_traits else weightings[:1]:
-            how = replace(plan, options=replace(options, thresholds=limits, weighting=weighting))
+        limits: dict[str, Any] = {**options.exam.thresholds, **dict.fromkeys(varied, limit)}
+        for weighting in weightings if options.exam.weighing_traits else weightings[:1]:
+            how = replace(plan, options=options.changed(thresholds=limits, weighting=weighting))
             found, _ = _examined(how, evidence)
             agreement = Votes(how, evidence, found).agreements(only_panel=True).get("")
             cells.append(SweepCell(limit, weighting, found.passed, agreement))

@@ -315,18 +315,20 @@ async def select_responses(
     """
     allowed = Tolerance.parse(tolerance)
     tasks = study.n_tasks_with_peers if sampling is None else len(study.tasks)
-    if list(options.metrics) == [DEFAULT_METRICS]:  # with task control where there are other tasks
-        options = replace(options, metrics=("gem-raw+control" if tasks > 1 else "gem-raw",))
-    options = replace(options, own_samples=True)
-    if tasks > 1 and CONTROL in str(options.metrics[0]):
-        options = replace(options, control_tasks=min(options.control_tasks, tasks - 1))
+    if list(options.scoring.metrics) == [DEFAULT_METRICS]:  # with task control where there are other tasks
+        options = options.changed(metrics=("gem-raw+control" if tasks > 1 else "gem-raw",))
+    options = options.changed(own_samples=True)
+    if tasks > 1 and CONTROL in str(options.scoring.metrics[0]):
+        options = options.changed(control_tasks=min(options.scoring.control_tasks, tasks - 1))
     _check(study, options, sampling)
     samples = Samples(study, {task.task: {r.agent: r.text for r in responses} for task, responses in study})
     if sampling is None:
-        return await _selected(samples, study, options, Rule(options.alpha, options.at_least, allowed))
-    rule = Rule(options.alpha, options.at_least, allowed, ANYTIME, sampling.most)
+        return await _selected(
+            samples, study, options, Rule(options.stopping.alpha, options.stopping.at_least, allowed)
+        )
+    rule = Rule(options.stopping.alpha, options.stopping.at_least, allowed, ANYTIME, sampling.most)
     async with (
-        open_journal(options.journal, options.occasion) as journal,
+        open_journal(options.models.journal, options.occasion) as journal,
         open_models([Part("writer", sampling.writer, "chat")], options, journal) as models,
     ):
         refuse_without_chat(models["writer"], "give samples")
@@ -353,13 +355,13 @@ def _check(study: Study, options: Options, sampling: Sampling | None) -> None:
             "gem-raw+control, gem-s[prompt]+control, tvd-mi or rouge-l"
         )
     if sampling is None:
-        if not options.recorded and not study.n_tasks_with_peers:
+        if not options.models.recorded and not study.n_tasks_with_peers:
             raise UserError(
                 f"{study.name}: no task has two responses to choose from. Add samples, or name a model that gives them "
                 "with --sampler"
             )
         return
-    if options.recorded:
+    if options.models.recorded:
         raise UserError("--sampler asks a model for samples, which have no recorded evidence. Leave out --recorded")
     if sampling.most < 3:
         raise UserError(f"--most must be at least 3, so that two samples have a common peer, got {sampling.most}")
@@ -370,7 +372,7 @@ def _check(study: Study, options: Options, sampling: Sampling | None) -> None:
 
 async def _selected(samples: Samples, study: Study, options: Options, rule: Rule) -> Selection:
     """Score all samples that there are, and choose."""
-    if options.recorded:
+    if options.models.recorded:
         scored = await score_study(study, options)
     else:
         scored = await score_study(samples.study(), replace(options, pairing=samples.pairing()))

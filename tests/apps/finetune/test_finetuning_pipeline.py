@@ -36,12 +36,12 @@ from tests.support.tiny_base import TEMPLATE, save_reader, toy_rows  # noqa: E40
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 
 TASKS = 12
-OPTIONS = Options(resamples=200)
+OPTIONS = Options.of(resamples=200)
 
 
 def tune(study, own, **options):
     """Fine-tune, with a journal of its own unless the options name one."""
-    return anyio.run(finetune_study, study, own, replace(OPTIONS, **{"journal": own.folder.parent / "j.db", **options}))
+    return anyio.run(finetune_study, study, own, OPTIONS.changed(**{"journal": own.folder.parent / "j.db", **options}))
 
 
 def toy_study(name: str = "toy"):

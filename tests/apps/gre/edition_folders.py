@@ -43,7 +43,7 @@ def papers_folder(folder: Path, reviews=REVIEWS) -> Path:
 
 @pytest.fixture
 def asking(tmp_path):
-    return Options(journal=tmp_path / "journal.sqlite")
+    return Options.of(journal=tmp_path / "journal.sqlite")
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def generate(tmp_path):
 
     async def run(folder, models, **options):
         asked = {name: options.pop(name) for name in ("budget_usd", "price", "progress", "say") if name in options}
-        asking = Options(journal=tmp_path / "journal.sqlite", **asked)
+        asking = Options.of(journal=tmp_path / "journal.sqlite", **asked)
         return await generate_reviews(goldless.read_study(folder), review_request(models, options=asking, **options))
 
     return run

@@ -127,7 +127,7 @@ async def test_evidence_and_leaderboards_of_other_settings_are_kept_and_said_to_
     files = contents(scored.folder / "run")
     assert any(path.parts[0] == "logprobs" for path in files)
     said = []
-    asking = Options(journal=tmp_path / "another.sqlite", say=said.append)
+    asking = Options.of(journal=tmp_path / "another.sqlite", say=said.append)
     await score_edition(scored, {**QUICK, **settings}, stand_ins={"scorer": toy_scorer(name=scorer)}, options=asking)
     kept = scored.folder / hashed(scored)
     assert contents(kept) == files

@@ -88,7 +88,7 @@ def _run(work, *arguments, **options):
 
 
 def _asking(folder: Path) -> Options:
-    return Options(journal=folder.parent / "journal.sqlite")
+    return Options.of(journal=folder.parent / "journal.sqlite")
 
 
 def scorer(name, by=1.0) -> ScriptedModel:

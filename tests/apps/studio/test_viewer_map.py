@@ -56,9 +56,9 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
 ):
     whole = read_study(sample_study())
     study = whole.subset(tasks=list(whole.tasks)[:1], agents=["careful", "solid"])
-    save_run(anyio.run(evaluate_study, study, Options(scorer=embedded, resamples=200)), tmp_path / "run")
+    save_run(anyio.run(evaluate_study, study, Options.of(scorer=embedded, resamples=200)), tmp_path / "run")
     explain = partial(explain_pair, task=study.tasks[0], agent="careful", peer="solid")
-    expected = anyio.run(explain, study, Options(scorer=embedded))
+    expected = anyio.run(explain, study, Options.of(scorer=embedded))
     site = Site(tmp_path / "run", journal=embedded_journal)
     place = site.task("run", 0)
     (way,) = scored_ways(place, "careful", "solid")

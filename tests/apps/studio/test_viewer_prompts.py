@@ -106,7 +106,7 @@ def judged(found):
 
 
 def reviewed(tmp_path, reviewer, **options):
-    options = Options(reviewers={"judge": reviewer}, resamples=200, journal=tmp_path / "j.sqlite", **options)
+    options = Options.of(reviewers={"judge": reviewer}, resamples=200, journal=tmp_path / "j.sqlite", **options)
     save_review(anyio.run(review_study, study("Which of"), options), tmp_path / "run")
     return everything(tmp_path / "run", tmp_path / "j.sqlite", judged)
 

@@ -51,7 +51,7 @@ def judge():
 @pytest.fixture
 def ask(anchors, judge, tmp_path):
     def run(study=anchors, by=judge, **more):
-        options = Options(metrics=(), reviewers=(by.model,), scale="5-level", journal=tmp_path / "journal.sqlite")
+        options = Options.of(metrics=(), reviewers=(by.model,), scale="5-level", journal=tmp_path / "journal.sqlite")
         return anyio.run(lambda: watch(study, options, folder=tmp_path / "watch", **more))
 
     return run
@@ -190,7 +190,7 @@ def test_the_same_stream_twice_and_a_stream_of_other_tasks_are_refused(ask, tmp_
 )
 def test_what_cannot_be_watched_is_refused_and_leaves_no_folder(anchors, tmp_path, options, said):
     with pytest.raises(goldless.GoldlessError, match=said):
-        anyio.run(lambda: watch(anchors, Options(**options), folder=tmp_path / "watch"))
+        anyio.run(lambda: watch(anchors, Options.of(**options), folder=tmp_path / "watch"))
     assert not (tmp_path / "watch").exists()
 
 
@@ -202,7 +202,7 @@ def test_a_scorer_behind_the_same_name_that_changes_is_found(anchors, tmp_path):
         near = 0.5 if target in context else 0.0
         return [-1.0 + near - level[0] * (0.1 + 0.01 * (len(target) % 3)) * (1 - near)] * len(target.split())
 
-    options = Options(
+    options = Options.of(
         metrics=("bartscore-recall",),
         scorer=goldless.ScriptedModel(logprobs=logprobs, name="server"),
         journal=tmp_path / "journal.sqlite",
@@ -225,7 +225,7 @@ def test_a_judge_that_answers_as_before_but_fails_about_one_agent_has_not_change
         level = -1.0 if "ann answers" in target else -3.0
         return [level + (0.5 if target in context else 0.0)] * len(target.split())
 
-    options = Options(
+    options = Options.of(
         metrics=("bartscore-recall",),
         scorer=goldless.ScriptedModel(logprobs=logprobs, name="server"),
         journal=tmp_path / "journal.sqlite",

@@ -103,7 +103,11 @@ async def finetune_study(study: Study, verb_options: FinetuneOptions, options: O
             refused = str(error)
         after = await _held_out(material, model, options, "after")
         spending.append(model.spending)
-    draws: dict[str, Any] = {"seed": verb_options.seed, "resamples": options.resamples, "level": options.level}
+    draws: dict[str, Any] = {
+        "seed": verb_options.seed,
+        "resamples": options.statistics.resamples,
+        "level": options.statistics.level,
+    }
     found = Finetuned(
         study=study.name,
         fingerprint=study.fingerprint,
@@ -115,7 +119,7 @@ async def finetune_study(study: Study, verb_options: FinetuneOptions, options: O
         counts=Counts.of(material, examples),
         training=training,
         held_out=compare_held_out(before, after, **draws),
-        level=options.level,
+        level=options.statistics.level,
         canaries=Canaries(base_report, report, refused),
         spending=tuple(spending),
     )
@@ -160,7 +164,7 @@ def _require_extra(folder: Path) -> None:
 @asynccontextmanager
 async def _opened(model: HfModel, options: Options) -> AsyncIterator[tuple[OpenModel, Journal]]:
     """The loaded model behind the journal, and the journal; releases the model's memory afterwards."""
-    journal = Journal(options.journal or default_journal())
+    journal = Journal(options.models.journal or default_journal())
     try:
         async with open_models([Part("scorer", model, "scoring")], Options(say=options.say), journal) as models:
             yield models["scorer"], journal

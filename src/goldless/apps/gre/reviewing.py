@@ -394,7 +394,10 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     parts = [Part(name, model, "chat") for name, model in given.items() if todo[name]]
     lost: dict[str, GoldlessError] = {}
     written: dict[Pair, GeneratedReview] = {}
-    async with open_journal(options.journal) as journal, open_models(parts, options, journal, lost=lost) as opened:
+    async with (
+        open_journal(options.models.journal) as journal,
+        open_models(parts, options, journal, lost=lost) as opened,
+    ):
         for model in opened.values():
             refuse_without_chat(model, "review papers")
 

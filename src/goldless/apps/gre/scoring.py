@@ -59,15 +59,14 @@ async def score_edition(
     config: dict[str, Any] = asdict(planned.config.score)
     config |= {"rewriters": config.pop("rewriter"), "templates": config.pop("template")}
     how: dict[str, Any] = {"pairing": edition_pairing(study), "signature_settings": review_settings(planned, study)}
-    asked = replace(options or Options(), **config, **how)
-    asked = replace(asked, **(stand_ins or {}))
+    asked = (options or Options()).changed(**{**config, **how, **(stand_ins or {})})
     for name, use in MODELS.items():  # also those that no metric needs now
         for model in as_tuple(settings.get(name) or ()):
             open_model(model, use=use)
     check_options(asked)
     try_writing(edition.folder, "Results are written there; make it writable")
     check_writable(folder, option="--run")
-    if "metrics" not in settings and asked.metrics != METRICS:
+    if "metrics" not in settings and asked.scoring.metrics != METRICS:
         asked.say(f"metrics from {CONFIG}: {', '.join(planned.config.score.metrics)}. Choose others with --metric")
     sentences = added_sentences(planned)  # raises before anything is paid
     before = (edition.folder / CONFIG).read_bytes()
@@ -151,8 +150,8 @@ async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Eva
     if study is None or metric is None or all(is_person(r.agent) for _, responses in study for r in responses):
         return None
     spent = sum(one.cost_usd or 0.0 for one in evaluation.spending)
-    left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
-    asked = replace(options, metrics=(metric,), pairing=edition_pairing(study), budget_usd=left)
+    left = None if options.models.budget_usd is None else max(0.0, options.models.budget_usd - spent)
+    asked = options.changed(metrics=(metric,), pairing=edition_pairing(study), budget_usd=left)
     found = await evaluate_study(study, asked)
     if not found.complete:
         options.say(f"hidden instructions: incomplete, {found.open} rows are missing. Run the same command again")

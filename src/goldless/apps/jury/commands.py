@@ -99,17 +99,17 @@ async def _serve(
     scale = find_judge(scales.pop())
     requirements: dict[str, Any] = {
         "scale": scale.name,
-        "prompt_hash": prompt_hash(scale, options.task_description),
+        "prompt_hash": prompt_hash(scale, options.review.task_description),
         "task_kind": kinds.pop(),
     }
     refuse([(one.identity, one) for one in licences], **requirements)  # before any model is reached
     parts = [Part(str(path), spec, "both") for path, _, spec in licensed]
     async with (
-        open_journal(options.journal) as journal,
+        open_journal(options.models.journal) as journal,
         open_models(parts, replace(options, say=say), journal) as models,
     ):
         refuse([(models[str(path)].identity, licence) for path, licence, _ in licensed], **requirements)
-        described = options.task_description
+        described = options.review.task_description
         jurors = [
             Juror(path.stem, models[str(path)].judge, scale, licence.weight, described) for path, licence, _ in licensed
         ]

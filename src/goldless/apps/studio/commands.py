@@ -50,7 +50,7 @@ def view(verb_options: ViewOptions, options: Options) -> None:
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 
-    site = Site(verb_options.runs, journal=options.journal or default_journal())
+    site = Site(verb_options.runs, journal=options.models.journal or default_journal())
     if verb_options.bundle is not None:
         pages = write_bundle(site, verb_options.bundle, tasks=verb_options.tasks, maps=verb_options.maps, say=say)
         say(f"{pages} pages; open {verb_options.bundle / 'index.html'}")
@@ -87,7 +87,7 @@ def studio(verb_options: StudioOptions, options: Options) -> None:
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 
-    opened = Studio(verb_options.folder, journal=options.journal or default_journal())
+    opened = Studio(verb_options.folder, journal=options.models.journal or default_journal())
 
     def ready(url: str) -> None:
         say(f"studio: {url}?token={opened.access.token} (stop it with Ctrl-C)")

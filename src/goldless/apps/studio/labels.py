@@ -327,7 +327,7 @@ def _read_study(path: Path, _: Stamp) -> tuple[Study, Answers]:
 # --- what the labels say ---------------------------------------------------------------------------------------------
 
 
-AGREED = Options(resamples=500)
+AGREED = Options.of(resamples=500)
 """Fewer than a report has, since they are drawn again with every label."""
 
 
@@ -345,7 +345,7 @@ def label_agreement(
     for (metric,), some in rows.filter(pl.col("task").is_in(labelled.tasks)).group_by("metric", maintain_order=True):
         known, agents = response_scores(some), labelled.agent_list
         judges.append(scoring_judge(str(metric), "scores", known, tasks=labelled.tasks, agents=agents))
-    return agreement_on(labelled, judges, replace(AGREED, criterion=labels[0].criterion))
+    return agreement_on(labelled, judges, AGREED.changed(criterion=labels[0].criterion))
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
@@ -380,7 +380,11 @@ def label_pair(studio: Studio, given: Given) -> str:
         }
     metrics = sitting.metrics or sitting.run
     agreement = label_agreement(desk.study, desk.labels, studio.indexed(metrics).scores if metrics else None)
-    tables = [] if agreement is None else [agreement.judge_table(AGREED.level), agreement.ceiling_table(AGREED.level)]
+    tables = (
+        []
+        if agreement is None
+        else [agreement.judge_table(AGREED.statistics.level), agreement.ceiling_table(AGREED.statistics.level)]
+    )
     return studio.page(
         "label_pair.html",
         sitting=sitting,

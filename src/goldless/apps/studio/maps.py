@@ -108,7 +108,7 @@ def map_of_texts(site: Site, candidate: str, peer: str, task: str = "") -> Shown
 
 
 def _computed(site: Site, study: Study, **pair: Any) -> ShownMap:
-    return ShownMap(anyio.run(partial(explain_pair, **pair), study, Options(journal=site.journal)))
+    return ShownMap(anyio.run(partial(explain_pair, **pair), study, Options.of(journal=site.journal)))
 
 
 # --- two responses of a run ------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -147,7 +146,7 @@ def read_choices(given: Given) -> tuple[Options, list[str]]:
             values[name] = name == "recorded" or option.parse([text] if name == "metrics" else text)
             words.append(f"--{flag}" if name == "recorded" else f"--{flag}={text}")
     refuse_code(words)
-    return Options(**values), words
+    return Options.of(**values), words
 
 
 def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
@@ -168,7 +167,7 @@ def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
         defaults=Options(),
         options={flag: option for flag, (_, option) in ASKED.items()},
         offered={metric: METRICS[metric].partition(";")[0] for metric in OFFERED},
-        usual=() if study is None else with_default_metrics(study, Options()).metrics,
+        usual=() if study is None else with_default_metrics(study, Options()).scoring.metrics,
         has_evidence=study is not None and any(table != IMPORTED for table in study.recorded),
         name=given.get("name") or next(name for name in numbered if name not in taken),
         query=urlencode([*given.items()], errors="surrogatepass"),
@@ -181,7 +180,8 @@ _PLANNING = threading.Lock()
 def plan_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
     """Calls, cost and time of what is chosen."""
     try:
-        options, study = replace(read_choices(given)[0], journal=studio.journal), _study(studio, given, id)
+        options = read_choices(given)[0].changed(journal=studio.journal)
+        study = _study(studio, given, id)
         with _PLANNING, warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             work = plan_run(study, with_default_metrics(study, options))

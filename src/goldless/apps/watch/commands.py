@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,5 +80,5 @@ async def watch(verb_options: WatchOptions, options: Options) -> WatchReport:
         return watched(verb_options.folder, guard=verb_options.guard)
     if verb_options.anchors is None:
         raise UserError("--anchors must name a study. Try --anchors sample, or --show to see what is known")
-    chosen = replace(options, scale=verb_options.scale)
+    chosen = options.changed(scale=verb_options.scale)
     return await ask_anchors(as_study(verb_options.anchors), chosen, **values(verb_options, "anchors", "scale", "show"))

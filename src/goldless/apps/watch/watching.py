@@ -266,7 +266,7 @@ async def watch(
     """
     folder = Path(folder)
     judge = _judge(options)
-    given = Watched(anchors.name, anchors.fingerprint, judge, alpha, options.seed, uuid.uuid4().hex)
+    given = Watched(anchors.name, anchors.fingerprint, judge, alpha, options.statistics.seed, uuid.uuid4().hex)
     known, occasions = _same_watch(folder, given)
     scores, stream_hash = ({}, None) if stream is None else _read_stream(Path(stream), occasions)
     number = len(occasions) + 1
@@ -309,8 +309,8 @@ def watched(folder: Path | str, *, guard: int = GUARD) -> WatchReport:
 
 def _judge(options: Options) -> dict[str, str]:
     """The way the anchors are asked, as the folder keeps it. Refuses what cannot be watched, before any call."""
-    chosen = () if tuple(options.metrics) == (DEFAULT_METRICS,) else tuple(options.metrics)
-    given = options.reviewers
+    chosen = () if tuple(options.scoring.metrics) == (DEFAULT_METRICS,) else tuple(options.scoring.metrics)
+    given = options.review.reviewers
     names = [f"{n}={m}" for n, m in given.items()] if isinstance(given, Mapping) else [*map(_name, given)]
     if chosen and names:
         raise UserError("--metric and --reviewers exclude each other: watch a scorer or a reviewer")
@@ -321,19 +321,21 @@ def _judge(options: Options) -> dict[str, str]:
         raise UserError(f"one {what} can be watched at a time, got {len(chosen or names)}. Start a watch for each")
     if names:
         check_review_options(options)
-        found = {"reviewer": names[0], "scale": options.scale}
+        found = {"reviewer": names[0], "scale": options.review.scale}
     else:
         (metric,) = check_options(options)
         if metric.needs.logprobs is None and metric.needs.verdicts is None:
             raise MetricError(f"{metric.name} asks no model, so there is nothing to watch. Try gem-raw")
         found = {
             "metric": metric.name,
-            "scorer": _name(options.scorer) if metric.needs.logprobs is not None else "",
-            "critic": _name(options.critic) if metric.needs.verdicts is not None else "",
-            "template": ",".join(template.name for template in options.chosen_templates()),
-            "peers": str(options.peers) if isinstance(options.peers, int) else ",".join(options.peers or ()),
+            "scorer": _name(options.scoring.scorer) if metric.needs.logprobs is not None else "",
+            "critic": _name(options.scoring.critic) if metric.needs.verdicts is not None else "",
+            "template": ",".join(template.name for template in options.scoring.chosen_templates()),
+            "peers": str(options.scoring.peers)
+            if isinstance(options.scoring.peers, int)
+            else ",".join(options.scoring.peers or ()),
         }
-    found |= {"verdicts": options.verdicts, "task description": options.task_description or ""}
+    found |= {"verdicts": options.models.verdicts, "task description": options.review.task_description or ""}
     return {name: value for name, value in found.items() if value}
 
 
@@ -360,7 +362,7 @@ async def _ask(
         values: dict[str, float | None] = dict.fromkeys(study.tasks) | dict(means.iter_rows())
         models = dict.fromkeys(model.identity.short for model in scored.collected.models.values())
         return values, ", ".join(models), scored.evidence.open, scored.spending
-    review = await review_study(study, replace(options, exams=("none",), own_family=True))
+    review = await review_study(study, options.changed(exams=("none",), own_family=True))
     names = ", ".join(one.model or one.name for one in review.reviewers)
     first, second, value = (pl.col(name) for name in ("first", "second", "value"))
     # of a pair: the preference for the agent whose name comes first; missing where one order is

@@ -220,7 +220,7 @@ async def perturb_all(
         if needy := [one.name for one in perturbations if one.needs_writer]:
             if writer is None:
                 raise UserError(f"{', '.join(needy)}: needs a chat model. Name one with --writer, or leave it out")
-            journal = await stack.enter_async_context(open_journal(options.journal))
+            journal = await stack.enter_async_context(open_journal(options.models.journal))
             parts = [Part("writer", writer, "chat")]
             model = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]
             refuse_without_chat(model, to)
@@ -232,7 +232,7 @@ async def perturb_all(
                     options.progress(model.progress(f"perturbing: {name}", done, total))
 
                 asking = {"writer": model.chat, "at_once": model.at_once(CALLS_AT_ONCE), "tell": tell}
-            given: dict[str, Any] = {"responses": responses(one), "seed": options.seed, "peers": peers}
+            given: dict[str, Any] = {"responses": responses(one), "seed": options.statistics.seed, "peers": peers}
             found[place] = await perturb(study, one, **given, **asking)
         return pl.concat([found[place] for place in sorted(found)]), () if model is None else (model.spending,)
 
@@ -358,7 +358,7 @@ async def perturb_study(
     failed = texts.drop_nulls("failure")
     found = PerturbedStudy(
         study=study.name,
-        seed=options.seed,
+        seed=options.statistics.seed,
         rows=tuple(rows),
         folder=None,
         peers=tuple(one for one in study.agent_list if one not in chosen),

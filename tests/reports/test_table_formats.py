@@ -10,7 +10,10 @@ import string
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 
 from goldless.metrics.label_information import Information, LabelInformation, RaterInformation
 from goldless.reports.formats import code_line, latex_number, latex_text, markdown_cell
@@ -174,3 +177,37 @@ def test_the_terminal_shows_a_reason_where_a_value_is_absent():
     Console(file=out, width=80).print(*made.to_rich(80))
     assert "no task" in out.getvalue()
     assert "a[2Kb" in out.getvalue()
+
+
+WORDS = st.lists(st.sampled_from(["a", "word", "日本", "é", "ten words", "a\nbreak"]), min_size=1, max_size=9).map(
+    " ".join
+)
+
+
+@given(st.lists(st.tuples(WORDS, st.integers(0, 10**6)), min_size=1, max_size=4), st.integers(30, 60))
+def test_the_terminal_has_the_lines_that_rich_lays_out(rows, width):
+    columns = (Column("agent", "name of the agent", "name"), Column("calls", "calls", "count"))
+    made = ReportTable("T", columns, tuple({"agent": agent, "calls": calls} for agent, calls in rows))
+    (part,) = made.to_rich(width)
+
+    counts = [f"{calls:,}" for _, calls in rows]
+    calls_width = max(map(len, ("calls", *counts)))
+    widest_agent = max(cell_len(line) for agent, _ in rows for line in ("name of the agent", *agent.split("\n")))
+    expected = Table(title="T", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    expected.add_column("name of the agent", width=min(widest_agent, width - calls_width - 4))
+    expected.add_column("calls", justify="right", width=calls_width)
+    for (agent, _), count in zip(rows, counts, strict=True):
+        expected.add_row(agent, count)
+    assert _lines_on_terminal(part) == _lines_on_terminal(expected)
+
+
+def _lines_on_terminal(shown):
+    out = io.StringIO()
+    Console(file=out, width=100).print(shown)
+    return [line.rstrip() for line in out.getvalue().rstrip().split("\n")]
+
+
+def test_no_word_is_broken_where_a_text_begins_with_a_space():
+    made = ReportTable("T", (Column("x", "x", "name"),), ({"x": " a-word-of-eighteen and more"},))
+    (part,) = made.to_rich(20)
+    assert " a-word-of-eighteen" in [line.rstrip() for line in part.plain.split("\n")]

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.table import Table
-    from rich.text import Text
 
 # --- Markdown --------------------------------------------------------------------------------------------------------
 
@@ -42,21 +40,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(ch for ch in text.expandtabs(1) if ch.isprintable() or ch == "\n")
-
-
-def plain(text: str, style: str = "") -> Text:
-    """The text taken literally: no markup, no control sequences."""
-    from rich.text import Text  # noqa: PLC0415 - not every table is printed
-
-    return Text(printable(text), style)
-
-
-def simple_table(title: str) -> Table:
-    """An empty table in the style of all tables."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    return Table(title=plain(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 # --- spreadsheets: a text that would be a formula begins with an apostrophe, which our own readers take off again -----

@@ -27,7 +27,7 @@ from goldless.statistics.standings import LeaderboardRow, Missing, Standings
 from goldless.templates import FIELDS, TEMPLATES, Template
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
 
 BAR_WIDTH = 16
@@ -73,7 +73,7 @@ class Tabled:
         """A booktabs LaTeX table, with the signature in a comment and in the caption."""
         return self.table(**self._on_paper).to_latex()
 
-    def to_rich(self, width: int = 80, **options: Any) -> list[Table]:
+    def to_rich(self, width: int = 80, **options: Any) -> list[Text]:
         """Tables for a terminal of that width, without the signature: print that below, so that it can be copied."""
         return self.table(**self._on_paper, **options).to_rich(width)
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.reports import formats
-from goldless.reports.formats import guarded, latex_number, latex_text, markdown_cell, plain, printable, simple_table
+from goldless.reports.formats import guarded, latex_number, latex_text, markdown_cell, printable
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
 Cell = str | int | float | None
 Single = Literal["text", "name", "figure", "count", "large", "number", "signed", "probability", "usd", "seconds"]
@@ -145,7 +145,7 @@ class ReportTable:
         """The columns shown on paper, and with plots in the terminal."""
         return tuple(column for column in self.shown if not column.wide)
 
-    def to_rich(self, width: int = 80) -> list[Table]:
+    def to_rich(self, width: int = 80) -> list[Text]:
         """The table for a terminal of that width, in several parts if need be.
 
         Nothing is cut off, and no name or number is broken inside a word: texts wrap between words; where that is not
@@ -158,7 +158,7 @@ class ReportTable:
         # the columns that say what a row is about, up to the first text, are in every part
         keys = 1 + next((place for place, one in enumerate(found) if one.column.left), 0)
         first, rest = found[:keys], found[keys:]
-        parts: list[Table] = []
+        parts: list[Text] = []
         while rest or not parts:
             taken, rest = [*first, *rest[:1]], rest[1:]
             while rest and _least([*taken, rest[0]]) <= width:
@@ -166,25 +166,28 @@ class ReportTable:
             parts.append(self._part(taken, "" if parts else self.title, width))
         return parts
 
-    def _part(self, columns: Sequence[_Printed], title: str, width: int) -> Table:
-        """The columns as a table: wide ones give way first."""
-        widths = [one.widest for one in columns]
-        while (whole := sum(widths) + BETWEEN * len(columns)) > width:
-            spare = [place for place, one in enumerate(columns) if widths[place] > one.narrowest]
-            if not spare:
-                break
-            widths[max(spare, key=widths.__getitem__)] -= 1
-        table = simple_table(title)
-        table.width = whole if whole > width else None  # lines that a terminal breaks are better than cells cut off
-        for one, wide in zip(columns, widths, strict=True):
-            justify: Literal["left", "right"] = "left" if one.column.left else "right"
-            table.add_column(plain(one.column.heading), justify=justify, width=wide, overflow="fold")
-        styles = ["cyan" if one.column.kind == "plot" else "" for one in columns]
-        for place, row in enumerate(zip(*(one.cells for one in columns), strict=True), self.apart - len(self.rows)):
-            if place == 0:
-                table.add_section()
-            table.add_row(*map(plain, row, styles), style="bold" if place >= 0 else "")
-        return table
+    def _part(self, columns: Sequence[_Printed], title: str, width: int) -> Text:
+        """The columns as lines: wide ones give way first."""
+        from rich.text import Text  # noqa: PLC0415 - not every table is printed
+
+        for column in columns:
+            column.width = column.widest
+        while _whole_width(columns) > width:
+            wrappable = [column for column in columns if column.width > column.narrowest]
+            if not wrappable:
+                break  # lines that a terminal breaks are better than cells cut off
+            max(wrappable, key=lambda column: column.width).width -= 1
+        # a rich.table.Table takes a millisecond per row, and some boards have ten thousand
+        lines = Text(f"{printable(title)}\n\n" if title else "\n", no_wrap=True, overflow="ignore")
+        _append_row(lines, columns, [one.column.heading for one in columns], "bold", at_bottom=True)
+        lines.append(f" {'─' * (_whole_width(columns) - BETWEEN)}\n")
+        first_apart = len(self.rows) - self.apart
+        for place, cells in enumerate(zip(*(one.cells for one in columns), strict=True)):
+            if 0 < place == first_apart:
+                lines.append("\n")
+            _append_row(lines, columns, cells, "bold" if place >= first_apart else "")
+        lines.append(" " * _whole_width(columns))  # a blank line below
+        return lines
 
     def to_markdown(self) -> str:
         """A Markdown table with title above, notes and signature below."""
@@ -243,22 +246,68 @@ class ReportTable:
 
 
 class _Printed:
-    """A column as texts, with its width if nothing wraps, and if texts wrap between words; numbers do not."""
+    """A column as texts, with its width if nothing wraps, and if texts wrap between words; numbers do not.
+
+    ``width`` is that of the part it is printed in.
+    """
 
     def __init__(self, column: Column, rows: Iterable[Mapping[str, Any]]) -> None:
         self.column, self.cells = column, [column.text(row) for row in rows]
-        self.widest = self.narrowest = max(map(_width, (column.heading, *self.cells)))
+        self.widest = self.narrowest = self.width = max(map(_width, (column.heading, *self.cells)))
         if column.kind != "plot":
             whole = [cell for cell in self.cells if not column.left and any(map(str.isdigit, cell))]
             parts = [part for text in {column.heading, *self.cells}.difference(whole) for part in text.split()]
             longest = max(map(_width, (*whole, *parts)), default=0)
             self.narrowest = max(longest, min(SHORT, self.widest)) if column.left else longest
 
+    def lines_of(self, cell: str) -> list[str]:
+        """The cell's lines, all as wide as the column."""
+        lines = _wrapped(printable(cell), self.width)
+        spaces = [" " * (self.width - _width(line)) for line in lines]
+        if self.column.left:
+            return [line + space for line, space in zip(lines, spaces, strict=True)]
+        return [space + line for line, space in zip(lines, spaces, strict=True)]
+
+
+def _append_row(
+    lines: Text, columns: Sequence[_Printed], cells: Sequence[str], style: str, *, at_bottom: bool = False
+) -> None:
+    """Append a row, of as many lines as its longest cell; ``at_bottom``: where shorter cells stand."""
+    cell_lines = [column.lines_of(cell) for column, cell in zip(columns, cells, strict=True)]
+    height = max(map(len, cell_lines))
+    for number in range(height):
+        for column, own_lines in zip(columns, cell_lines, strict=True):
+            place = number - (height - len(own_lines)) * at_bottom
+            text = own_lines[place] if 0 <= place < len(own_lines) else " " * column.width
+            lines.append(" ")
+            lines.append(text, style or ("cyan" if column.column.kind == "plot" else ""))
+            lines.append(" ")
+        lines.append("\n")
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text that is wrapped between words."""
+    lines = []
+    for paragraph in text.split("\n"):
+        words = [paragraph] if _width(paragraph) <= width else re.findall(r"\S+\s*", paragraph)
+        line = ""
+        for word in words:
+            if line and _width(line + word.rstrip()) > width:
+                lines.append(line.rstrip())
+                line = ""
+            line += word
+        lines.append(line.rstrip())
+    return lines
+
 
 def _width(text: str) -> int:
     from rich.cells import cell_len  # noqa: PLC0415 - not every table is printed
 
     return max(map(cell_len, printable(text).split("\n")))
+
+
+def _whole_width(columns: Sequence[_Printed]) -> int:
+    return sum(one.width + BETWEEN for one in columns)
 
 
 def _least(columns: Sequence[_Printed]) -> int:

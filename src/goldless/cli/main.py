@@ -62,7 +62,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
     },
     "Studies and settings": {
-        "study": "Check a study, show what is in it, or import one from another tool's results.",
+        "study": "Check a study, show what is in it, import one from another tool, or fetch a public one.",
         "list": "List metrics, models, importers or plugins.",
         "journal": "Inspect and clean up the model replies kept on this machine.",
         "config": "Show the project's settings, or print shell completion.",

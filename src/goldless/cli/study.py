@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from shlex import quote, split
 from typing import TYPE_CHECKING, Any
 
@@ -208,4 +209,12 @@ def audit(study: Study, *, words: str, output: Output) -> None:
     )
 
 
-app = verbs_app("Check a study, show what is in it, or import one from another tool's results.", import_, check, show)
+ADDED_VERBS = [resolve_name(place) for place in added_by_apps("goldless.study_verbs").values()]
+"""Verbs that apps add to ``goldless study``."""
+app = verbs_app(
+    "Check a study, show what is in it, import one from another tool's results, or fetch a public one.",
+    import_,
+    check,
+    show,
+    *ADDED_VERBS,
+)

@@ -1,8 +1,7 @@
-"""``benchmarks/papers/gre_boards.py`` and ``gre_figure.py``: boards compared, correlated (Table 3) and drawn."""
+"""Boards from runs, editions, CSV files and the GEM paper; compared, correlated (Table 3) and drawn."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import runpy
@@ -13,22 +12,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from goldless.apps.gre.boards import (
+    Board,
+    agent_correlations,
+    compare_boards,
+    correlate,
+    read_benchmark_scores,
+    read_board,
+)
+from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import StudyError, UserError
 from goldless.records import Agent
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
 from tests.support.paths import DOCS, ROOT
-
-gre_boards = pytest.importorskip("gre_boards", reason="installed without the benchmarks")
-agent_correlations, compare_boards, correlate = (
-    gre_boards.agent_correlations,
-    gre_boards.compare_boards,
-    gre_boards.correlate,
-)
-Board, read_benchmark_scores, read_board = gre_boards.Board, gre_boards.read_benchmark_scores, gre_boards.read_board
-gre_figure = pytest.importorskip("gre_figure")
-label_places, size_figure = gre_figure.label_places, gre_figure.size_figure
 
 
 def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_paper_gives():
@@ -133,15 +131,35 @@ def test_the_two_scorers_of_the_paper_agree_as_its_tables_say(published):
     assert {found.metric: round(found.coefficients[0].value, 3) for found in published.agreements} == PEARSON
     assert {found.metric: round(found.coefficients[1].value, 3) for found in published.agreements} == SPEARMAN
     assert {found.n for found in published.agreements} == {18}
-    assert "0.931" in published.table().to_markdown()
+    agreement, change, *_ = published.tables()
+    assert "0.931" in agreement.to_markdown()
+    assert [row["agent"] for row in change.rows][:3] == ["claude-3-opus", "claude-3-sonnet", "claude-2"]
 
 
-def test_a_metric_with_too_few_common_agents_is_counted_and_not_compared():
-    first = board("x", gem={"a": 5.0, "b": 3.0, "c": 3.0, "old": 9.0, "human": 4.0}, other={"a": 1.0})
+def test_ranks_change_as_counted_in_tables_6_and_7(published):
+    """Claude 2 has six models above it under GEM in Table 6 and two in Table 7; Mistral Large three and seven."""
+    changes = {change.agent: change for change in published.changes if change.metric == "gem"}
+    claude, mistral = changes["claude-2"], changes["mistral-large"]
+    assert (claude.first_rank, claude.second_rank, claude.rank_change) == (7, 3, 4)
+    assert (mistral.first_rank, mistral.second_rank, mistral.rank_change) == (4, 8, -4)
+    assert claude.change == pytest.approx(55.94 - 20.04)
+    assert claude.first_to_human is None
+
+
+def test_distances_to_each_boards_own_human_baseline_and_agents_on_one_board_only():
+    """By hand: 5 - 4 and 50 - 45."""
+    first = board("y", gem={"a": 5.0, "b": 3.0, "c": 3.0, "old": 9.0, "human": 4.0}, other={"a": 1.0})
     second = board("y", gem={"a": 50.0, "b": 30.0, "c": 10.0, "new": 9.0, "human": 45.0}, other={"a": 2.0})
     found = compare_boards(first, second)
-    assert [(agreement.metric, agreement.n) for agreement in found.agreements] == [("gem", 3)]
-    assert "Agents with a score on both: gem: 3, other: 1." in found.notes
+    changes = {change.agent: change for change in found.changes}
+    assert (changes["a"].first_to_human, changes["a"].second_to_human) == (1.0, 5.0)
+    # equal scores share the better rank
+    assert {agent: change.first_rank for agent, change in changes.items()} == {"a": 1, "b": 2, "c": 2}
+    assert (found.first, found.second) == ("y (first)", "y (second)")
+    assert any("left out, because only y (first) has a score: old" in note for note in found.notes)
+    assert any("left out, because only y (second) has a score: new" in note for note in found.notes)
+    assert "Not compared, because fewer than 3 agents have a score on both boards: other (1)." in found.notes
+    assert "| +1.00 | +5.00 |" in found.tables()[1].to_markdown()
 
 
 @pytest.mark.parametrize(
@@ -275,29 +293,8 @@ def test_hostile_names_stay_text():
 
 
 def test_a_board_without_sizes_cannot_be_drawn():
-    unsized = drawn_board([Agent("a")], {"a": cell("a", 1.0)})
     with pytest.raises(UserError, match="no agent has both a number of parameters and a score"):
-        size_figure(unsized)
-
-
-def overlap(one, other):
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-@pytest.mark.parametrize("spread", [260, 4])
-def test_no_label_covers_another_or_a_point_or_leaves_the_edges_and_without_room_there_is_none(spread):
-    points = [(20 + x, 20 + y) for x, y in np.random.default_rng(0).uniform(0, spread, (25, 2)).tolist()]
-    names = [f"model-{place}" for place in range(25)]
-    places = label_places(points, names, lines=[], within=(0.0, 0.0, 400.0, 300.0))
-    found = [place for place in places if place is not None]
-    assert found
-    assert spread > 4 or None in places
-    assert not any(overlap(one, other) for one, other in itertools.combinations(found, 2))
-    for place in found:
-        assert not any(overlap(place, (x - 6, y - 6, x + 6, y + 6)) for x, y in points)
-        assert min(place[:2]) >= 0
-        assert place[2] <= 400
-        assert place[3] <= 300
+        size_figure(drawn_board([Agent("a")], {"a": cell("a", 1.0)}))
 
 
 SCRIPT = ROOT / "benchmarks" / "papers" / "size_effect.py"
@@ -336,3 +333,8 @@ def test_in_the_papers_tables_the_larger_of_a_family_always_scores_higher(effect
         middle = regression(rows)
         assert (slope.value, slope.low, slope.high) == pytest.approx((middle, middle - reach, middle + reach))
         assert slope.low > 0
+
+
+def test_a_metric_without_changes_is_a_table_without_rows(published):
+    without = replace(published, changes=())
+    assert [len(table.rows) for table in without.tables()[1:]] == [0 for _ in published.agreements]

@@ -255,10 +255,12 @@ class PromptSimilarity:
         lengths = np.sqrt(np.bincount(rows, weights**2, minlength=len(counts)))
         self._weights = sparse.csr_array((weights / lengths[rows], (rows, words)), shape=(len(counts), len(number)))
 
-    def nearest_first(self, task: str) -> list[str]:
-        """The other tasks, the most similar first; equal ones by name."""
+    def nearest_first(self, task: str, *, below: float | None = None) -> list[str]:
+        """The other tasks, the most similar first; equal ones by name; ``below``: only those less similar than this."""
         values = np.round(self._weights @ self._weights[[self.tasks.index(task)]].toarray().ravel(), DIGITS)
         order = np.argsort(-values, kind="stable").tolist()  # tasks are sorted, so equal ones stay in that order
+        if below is not None:
+            order = [place for place in order if values[place] < below]
         return [self.tasks[place] for place in order if self.tasks[place] != task]
 
 

@@ -40,7 +40,7 @@ from goldless.judging.scales import PAIRWISE, fence
 from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, content_hash, usable
 from goldless.records import CallFailure
 
-Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
+Exam = Literal["consistency", "pertinence", "self-confidence", "human", "planted"]
 Answered = Mapping[str, Iterable[str]]
 """The agents that answered each task."""
 

@@ -24,12 +24,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from goldless.judging.exams import PromptSimilarity
+import polars as pl
+
+from goldless.evidence import EXAMS, empty, exams_frame
+from goldless.judging.asking import ReviewStage
+from goldless.judging.exams import ExamPair, PromptSimilarity, both_orders
 from goldless.models.interface import content_hash
 from goldless.sentences import split_sentences
 
 Kind = Literal["neighbour", "neighbour, right side longer", "altered", "empty"]
 KINDS: tuple[Kind, ...] = ("neighbour", "neighbour, right side longer", "altered", "empty")
+FEWEST_OF_A_KIND, MOST_OF_A_KIND = 5, 20
+"""Pairs of each kind; each pair is shown in both orders."""
 CONTROL: Kind = "neighbour, right side longer"
 PARAPHRASE = 0.8
 """Prompts at least this similar (cosine of TF-IDF weights) may ask for the same thing."""
@@ -59,6 +65,8 @@ CLOSING = (
     "I hope this overview is helpful. Please let me know if you would like further details on any of these points!"
 )
 
+RIGHT, WRONG = "right", "wrong"
+"""Names used instead of agents in the exam's judgements; the reviewer does not see them."""
 Texts = Mapping[tuple[str, str], str]
 """Responses by task and agent."""
 
@@ -82,6 +90,13 @@ class PlantedPair:
 def looks(text: str) -> int:
     """Return how much a text makes a show of: its words, and its list marks, headings and bold phrases."""
     return len(text.split()) + FORMAT_WORTH * len(FORMATTING.findall(text))
+
+
+def pairs_of_each_kind(exam_items: int | None) -> int:
+    """Return how many pairs of each kind an exam of so many items has: a tenth, from 5 to 20."""
+    if exam_items is None:
+        return MOST_OF_A_KIND
+    return min(MOST_OF_A_KIND, max(FEWEST_OF_A_KIND, exam_items // 10))
 
 
 def planted_pairs(
@@ -216,3 +231,17 @@ def _first_words(sentence: str) -> str:
 def _rest(sentence: str) -> str:
     words = sentence.replace("*", "").split()[3:]
     return f" {' '.join(words)}" if words else ""
+
+
+async def sit_planted(stage: ReviewStage, pairs: Sequence[PlantedPair], *, at_once: int = 1) -> pl.DataFrame:
+    """Return the reviewer's answers on both orders of each pair, kind by kind."""
+    answers = [empty(EXAMS)]
+    for kind in dict.fromkeys(pair.kind for pair in pairs):
+        pairs_of_kind = [pair for pair in pairs if pair.kind == kind]
+        prompts = {pair.task: pair.prompt for pair in pairs_of_kind}
+        texts = {(pair.task, RIGHT): pair.right for pair in pairs_of_kind}
+        texts |= {(pair.task, WRONG): pair.wrong for pair in pairs_of_kind}
+        questions = both_orders(ExamPair(pair.task, RIGHT, WRONG) for pair in pairs_of_kind)
+        judgements = await stage.review(questions, texts, prompts, at_once=at_once)
+        answers.append(exams_frame("planted", judgements, kind))
+    return pl.concat(answers)

@@ -98,13 +98,41 @@ def pertinence(
     """
     if set(judgements.agents) != {"relevant", "irrelevant"}:
         raise MetricError(f"answers of pertinence must be relevant and irrelevant, got {', '.join(judgements.agents)}")
-    good, bad = judgements.agents.index("relevant"), judgements.agents.index("irrelevant")
-    ours = (judgements.low == min(good, bad)) & (judgements.high == max(good, bad))
-    credit = (1 + np.sign(judgements.leans(convention)[:, ours]) * (1 if good < bad else -1)) / 2
-    task = np.repeat(judgements.task[ours], 2)
-    asked = judgements.asked[:, ours]
+    return share_of_right_sides(judgements, "relevant", "irrelevant", convention=convention, **draws)
+
+
+def share_of_right_sides(
+    judgements: PairJudgements, right: str, wrong: str, *, convention: Convention = "default", **draws: Unpack[Draws]
+) -> dict[str, Trait]:
+    """Return each reviewer's share of comparisons, each order on its own, that prefer the right side to the wrong one.
+
+    A tie counts 0.5, and with the papers' convention so does a missing judgement.
+    """
+    if set(judgements.agents) != {right, wrong}:
+        raise MetricError(
+            f"the sides of an exam's pairs must be {right} and {wrong}, got {', '.join(judgements.agents)}"
+        )
+    right_number, wrong_number = judgements.agents.index(right), judgements.agents.index(wrong)
+    low_number, high_number = sorted((right_number, wrong_number))
+    exam_pairs = (judgements.low == low_number) & (judgements.high == high_number)
+    direction = 1 if right_number < wrong_number else -1
+    credit = (1 + np.sign(judgements.leans(convention)[:, exam_pairs]) * direction) / 2
+    task = np.repeat(judgements.task[exam_pairs], 2)
+    asked = judgements.asked[:, exam_pairs]
     flat = len(judgements.reviewers), len(task)
     return _traits(judgements.reviewers, credit.reshape(flat), task, asked.reshape(flat), **draws)
+
+
+def worst_kind(traits_of_kinds: Mapping[str, Trait], n_kinds: int) -> Trait:
+    """Return the trait of the kind on which a reviewer is least often right; absent unless all kinds were measured.
+
+    A reviewer that is right on most kinds and misled by one is misled wherever responses look like that kind.
+    """
+    measured = {name: trait for name, trait in traits_of_kinds.items() if trait.value is not None}
+    if len(measured) < n_kinds:
+        return Trait(replace(ABSENT, note="not all kinds of planted pairs were answered"))
+    name, worst = min(measured.items(), key=lambda item: (item[1].value or 0.0, item[0]))
+    return replace(worst, estimate=replace(worst.estimate, note=f"the worst kind is {name}"))
 
 
 def human_exam(

@@ -37,6 +37,7 @@ from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
 from goldless.judging.exams import ConfidenceSets, Exam, ExamPair
 from goldless.judging.judges import find_critic_prompt
+from goldless.judging.planted_pairs import KINDS, PlantedPair, pairs_of_each_kind, planted_pairs, sit_planted
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.likelihood import Wording
 from goldless.metrics.metric import MetricInput
@@ -50,7 +51,7 @@ from goldless.reports.run_record import Spending
 from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
 from goldless.runs.opening import OpenModel, Part
-from goldless.runs.options import PEERS
+from goldless.runs.options import PEERS, PLANTED
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts, model_name
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import read_recorded, recorded_evidence, recorded_tokens
@@ -417,6 +418,7 @@ class Collection:
             sittings.append(("consistency", "consistency", pairwise, exam_items.consistency_pairs(every, **drawn)))
         texts, prompts = shown(study)
         items = await self._pertinence_items(every, drawn) if "pertinence" in traits else []
+        planted = self._planted_pairs() if PLANTED in traits else []
         for name in reviewers:
             model = self.models[name]
             may, at_once = strangers(study, options, name, model.identity.name), model.at_once(CALLS_AT_ONCE)
@@ -426,6 +428,10 @@ class Collection:
                 self._report(f"{title} of {name}", len(mine), model, 0)
                 rows = await reviewer_stage(options, name, model, on).review(asked, texts, prompts, at_once=at_once)
                 found.append(evidence.exams_frame(exam, rows))
+            if PLANTED in traits:
+                self._report(f"planted pairs for {name}", 2 * len(planted), model, 0)
+                stage = reviewer_stage(options, name, model, pairwise)
+                found.append(await sit_planted(stage, planted, at_once=at_once))
             if "pertinence" in traits:
                 self._report(f"pertinence of {name}", len(items), model, 0)
                 stage = reviewer_stage(options, name, model, pairwise)
@@ -444,6 +450,27 @@ class Collection:
                 found.append(await exam_items.sit_confidence(stage, sets, texts, prompts, at_once=at_once))
         exams = pl.concat(found)
         return ReviewEvidence(reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams)
+
+    def _planted_pairs(self) -> list[PlantedPair]:
+        """Plant pairs from the tasks that have a prompt; refuse a study that allows none of some kind."""
+        options = self.plan.options
+        texts, prompts = shown(self.plan.study)
+        worded_prompts = {task: prompt for task, prompt in prompts.items() if prompt is not None}
+        responses = {place: text for place, text in texts.items() if isinstance(text, str)}
+        pairs = planted_pairs(
+            worded_prompts,
+            responses,
+            items=pairs_of_each_kind(options.exam.exam_items),
+            seed=options.statistics.seed,
+        )
+        missing_kinds = [kind for kind in KINDS if not any(pair.kind == kind for pair in pairs)]
+        if missing_kinds:
+            raise UserError(
+                f"the exam planted cannot make pairs of the kind {' or '.join(missing_kinds)} from this study: it "
+                "needs tasks with different prompts, and responses with a number, a name or a statement to change. "
+                "Try --exam consistency"
+            )
+        return pairs
 
     async def _pertinence_items(self, every: Mapping[str, Sequence[str]], drawn: Mapping[str, Any]) -> list[Any]:
         options, changer = self.plan.options, self.models.get(CHANGER)

@@ -60,12 +60,16 @@ ASKED_OF_MODELS = {
     *("reviewers", "licences", "issue_to", "task_kind", "metric_timeout_seconds", "budget_calls"),
 }
 """Options of other groups than models that change evidence alone, or where it goes."""
-ExamName = Literal["none", "human", "consistency", "pertinence", "self-confidence", "auto", "peers", "auto+peers"]
+ExamName = Literal[
+    "none", "planted", "human", "consistency", "pertinence", "self-confidence", "auto", "peers", "auto+peers"
+]
 AUTOMATIC = ("consistency", "pertinence", "self-confidence")
+PLANTED = "planted"
 PEERS = "peers"
 """The trait that others' votes show. It decides who votes, never a vote's weight: it claims far too much."""
 TRAITS: Mapping[ExamName, tuple[str, ...]] = {
     "none": (),
+    "planted": (PLANTED,),
     "human": ("human exam",),
     "consistency": ("consistency",),
     "pertinence": ("pertinence",),
@@ -91,6 +95,8 @@ Settings = dict[str, tuple[str, tuple[str, ...]]]
 TIMEOUT = re.compile(r"(command:.*\S(?=\s)|(?!command:)[\w-]+:.*\S)\s*\?timeout=(\S+)", re.DOTALL)
 """A custom metric with its time limit: ``python:FILE.py:FUNCTION?timeout=60``, ``command:WORDS ?timeout=60``."""
 HUMAN_THRESHOLD = 0.6
+PLANTED_THRESHOLD = 0.7
+"""Limit of the share of planted pairs of the worst kind that a reviewer judges right."""
 AUTO_EXAM_THRESHOLD = 0.55
 """PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
 
@@ -262,7 +268,7 @@ class ExamOptions:
 
     exams: Sequence[ExamName] = option(
         ("none",),
-        "Comma-separated exams to pass: none, human, consistency, pertinence, self-confidence, auto, peers, "
+        "Comma-separated exams to pass: none, planted, human, consistency, pertinence, self-confidence, auto, peers, "
         "auto+peers.",
         "--exam NAMES",
         group=EXAM,
@@ -519,7 +525,7 @@ class Options:
         limits: dict[str, Threshold] = dict.fromkeys(
             ("consistency", "pertinence", PEERS), AUTO_EXAM_THRESHOLD if alone else "mean"
         )
-        limits |= {"human exam": HUMAN_THRESHOLD, "self-confidence": 0.0}
+        limits |= {PLANTED: PLANTED_THRESHOLD, "human exam": HUMAN_THRESHOLD, "self-confidence": 0.0}
         for trait, limit in self.exam.thresholds.items():
             limits |= dict.fromkeys(self.exam.traits if trait == "all" else (trait,), limit)
         return {trait: limits[trait] for trait in self.exam.traits}

@@ -17,6 +17,7 @@ from goldless.errors import MetricError, UserError, check_known
 from goldless.evidence import EXAMS, FAILURE, JUDGEMENTS, empty, of_verb
 from goldless.judging import exams as exam_items
 from goldless.judging.asking import ReviewQuestion, ReviewStage, reads_by_scoring
+from goldless.judging.planted_pairs import KINDS
 from goldless.judging.review_stages import find_review_stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics import judgement_table as judged
@@ -250,12 +251,16 @@ def read_judgements(rows: pl.DataFrame, scale: Scale, convention: Convention) ->
 _SURE, _DIFFICULTY = pl.col("exam").str.starts_with(CONFIDENCE), pl.col("difficulty").cast(pl.String)
 _EXAM_RULES = (
     (
-        ~(_SURE | pl.col("exam").is_in(["pertinence", "consistency", "human"])).fill_null(value=False),
-        "exam must be pertinence, consistency, human or self-confidence, got {exam!r}",
+        ~(_SURE | pl.col("exam").is_in(["planted", "pertinence", "consistency", "human"])).fill_null(value=False),
+        "exam must be planted, pertinence, consistency, human or self-confidence, got {exam!r}",
     ),
     (
         _SURE & ~_DIFFICULTY.is_in(["easy", "hard"]).fill_null(value=False),
         "difficulty must be easy or hard in rows of self-confidence, got {difficulty!r}",
+    ),
+    (
+        (pl.col("exam") == "planted") & ~_DIFFICULTY.is_in(list(KINDS)).fill_null(value=False),
+        f"difficulty must be the kind of a planted pair ({', '.join(KINDS)}) in rows of planted, got {{difficulty!r}}",
     ),
     (
         ~pl.col("probability").is_between(0, 1, closed="right"),
@@ -277,16 +282,18 @@ def _exam_rows(table: RecordedTable, reviewers: Sequence[str]) -> pl.DataFrame:
     return found
 
 
-def pertinence_answers(exams: pl.DataFrame, convention: Convention) -> pl.DataFrame:
-    """The answers of the pertinence exam as judgements."""
-    rows = exams.filter(pl.col("exam") == "pertinence")
+def exam_comparisons(
+    exams: pl.DataFrame, exam: Literal["pertinence", "planted"], convention: Convention
+) -> pl.DataFrame:
+    """Return the answers of an exam that compares texts of its own as judgements."""
+    rows = exams.filter(pl.col("exam") == exam)
     needed = ("task", "first", "second", "output")
     if len(rows) and any(rows[name].dtype == pl.Null for name in needed):
-        raise MetricError("the table exams has pertinence answers without task, first, second and output")
+        raise MetricError(f"the table exams has {exam} answers without task, first, second and output")
     typed = [
         pl.col(name).cast(JUDGEMENTS[name], strict=False) for name in ("task", "output", "mark", "value", *FAILURE)
     ]
-    rows = exam_judgements(rows.with_columns(typed), "pertinence")
+    rows = exam_judgements(rows.with_columns(typed), exam)
     return read_judgements(rows, find_scale(PAIRWISE), convention)
 
 

@@ -16,6 +16,7 @@ import polars as pl
 from goldless.errors import MetricError, UserError, listed
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging import licences as licensing
+from goldless.judging.planted_pairs import RIGHT, WRONG
 from goldless.metrics import exam_traits
 from goldless.metrics.chair import usual_fusion
 from goldless.metrics.exam_traits import Trait
@@ -51,9 +52,9 @@ from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending, usd_pe
 from goldless.runs.collection import Collection
 from goldless.runs.evaluation import highest_first
 from goldless.runs.opening import OpenModel
-from goldless.runs.options import PEERS, check_peers
+from goldless.runs.options import PEERS, PLANTED, check_peers
 from goldless.runs.plan import Rounds, RunPlan
-from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, pertinence_answers, reviewer_stage, strangers
+from goldless.runs.review_evidence import CONFIDENCE, ReviewEvidence, exam_comparisons, reviewer_stage, strangers
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws, Estimate, task_shares
@@ -100,10 +101,7 @@ def _examined(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, l
     options, notes = plan.options, list[str]()
     if PEERS in options.exam.traits:
         check_peers(len(evidence.reviewers))
-    traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
-    for trait in options.exam.traits:
-        for name, found in _trait(trait, plan, evidence, notes).items():
-            traits[name][trait] = found
+    traits = _measured_traits(plan, evidence, notes)
     thresholds = options.usual_thresholds(len(evidence.reviewers))
     for trait in list(thresholds):
         lacking = [name for name in evidence.reviewers if trait not in traits[name]]
@@ -132,6 +130,19 @@ def _examined(plan: RunPlan, evidence: ReviewEvidence) -> tuple[Qualification, l
     return panel, notes
 
 
+def _measured_traits(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) -> dict[str, dict[str, Trait]]:
+    """Return the traits of each reviewer that the exams measure, and what they are made of."""
+    traits: dict[str, dict[str, Trait]] = {reviewer: {} for reviewer in evidence.reviewers}
+    for name in plan.options.exam.traits:
+        if name == PLANTED:
+            for reviewer, traits_of_kinds in _planted(plan, evidence).items():
+                traits[reviewer] |= traits_of_kinds
+            continue
+        for reviewer, trait in _trait(name, plan, evidence, notes).items():
+            traits[reviewer][name] = trait
+    return traits
+
+
 def _trait(trait: str, plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) -> dict[str, Trait]:
     people = plan.people
     how: dict[str, Any] = {"convention": plan.options.labels.convention, **plan.draws}
@@ -144,12 +155,32 @@ def _trait(trait: str, plan: RunPlan, evidence: ReviewEvidence, notes: list[str]
         return exam_traits.human_exam(table, people.labels, questioners=people.questioners, **how)
     rows, names = evidence.comparisons, plan.names
     if trait == "pertinence":
-        rows, names = pertinence_answers(evidence.exams, plan.options.labels.convention), {}
+        rows, names = exam_comparisons(evidence.exams, "pertinence", plan.options.labels.convention), {}
     heard = _heard(evidence, rows)
     if not heard:
         return {}
     measure = {PEERS: exam_traits.peers, "pertinence": exam_traits.pertinence}.get(trait, exam_traits.consistency)
     return measure(pair_judgements(rows, reviewers=heard, **names), **how)
+
+
+def _planted(plan: RunPlan, evidence: ReviewEvidence) -> dict[str, dict[str, Trait]]:
+    """Return what each reviewer got right of the planted pairs: of each kind, and of its worst kind."""
+    convention = plan.options.labels.convention
+    kinds = evidence.exams.filter(pl.col("exam") == PLANTED)["difficulty"].unique(maintain_order=True).to_list()
+    traits: dict[str, dict[str, Trait]] = {}
+    for kind in kinds:
+        answers = exam_comparisons(evidence.exams.filter(pl.col("difficulty") == kind), PLANTED, convention)
+        reviewers = _heard(evidence, answers)
+        if not reviewers:
+            continue
+        judgements = pair_judgements(answers, reviewers=reviewers)
+        shares = exam_traits.share_of_right_sides(judgements, RIGHT, WRONG, convention=convention, **plan.draws)
+        for reviewer, share in shares.items():
+            traits.setdefault(reviewer, {})[f"{PLANTED}: {kind}"] = share
+    return {
+        reviewer: {PLANTED: exam_traits.worst_kind(traits_of_kinds, len(kinds)), **traits_of_kinds}
+        for reviewer, traits_of_kinds in traits.items()
+    }
 
 
 def _self_confidence(plan: RunPlan, evidence: ReviewEvidence, notes: list[str]) -> dict[str, Trait]:

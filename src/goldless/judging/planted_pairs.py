@@ -113,8 +113,8 @@ def planted_pairs(
     planter = _Planter(prompts, by_looks, PromptSimilarity({task: prompts[task] for task in responses}), seed)
     pairs: list[PlantedPair] = []
     for kind in kinds:
-        tasks = sorted(responses, key=lambda task, kind=kind: content_hash("planted", kind, seed, task))
-        possible = (planter.pair(kind, task) for task in tasks)
+        drawn = {content_hash("planted", kind, seed, task): task for task in responses}
+        possible = (planter.pair(kind, drawn[draw]) for draw in sorted(drawn))
         pairs += islice((pair for pair in possible if pair is not None), items)
     return pairs
 

@@ -64,7 +64,7 @@ ExamName = Literal[
     "none", "planted", "human", "consistency", "pertinence", "self-confidence", "auto", "peers", "auto+peers"
 ]
 AUTOMATIC = ("consistency", "pertinence", "self-confidence")
-PLANTED = "planted"
+PLANTED: Literal["planted"] = "planted"
 PEERS = "peers"
 """The trait that others' votes show. It decides who votes, never a vote's weight: it claims far too much."""
 TRAITS: Mapping[ExamName, tuple[str, ...]] = {

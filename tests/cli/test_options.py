@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import goldless as package
+from goldless.cli.main import app
 from goldless.errors import GoldlessError, UserError
 from goldless.judging.judges import JUDGES
 from goldless.judging.review_stages import CATALOGUE
 from goldless.metrics.catalogue import METRICS
+from goldless.reports.document import Result
 from goldless.runs.option_forms import REMOVED, check_each, declared, group_classes
 from goldless.runs.options import TRAITS, Options, ScoringOptions
 from goldless.templates import TEMPLATES
 from goldless.user_metrics import metric_forms
 from tests.support.paths import DOCS, ROOT
+from tests.support.surface import leaf_commands
 
 OPTIONS = declared(Options)
 
@@ -233,3 +240,30 @@ def test_a_custom_metric_has_its_time_limit_behind_its_name(metric, name, second
 def test_a_setting_in_a_name_that_cannot_be_used_is_refused(metrics, message):
     with pytest.raises(GoldlessError, match=re.escape(message)):
         Options.of(metrics=metrics)
+
+
+def returned_class(verb):
+    """The class that a verb's function says it returns; None if it prints by itself."""
+    name = verb.work.__annotations__["return"]
+    module = inspect.getmodule(verb.work)
+    nodes = [*ast.walk(ast.parse(inspect.getsource(module)))]
+    # in the module of GRE-bench: an edition, its result, and the evaluation behind it
+    aliases = {
+        node.targets[0].id: node.value.slice.elts[1].id
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript) and name == node.targets[0].id
+    }
+    name = aliases.get(name, name)
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
+            return getattr(importlib.import_module(node.module), name)
+    return None if name == "None" else getattr(module, name)
+
+
+VERBS = {words: command.verb for words, command in leaf_commands(typer.main.get_command(app))}
+
+
+@pytest.mark.parametrize("words", sorted(VERBS))
+def test_every_verb_prints_by_itself_or_returns_a_result(words):
+    result_class = returned_class(VERBS[words])
+    assert result_class is None or issubclass(result_class, Result)

@@ -70,7 +70,7 @@ def test_scorers_are_said_to_rank_alike_only_where_the_interval_shows_it(value, 
     _, scored = two_scorers()
     found = compare_scorers(scored, **FAST)
     row = replace(found.rows[1], metric="m", first="one", second="two", over_agents=Estimate(value, low, high, 12))
-    (said,) = replace(found, rows=(row,)).findings()
+    (said,) = replace(found, rows=(row,)).sentences()
     assert words in in_text(said, str)
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NOTHING, WRONG_INPUT, INCOMPLETE, NOBODY_PASSED, METRIC_FAILED, BLOCKED, INCONCLUSIVE, CHANGED, DIFFERENT = range(1, 10)
 """Exit codes; the module ``main`` says what each means."""
+NOTHING_SCORED = "nothing could be scored"
 INTERRUPTED = 130
 PREPARING = "preparing"
 MOST_SO_FAR = 6

@@ -69,7 +69,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     },
     "Apps": {},
 }
-"""Verbs by what one wants, as the help shows them."""
+"""Commands by the user's question, in help order."""
 QUESTIONS: Mapping[str, str] = {
     "demo --study": "quickstart",
     "compare --rankings": "consistency",
@@ -127,7 +127,7 @@ def find_command(name: str) -> Any:
 
 
 def panels() -> Mapping[str, Mapping[str, str]]:
-    """The verbs with what they do, by what one wants; those of plugins are imported for it."""
+    """Commands and summaries by panel. Imports plugins."""
     added = {name: (one.__doc__ or "").partition("\n")[0] for name, one in ADDED.all().items() if one}
     return {panel: verbs for panel, verbs in {**PANELS, "Added by plugins": added}.items() if verbs}
 

@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.console import NOTHING, ProgressBars, before_ending, echo, end, incomplete, out, run_async, say
-from goldless.errors import listed
+from goldless.cli.console import ProgressBars, before_ending, echo, incomplete, out, run_async, say
 from goldless.reports.findings import Said, in_text
 from goldless.runs.option_forms import option
 
 if TYPE_CHECKING:
+    from goldless.reports.document import Result
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.reports.report_table import ReportTable
     from goldless.reports.run_record import BoardSoFar
-    from goldless.runs.evaluation import Evaluation
     from goldless.runs.opening import Spending
     from goldless.runs.progress import Progress, Tell
     from goldless.studies import Study
@@ -80,43 +79,48 @@ class Output:
             options = replace(given["options"], progress=tell, say=say, so_far=heard)
             return run_async(functools.partial(verb.begin, **{**given, "options": options}))
 
-    def keep(self, source: Study | None, verb: str, name: str, found: Any) -> None:
+    def keep(self, source: Study | None, verb: str, name: str, result: Result) -> None:
         """Write a result beside others of the study, if there is a folder for it."""
         if self.folder is not None:
             from goldless.reports.document import write
             from goldless.runs.store import save_result
 
-            text = found.to_markdown() if hasattr(found, "to_markdown") else _markdown(_tables(found))
-            spending = getattr(getattr(found, "evaluation", None) or found, "spending", ())
-            save_result(source, self.folder, verb=verb, name=name, data=write(found), markdown=text, spending=spending)
+            save_result(
+                source,
+                self.folder,
+                verb=verb,
+                name=name,
+                data=write(result),
+                markdown=result.to_markdown(),
+                spending=result.spending,
+            )
 
-    def tell(self, found: Any, *, holds: str = "result", notes: Iterable[str] = (), **shown: Any) -> None:
+    def tell(self, result: Result, *, holds: str = "result", notes: Iterable[str] = (), **shown: Any) -> None:
         """Show a result, its warnings and notes, its cost and its folder; exit with 3 where calls are open.
 
         ``holds``: what is in the folder; ``notes``: besides the result's own; ``shown``: as ``show`` says.
         """
-        self.show(found, **shown)
-        for warning in getattr(found, "warnings", ()):
-            say(f"warning: {warning}", style="yellow")
-        tell_spending(getattr(found, "spending", ()))
-        for note in dict.fromkeys((*getattr(found, "notes", ()), *notes)):
-            say(note, style="yellow")
-        self.tell_folder(holds)
-        if (evaluation := getattr(found, "evaluation", None)) is not None:
-            tell_warnings(evaluation)
-            replace(self, folder=None).end(evaluation)
-        if open_calls := getattr(found, "open", 0):
-            incomplete(f"{open_calls} calls are open")
+        self.tell_warnings(result)
+        self.show(result, **shown)
+        self.tell_end(result, holds=holds, notes=notes)
 
-    def end(self, evaluation: Evaluation) -> None:
-        """Report what was spent and where results are; exit with 3 where calls are open, 1 where nothing was scored."""
-        tell_spending(evaluation.spending)
-        self.tell_folder("results and evidence")
-        if not evaluation.complete:
-            incomplete(f"{evaluation.asked - evaluation.open} of {evaluation.asked}")
-        scores = [row.score for board in evaluation.boards.values() for row in board.rows]
-        if evaluation.boards and all(score is None for score in scores):
-            end(NOTHING, "nothing could be scored")
+    def tell_warnings(self, result: Result) -> None:
+        """Report on standard error what a reader of the tables must know first."""
+        if result.open and result.asked:
+            calls = f"{result.asked - result.open} of {result.asked}"
+            say(f"INCOMPLETE: this covers {calls} calls", style="yellow")
+        for warning in result.warnings:
+            say(f"warning: {warning}", style="yellow")
+
+    def tell_end(self, result: Result, *, holds: str = "result", notes: Iterable[str] = ()) -> None:
+        """Report notes, what was spent and where results are; exit with 3 where calls are open."""
+        for note in dict.fromkeys((*result.notes, *notes)):
+            say(note, style="yellow")
+        tell_spending(result.spending)
+        self.tell_folder(holds)
+        if result.open:
+            calls = f"{result.asked - result.open} of {result.asked}"
+            incomplete(calls if result.asked else f"{result.open} calls are open")
 
     def tell_folder(self, holds: str = "result") -> None:
         """Report where results were written, and where their report is."""
@@ -126,18 +130,19 @@ class Output:
             say(f"{holds}: {self.folder}")
             say(f"report: {report_of(self.folder)}")
 
-    def show(self, found: Any, *, tables: Sequence[ReportTable] = (), last: str = "", **more: Any) -> None:
+    def show(self, result: Result, *, tables: Sequence[ReportTable] | None = None, last: str = "", **more: Any) -> None:
         """Print a result: its sentences and tables, or its plain data, and on a terminal a last text.
 
         ``tables``: instead of its own; ``more``: as ``print_tables`` says.
         """
         from goldless.reports.document import write
 
-        if "findings" not in more and hasattr(found, "findings"):
-            more["findings"] = found.findings()
-        own: dict[str, Any] = {"csv": getattr(found, "to_csv", None), "markdown": getattr(found, "to_markdown", None)}
-        self.print_tables(tables or _tables(found), functools.partial(write, found), **own | more)
-        if last and self.shown_as == "rich":
+        on_terminal = self.shown_as == "rich"
+        if tables is None:
+            tables = result.terminal_tables(details=self.verbose) if on_terminal else result.tables()
+        texts: dict[str, Any] = {"csv": result.to_csv, "markdown": result.to_markdown, "findings": result.sentences()}
+        self.print_tables(tables, functools.partial(write, result), **texts | more)
+        if last and on_terminal:
             out().print(last, markup=False)
 
     def print_tables(
@@ -226,37 +231,11 @@ def tell_spending(rows: Iterable[Spending]) -> None:
         say(f"{row.model}: {made}, {row.reused} from the journal{before}")
 
 
-def tell_warnings(evaluation: Evaluation) -> None:
-    """Report on standard error what a reader of the tables must know first."""
-    lines = []
-    if not evaluation.complete:
-        lines.append(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls")
-    # those of the texts were said before anything was asked
-    lines += [f"warning: {finding.message}" for finding in evaluation.findings if finding.metrics]
-    if alone := evaluation.tasks_without_peers:
-        many = f"{len(alone)} task{'s' * (len(alone) != 1)}"
-        lines.append(f"{many} with fewer than two responses, not scored: {listed(alone, 10)}")
-    if evaluation.failures:
-        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
-        lines.append(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})")
-        lines += [f"  {kind}, for example: {message}" for kind, message in evaluation.examples.items()]
-    for outcome in evaluation.outcomes.values():
-        unscored = outcome.problems.items()
-        lines += [f"{outcome.metric}: {count} responses not scored: {problem}" for problem, count in unscored]
-    for line in lines:
-        say(line, style="yellow")
-
-
 def print_whole(table: ReportTable | Leaderboard | RaterScores, **more: Any) -> None:
     """Print a table so that nothing is cut off, in several parts if the terminal is narrow."""
     for part in table.to_rich(out().width, **more):
         # a single name may be wider than the terminal, which then breaks the line
         out().print(part, crop=False, no_wrap=True, overflow="ignore", soft_wrap=True)
-
-
-def _tables(found: Any) -> list[ReportTable]:
-    made: list[ReportTable] = found.tables() if hasattr(found, "tables") else [found.table()]
-    return made
 
 
 def _markdown(tables: Sequence[ReportTable]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.cli.command import RUN_FOLDER, same, verb
-from goldless.cli.console import NOBODY_PASSED, NOTHING, end, say
-from goldless.cli.output import Output, tell_warnings
+from goldless.cli.console import NOBODY_PASSED, NOTHING, NOTHING_SCORED, end, say
+from goldless.cli.output import Output
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.option_forms import REQUIRED, TEXT, option, values
 from goldless.runs.options import CRITIC, METRICS, MODELS, REVIEWING, SCORING, STOPPING, Options
@@ -18,7 +18,6 @@ from goldless.runs.options import CRITIC, METRICS, MODELS, REVIEWING, SCORING, S
 if TYPE_CHECKING:
     from goldless.metrics.information_map import InformationMap, PeerSentence
     from goldless.models.interface import ChatModel
-    from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_outcome import Review
     from goldless.selection.selecting import Selection
@@ -51,7 +50,6 @@ async def score(study: Study, *, options: Options) -> Evaluation:
 @score.renderer
 def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last: str = "") -> None:
     """Keep and print an evaluation; ``words``: of the study, to suggest what to run next; ``last``: a text after it."""
-    from goldless.reports.leaderboard import run_findings
     from goldless.reports.run_folder import RunFolder
     from goldless.runs.store import save_run
 
@@ -60,57 +58,17 @@ def tell_evaluation(found: Evaluation, output: Output, *, words: str = "", last:
         save_run(found, output.folder)
         if before is not None and (gone := {*before.metrics} - {*found.outcomes}):
             say(f"{output.folder}: replaced the earlier results of {', '.join(sorted(gone))}", style="yellow")
-    tell_warnings(found)
-    boards = list(found.metrics.values())
-    titled = [(f"## {board.metric}\n\n" * (len(boards) > 1), board) for board in boards]
-    output.show(
-        found,
-        tables=list(_tables(found, output)),
-        csv=lambda: _csv(boards),
-        markdown=lambda: "\n".join(title + board.to_markdown() for title, board in titled),
-        below=list(_groups(found)),
-        findings=run_findings(found.boards) if found.stopped is None else ((found.stopped.sentence,),),
-        last=last,
-    )
-    if found.canaries is not None and output.verbose:
-        say(f"sums differ between batches of this engine by up to {found.canaries.noise_nats:.1e} nats")
-    output.end(found)
+    output.tell(found, holds="results and evidence", notes=_noise(found, output), below=list(_groups(found)), last=last)
+    if found.nothing_scored:
+        end(NOTHING, NOTHING_SCORED)
     if output.shown_as == "rich" and words:
         for line in _suggested(words, found, output):
             say(line)
 
 
-def _tables(found: Evaluation, output: Output) -> Iterator[ReportTable]:
-    """On a terminal one table with a column per metric; else, or with details, the whole table of every metric."""
-    from goldless.reports.findings import heading, in_text
-    from goldless.reports.leaderboard import Leaderboard, metric_finding
-
-    boards, on_terminal = list(found.boards.values()), output.shown_as == "rich"
-    for board in boards[: 1 if on_terminal and not output.verbose else None]:
-        if not on_terminal:
-            yield board.table(beaten="ranks")
-        elif output.verbose:
-            leader = [in_text(metric_finding(board.metric, board))] if found.stopped is None else []
-            summary = [f"{name.replace('_', ' ')}: {value:.4f}" for name, value in board.summary.items()]
-            yield replace(board.table(beaten="ranks", full=True), notes=(*leader, *board.notes, *summary))
-        else:
-            listed = ", ".join(heading(one.metric, one.unit) for one in boards[1:])
-            also = [f"Also: {listed}. -v shows each with intervals."] if listed else []
-            table = board.table(beaten="ranks", others=boards[1:])
-            yield replace(table, notes=(*board.notes, *also), signature="")
-        if on_terminal and found.stopped is not None and found.stopped.by == board.metric:
-            yield found.stopped.table()
-    yield from (one.table() for one in found.metrics.values() if not isinstance(one, Leaderboard))
-
-
-def _csv(boards: list[Leaderboard | RaterScores]) -> str:
-    """One header for all metrics; the table of raters has its own columns."""
-    header, text = "", ""
-    for board in boards:
-        first, rest = board.to_csv().split("\n", 1)
-        text += rest if first == header else f"{first}\n{rest}"
-        header = first
-    return text
+def _noise(evaluation: Evaluation, output: Output) -> Iterator[str]:
+    if evaluation.canaries is not None and output.verbose:
+        yield f"sums differ between batches of this engine by up to {evaluation.canaries.noise_nats:.1e} nats"
 
 
 def _groups(evaluation: Evaluation) -> Iterator[str]:

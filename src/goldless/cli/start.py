@@ -16,6 +16,7 @@ from goldless.cli.output import Output, plain_table
 from goldless.cli.score import tell_evaluation
 from goldless.errors import CanaryError, UserError
 from goldless.models.canaries import CanaryReport
+from goldless.reports.document import Result
 from goldless.runs.option_forms import argument
 from goldless.runs.options import Options
 
@@ -104,7 +105,7 @@ REPEATS = 4
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Result):
     """The findings about a model."""
 
     model: str

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from goldless.cli.command import RESULT_FOLDER, same, verb
-from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
+from goldless.cli.console import METRIC_FAILED, NOTHING, NOTHING_SCORED, end, incomplete, say
 from goldless.cli.output import OUTPUT, Output, tell_spending
 from goldless.runs import option_forms as forms
 from goldless.runs.option_forms import LINES, REQUIRED, OptionForm, as_tuple, option, split, values
@@ -43,6 +43,8 @@ class Judges:
 
 
 def _nothing_compared(found: Agreement) -> tuple[int, str] | None:
+    if found.evaluation is not None and found.evaluation.nothing_scored:
+        return NOTHING, NOTHING_SCORED
     judges = [judge for one in found.criteria for judge in one.judges]
     compared = [one for judge in judges for one in (judge.accuracy.share, *judge.correlations)]
     none = all(one.value is None for one in compared)
@@ -143,15 +145,17 @@ def _tell_calibration(found: Calibration, output: Output, *, verb_options: Calib
     from goldless.files import write_text
     from goldless.studies import with_labels
 
-    notes = []
+    notes = [] if found.evaluation is None else [*found.evaluation.notes]
     if output.folder is not None:
         labelled = study if verb_options.labels is None else with_labels(study, verb_options.labels)
         output.keep(labelled, "calibrate", "calibration", found)
         if found.next_labels:  # with their chances, which --drawn reads
             write_text(output.folder / NEXT_FILE, found.tables()[-1].to_csv())
             if found.agents:
-                notes = [f"once they are labelled, add --drawn {output.folder / NEXT_FILE} to the next calibration"]
+                notes.append(f"once they are labelled, add --drawn {output.folder / NEXT_FILE} to the next calibration")
     output.tell(found, notes=notes, findings=())
+    if found.evaluation is not None and found.evaluation.nothing_scored:
+        end(NOTHING, NOTHING_SCORED)
 
 
 # --- bias ------------------------------------------------------------------------------------------------------------
@@ -384,7 +388,7 @@ def _tell_written(found: PerturbedStudy, output: Output) -> None:
 
     report = found.table()
     output.show(found, markdown=lambda: "\n".join(report.markdown_lines()))
-    tell_spending([found.spending] if found.spending is not None else [])
+    tell_spending(found.spending)
     for kind, count in found.failures.items():
         say(f"missing: {count} {kind}, for example: {found.examples[kind]}", style="yellow")
     if found.folder is None:

@@ -16,7 +16,7 @@ from goldless.evidence import TOKENS
 from goldless.metrics.information_map import sentence_gains
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
-from goldless.reports.document import cells, written_property
+from goldless.reports.document import Result, cells, written_property
 from goldless.reports.findings import comparative
 from goldless.reports.report_table import Column, ReportTable
 from goldless.sentences import split_sentences
@@ -149,7 +149,7 @@ class MetricDifference:
 
 
 @dataclass(frozen=True)
-class PairedComparison:
+class PairedComparison(Result):
     """Two agents of one run or of two, compared on their common tasks."""
 
     first: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree as ET
@@ -22,7 +22,7 @@ from goldless.comparison.certificate import Certificate, certify, find_judged
 from goldless.comparison.comparing import MetricDifference, PairedComparison, compared
 from goldless.comparison.pairing import Paired, Run, Sides, open_sides, paired_scores
 from goldless.errors import UserError
-from goldless.reports.document import InMemory
+from goldless.reports.document import InMemory, Result
 from goldless.reports.findings import comparative
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
@@ -36,7 +36,7 @@ Verdict = Literal["SHIP", "BLOCK", "INCONCLUSIVE"]
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(Result):
     """The verdict on a candidate, and everything it rests on."""
 
     verdict: Verdict
@@ -55,7 +55,7 @@ class Gate:
     more_tasks: int | None
     """The number of more tasks that decides in 80% of cases; 0: decided; None: too far to say, or tasks do not help."""
     certificate: Certificate
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = field()
     comparison: PairedComparison
     """The difference with its two-sided interval, and the tasks that pull most."""
     spending: InMemory[tuple[Spending, ...]] = ()
@@ -63,6 +63,9 @@ class Gate:
     @property
     def difference(self) -> MetricDifference:
         return self.comparison.metrics[0]
+
+    def tables(self) -> list[ReportTable]:
+        return [self.table()]
 
     def table(self) -> ReportTable:
         columns = (

@@ -36,9 +36,10 @@ from goldless.metrics.label_agreement import (
     compare_all_credits,
 )
 from goldless.metrics.pair_labels import PairLabels
-from goldless.reports.document import InMemory, cells, written_property
+from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.run_record import Spending
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
@@ -149,7 +150,7 @@ class CriterionAgreement:
         """The judges, the most accurate first; those without an accuracy last."""
         return sorted(self.judges, key=lambda judge: -(judge.accuracy.share.value or 0.0))
 
-    def findings(self) -> Iterator[Said]:
+    def sentences(self) -> Iterator[Said]:
         judges = [judge for judge in self.by_accuracy if judge.accuracy.share.value is not None]
         if not judges:
             return
@@ -317,7 +318,7 @@ def _ends(name: str, found: Estimate | None) -> dict[str, Cell]:
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement:
+class Agreement(Result):
     """Agreement of metrics, reviewers and external scores with people."""
 
     study: str
@@ -331,6 +332,26 @@ class Agreement:
     evaluation: InMemory[Evaluation | None] = None
     """The evaluation of the computed metrics."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return () if self.evaluation is None else self.evaluation.warnings
+
+    @property
+    def spending(self) -> tuple[Spending, ...]:
+        return () if self.evaluation is None else self.evaluation.spending
+
+    @property
+    def asked(self) -> int:
+        return 0 if self.evaluation is None else self.evaluation.asked
+
+    @property
+    def open(self) -> int:
+        return 0 if self.evaluation is None else self.evaluation.open
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return () if self.evaluation is None else self.evaluation.notes
+
     def __repr__(self) -> str:
         names = ", ".join(judge.name for judge in self.criteria[0].judges)
         return f"<Agreement of {names} with people on {self.study!r}>"
@@ -342,9 +363,9 @@ class Agreement:
     def criterion(self, name: str | None = None) -> CriterionAgreement:
         return self.criteria[0] if name is None else {one.criterion: one for one in self.criteria}[name]
 
-    def findings(self) -> Iterator[Said]:
+    def sentences(self) -> Iterator[Said]:
         for one in self.criteria:
-            yield from one.findings()
+            yield from one.sentences()
 
     def tables(self) -> list[ReportTable]:
         return [table for one in self.criteria for table in one.tables(self.level)]

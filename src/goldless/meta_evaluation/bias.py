@@ -42,7 +42,7 @@ from goldless.meta_evaluation.judges import (
 from goldless.metrics.chair import voting_weights
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, judgement_arrays
 from goldless.metrics.label_agreement import Kind, panel_judge, reviewer_judges
-from goldless.reports.document import InMemory, cells, written_property
+from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
@@ -145,7 +145,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class BiasReport:
+class BiasReport(Result):
     """The biases of reviewers, their panel and metrics on one study."""
 
     study: str
@@ -163,7 +163,7 @@ class BiasReport:
     coverage: tuple[Coverage, ...]
     rows: tuple[BiasRow, ...]
     unavailable: tuple[Unavailable, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field()
     complete: bool
     """True if no calls are left for another run of the same command."""
     signature: str
@@ -184,7 +184,7 @@ class BiasReport:
                 return row
         raise KeyError((bias, judge, measure, about))
 
-    def findings(self) -> Iterator[Said]:
+    def sentences(self) -> Iterator[Said]:
         kind = "reviewer" if any(row.kind == "reviewer" for row in self.rows) else "metric"
         judges = {row.judge for row in self.rows if row.kind == kind}
         tested = [row for row in self.rows if row.judge in judges and None not in (row.neutral, row.value)]

@@ -31,10 +31,11 @@ from goldless.meta_evaluation.judges import (
 )
 from goldless.metrics.label_agreement import Judge
 from goldless.metrics.pair_labels import rater_voices
-from goldless.reports.document import InMemory, cells, written_property
+from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES, RunFolder
+from goldless.reports.run_record import Spending
 from goldless.runs.evaluation import Evaluation, score_table
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
@@ -143,7 +144,7 @@ class NextLabel:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Result):
     """Agents on the people's scale."""
 
     study: str
@@ -166,11 +167,27 @@ class Calibration:
     """The metrics computed as proxies."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        return () if self.evaluation is None else self.evaluation.warnings
+
+    @property
+    def spending(self) -> tuple[Spending, ...]:
+        return () if self.evaluation is None else self.evaluation.spending
+
+    @property
+    def asked(self) -> int:
+        return 0 if self.evaluation is None else self.evaluation.asked
+
+    @property
+    def open(self) -> int:
+        return 0 if self.evaluation is None else self.evaluation.open
+
+    @property
     def by_mean(self) -> list[CalibratedAgent]:
         """The agents, highest mean first."""
         return sorted(self.agents, key=lambda one: -(one.mean.value or 0.0))
 
-    def findings(self) -> Iterator[Said]:
+    def sentences(self) -> Iterator[Said]:
         if self.agents:
             best = self.by_mean[0]
             ends = f"{best.mean.low:.3f} to {best.mean.high:.3f}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError
 from goldless.meta_evaluation.judges import ScoredBy, score_arrays
-from goldless.reports.document import cells
+from goldless.reports.document import Result, cells
 from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.bootstrap import USUAL, Draws, Estimate, task_intervals
@@ -61,16 +61,16 @@ class ScorerAgreement:
 
 
 @dataclass(frozen=True)
-class Consistency:
+class Consistency(Result):
     """Agreement of scorers about agents."""
 
     rows: tuple[ScorerAgreement, ...]
     level: float
     signatures: Mapping[str, str]
     """The signature of each score, by metric and scorer."""
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field()
 
-    def findings(self) -> Iterator[Said]:
+    def sentences(self) -> Iterator[Said]:
         """Two scorers are shown to rank the agents alike if the whole interval of Spearman's is ALIKE or more."""
         for row in self.rows:
             if row.coefficient != "spearman":

@@ -9,14 +9,13 @@ is not known stays unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from goldless.errors import UserError
 from goldless.files import MADE_BY
 from goldless.models.interface import Usage
-from goldless.reports.document import cells, written_property
-from goldless.reports.findings import Said
+from goldless.reports.document import Result, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.reports.run_record import Spending
@@ -66,13 +65,13 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class CostReport:
+class CostReport(Result):
     """The costs of runs, and the same on more tasks."""
 
     tasks: int
     """Number of tasks that costs are scaled to."""
     rows: tuple[Cost, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field()
 
     @written_property
     def total(self) -> ScaledCost:
@@ -82,9 +81,6 @@ class CostReport:
         usd = [None if cost is None else cost.usd for cost in scaled]
         calls = sum(cost.calls for cost in scaled if cost is not None)
         return ScaledCost(self.tasks, calls, _sum(tokens), _sum(usd))
-
-    def findings(self) -> Iterator[Said]:
-        yield from ()
 
     def tables(self) -> list[ReportTable]:
         names = (

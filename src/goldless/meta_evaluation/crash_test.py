@@ -31,7 +31,7 @@ from goldless.meta_evaluation.perturbations.perturbation import (
 )
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
-from goldless.reports.document import InMemory, cells, write, written_property
+from goldless.reports.document import InMemory, Result, cells, write, written_property
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -108,7 +108,7 @@ class CrashCard:
 
 
 @dataclass(frozen=True)
-class CrashTest:
+class CrashTest(Result):
     """The effects of perturbations on metrics."""
 
     study: str
@@ -146,7 +146,7 @@ class CrashTest:
             if any(one.missing for one in card.perturbations) and not any(one.samples for one in card.perturbations)
         )
 
-    def findings(self) -> Iterator[Said]:
+    def sentences(self) -> Iterator[Said]:
         for metric, card in self.metrics.items():
             failed = [row.perturbation for row in card.perturbations if row.rating == "fail"]
             not_shown = card.counts["not shown"]

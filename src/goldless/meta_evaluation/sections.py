@@ -64,7 +64,7 @@ def agreement_section(run: RunFolder) -> Iterator[Block]:
         band, told = _ceiling(one.ceiling.accuracy)
         plot: dict[str, Any] = {"axis": "accuracy", "reference": 0.5, "band": band}
         drawn = [_judge_row(judge, judge.accuracy.share) for judge in one.by_accuracy]
-        yield _drawn("accuracy", accuracy, drawn, (caption, *told), one.findings(), **plot)
+        yield _drawn("accuracy", accuracy, drawn, (caption, *told), one.sentences(), **plot)
         details: list[Block] = []
         if any(judge.correlations for judge in one.judges):
             correlation = others.pop(0)
@@ -107,7 +107,7 @@ def calibration_section(run: RunFolder) -> Iterator[Block]:
     if found.agents:
         caption = (f"Mean label over all tasks, with {percent(found.level)} intervals.",)
         drawn = [IntervalRow(one.agent, one.mean, numeral(one.mean.value, absent="")) for one in found.by_mean]
-        yield _drawn("calibration", tables.pop(0), drawn, caption, found.findings(), axis="mean label")
+        yield _drawn("calibration", tables.pop(0), drawn, caption, found.sentences(), axis="mean label")
     yield from map(result_table, tables)
     yield from remarks(found.notes)
 
@@ -126,7 +126,7 @@ def crash_section(run: RunFolder) -> Iterator[Block]:
     )
     figures = [_crash_figure(metric, test) for metric in test.metrics]
     if len(figures) > 1:
-        yield bullets(tuple(test.findings()))
+        yield bullets(tuple(test.sentences()))
         yield result_table(test.overview())
         yield fold(f"A chart for each of the {len(figures)} metrics", figures)
     else:
@@ -169,7 +169,7 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
     found: BiasReport | None = run.others.get("bias")
     if found is None:
         return
-    yield bullets(tuple(found.findings()))
+    yield bullets(tuple(found.sentences()))
     yield from _matrix(found)
     for bias in dict.fromkeys(row.bias for row in found.rows):
         measures = found.measures(found.of(bias))
@@ -236,5 +236,5 @@ def consistency_section(run: RunFolder) -> Iterator[Block]:
         for row in found.rows:
             aside, group = numeral(row.over_agents.value, absent=""), f"{row.metric}: {label(row.scorers)}"
             drawn.append(IntervalRow(row.coefficient, row.over_agents, aside, group=group))
-        yield _drawn("consistency", found.table(), drawn, (said,), found.findings(), **plot)
+        yield _drawn("consistency", found.table(), drawn, (said,), found.sentences(), **plot)
         yield from remarks(found.notes)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from goldless.reports.document import Result
 from goldless.sentences import Sentence
 
 
@@ -48,7 +49,7 @@ class CandidateSentence(Sentence):
 
 
 @dataclass(frozen=True)
-class InformationMap:
+class InformationMap(Result):
     """The sentences of a candidate's response that tell about a peer's, and the parts they tell about."""
 
     task: str

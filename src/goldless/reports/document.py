@@ -9,17 +9,22 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError, computed_field
 from pydantic_core import CoreSchema, core_schema, from_json
 
 from goldless.files import UnsafeFileError, safe_file
 from goldless.statistics.bootstrap import Estimate
+
+if TYPE_CHECKING:
+    from goldless.reports.findings import Said
+    from goldless.reports.report_table import ReportTable
+    from goldless.reports.run_record import Spending
 
 Kind = TypeVar("Kind")
 
@@ -41,6 +46,61 @@ else:
     def written_property(function: Callable[[Any], Any]) -> Any:
         """Make a property that is written too, and ignored when read."""
         return computed_field(property(function))
+
+
+class Result:
+    """What every verb returns; one renderer, one writer and one reader know nothing else.
+
+    A result is a frozen dataclass of this base. What it does not declare is empty.
+    """
+
+    if TYPE_CHECKING:
+        # dataclass fields or properties of a result
+        @property
+        def settings(self) -> Mapping[str, Any]: ...
+        @property
+        def notes(self) -> Sequence[str]: ...
+        @property
+        def warnings(self) -> Sequence[str]: ...
+        @property
+        def spending(self) -> Sequence[Spending]: ...
+        @property
+        def asked(self) -> int: ...
+        @property
+        def open(self) -> int: ...
+    else:
+        settings: ClassVar = {}
+        """How exactly its numbers were made; the signature is printed from them."""
+        notes: ClassVar = ()
+        """What a reader must know, printed below its tables."""
+        warnings: ClassVar = ()
+        """What a reader must know first, printed above its tables."""
+        spending: ClassVar = ()
+        """Calls and cost of each model."""
+        asked: ClassVar = 0
+        """Number of requested calls; 0: not counted."""
+        open: ClassVar = 0
+        """Number of calls that another run of the same command would make."""
+
+    def sentences(self) -> Iterable[Said]:
+        """What it says about itself."""
+        return ()
+
+    def tables(self) -> Sequence[ReportTable]:
+        """Its numbers, for every medium."""
+        return ()
+
+    def terminal_tables(self, *, details: bool) -> Sequence[ReportTable]:  # noqa: ARG002 - subclasses use it
+        """The tables of a terminal, where there is less room; all of them in full with ``details``."""
+        return self.tables()
+
+    def to_csv(self) -> str:
+        """Its tables as comma-separated values."""
+        return "\n".join(table.to_csv() for table in self.tables())
+
+    def to_markdown(self) -> str:
+        """Its tables as Markdown."""
+        return "\n".join(table.to_markdown() for table in self.tables())
 
 
 class UnexpectedDataError(ValueError):

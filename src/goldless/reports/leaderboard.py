@@ -15,8 +15,8 @@ from goldless.metrics.label_information import Information, LabelInformation, Ra
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import Stopped
-from goldless.reports.document import cells, write, written_property
-from goldless.reports.findings import MOST_NAMED, REVIEW, Name, Said, comparative, heading, named
+from goldless.reports.document import Result, cells, write, written_property
+from goldless.reports.findings import MOST_NAMED, REVIEW, Name, Said, comparative, heading, in_text, named
 from goldless.reports.report_table import Column, ReportTable, decimals_for, typeset
 from goldless.signature import signature_line
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
@@ -417,7 +417,7 @@ def _rater_cells(rater: RaterInformation) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Leaderboards:
+class Leaderboards(Result):
     """``leaderboard.json``: the results of an evaluation. Nothing in it depends on when or how fast it ran."""
 
     study: str = ""
@@ -448,6 +448,76 @@ class Leaderboards:
     stopped: Stopped | None = None
     """The stop, and what is decided; None: it was not to stop early."""
     metrics: Mapping[str, RaterScores | Leaderboard] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Findings about scores; those about texts are said before a model is called."""
+        return tuple(finding.message for finding in self.findings if finding.metrics)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes = []
+        if self.tasks_without_peers:
+            count = len(self.tasks_without_peers)
+            tasks = f"{count} task{'s' * (count != 1)}"
+            notes.append(f"{tasks} with fewer than two responses, not scored: {listed(self.tasks_without_peers, 10)}")
+        if self.failures:
+            causes = ", ".join(f"{count} {kind}" for kind, count in sorted(self.failures.items()))
+            notes.append(f"missing: {sum(self.failures.values())} of {self.asked} ({causes})")
+        return tuple(notes)
+
+    @property
+    def nothing_scored(self) -> bool:
+        """True if metrics rank agents, and none of them has a score."""
+        rows = [row for board in self.boards.values() for row in board.rows]
+        return bool(self.boards) and all(row.score is None for row in rows)
+
+    def sentences(self) -> Iterable[Said]:
+        return run_findings(self.boards) if self.stopped is None else ((self.stopped.sentence,),)
+
+    def tables(self) -> list[ReportTable]:
+        """Every metric's table."""
+        boards = [board.table(beaten="ranks") for board in self.boards.values()]
+        return [*boards, *self._rater_tables()]
+
+    def _rater_tables(self) -> list[ReportTable]:
+        return [scores.table() for scores in self.metrics.values() if isinstance(scores, RaterScores)]
+
+    def terminal_tables(self, *, details: bool) -> list[ReportTable]:
+        """One table with a column per metric, or with details the whole table of every metric."""
+        boards = list(self.boards.values())
+        stop_table = None if self.stopped is None else self.stopped.table()
+        tables = []
+        for board in boards if details else boards[:1]:
+            if details:
+                leader = [in_text(metric_finding(board.metric, board))] if self.stopped is None else []
+                summary = [f"{name.replace('_', ' ')}: {value:.4f}" for name, value in board.summary.items()]
+                notes = (*leader, *board.notes, *summary)
+                tables.append(replace(board.table(beaten="ranks", full=True), notes=notes))
+            else:
+                other_metrics = ", ".join(heading(other.metric, other.unit) for other in boards[1:])
+                also = [f"Also: {other_metrics}. -v shows each with intervals."] if other_metrics else []
+                table = board.table(beaten="ranks", others=boards[1:])
+                tables.append(replace(table, notes=(*board.notes, *also), signature=""))
+            if self.stopped is not None and stop_table is not None and self.stopped.by == board.metric:
+                tables.append(stop_table)
+        return [*tables, *self._rater_tables()]
+
+    def to_csv(self) -> str:
+        """One header for all metrics; the table of raters has its own columns."""
+        header, text = "", ""
+        for board in self.metrics.values():
+            first, rest = board.to_csv().split("\n", 1)
+            text += rest if first == header else f"{first}\n{rest}"
+            header = first
+        return text
+
+    def to_markdown(self) -> str:
+        """Every metric's table, below its name where there are several."""
+        titled = len(self.metrics) > 1
+        return "\n".join(
+            (f"## {board.metric}\n\n" if titled else "") + board.to_markdown() for board in self.metrics.values()
+        )
 
     @property
     def scorer(self) -> ModelIdentity | None:

@@ -11,7 +11,7 @@ from goldless.metrics.judgement_table import Convention
 from goldless.metrics.panel_worth import PanelWorth
 from goldless.metrics.ranking import RankedAgent, Ranking
 from goldless.reports.decisions import Stopped
-from goldless.reports.document import cells, written_property
+from goldless.reports.document import Result, cells, written_property
 from goldless.reports.findings import REVIEW, Said
 from goldless.reports.leaderboard import Leaderboard, metric_finding
 from goldless.reports.report_table import Column, ReportTable
@@ -113,7 +113,7 @@ class ReviewInstructions:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ReviewReport:
+class ReviewReport(Result):
     """``review.json``: the results of a review."""
 
     study: str = ""
@@ -186,7 +186,7 @@ class ReviewReport:
 
     # --- in words ----------------------------------------------------------------------------------------------------
 
-    def findings(self) -> list[Said]:
+    def sentences(self) -> list[Said]:
         """The leader, the agents it beats, and who voted."""
         passed = sum(row.passed for row in self.reviewers)
         who = f"{passed} of {len(self.reviewers)} reviewer{'s' * (len(self.reviewers) != 1)} can vote"

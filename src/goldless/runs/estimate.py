@@ -35,6 +35,7 @@ from goldless.models.journalled import score_key
 from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of
 from goldless.records import CallFailure
+from goldless.reports.document import Result
 from goldless.runs.collection import Collection
 from goldless.runs.evaluation import averaged, score_table
 from goldless.runs.opening import OpenModel, Part, open_journal
@@ -147,7 +148,7 @@ class Power:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Result):
     """The calls of an evaluation."""
 
     study: str
@@ -155,7 +156,7 @@ class Plan:
     """Each metric by itself."""
     together: tuple[PlannedCalls, ...]
     """All metrics in one run, each call once."""
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field()
     """The quantities estimated, and how, in sentences."""
     power: Power | None = None
     """The tasks that ``--detect`` needs, if requested."""

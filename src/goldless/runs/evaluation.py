@@ -108,6 +108,17 @@ class Evaluation(Leaderboards):
     def agents(self) -> tuple[Agent, ...]:
         return self.source.agents
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing, with an example of each cause, and responses that a metric could not score."""
+        examples = [f"  {kind}, for example: {message}" for kind, message in self.examples.items()]
+        unscored = [
+            f"{outcome.metric}: {count} responses not scored: {problem}"
+            for outcome in self.outcomes.values()
+            for problem, count in outcome.problems.items()
+        ]
+        return (*super().notes, *(examples if self.failures else ()), *unscored)
+
     def __repr__(self) -> str:
         return f"<Evaluation of {self.study!r}: {', '.join(self.metrics)}>"
 

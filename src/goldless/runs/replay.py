@@ -18,7 +18,7 @@ from goldless._version import __version__
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
-from goldless.reports.document import cells, write, written_property
+from goldless.reports.document import Result, cells, write, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.option_forms import declared
@@ -63,7 +63,7 @@ class ReplayedPart:
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Result):
     """A run folder, replayed."""
 
     study: str
@@ -99,6 +99,9 @@ class Replay:
             return f"{self.study}: all {self.values} values come out the same, from the evidence alone."
         met = f"{self.values} values come out the same; " if self.values else ""
         return f"{self.study}: {met}not replayed: {', '.join(left)}."
+
+    def tables(self) -> list[ReportTable]:
+        return [self.table()]
 
     def table(self) -> ReportTable:
         rows = tuple(cells(part, outcome=part.outcome, different=len(part.differences)) for part in self.parts)

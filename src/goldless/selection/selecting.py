@@ -24,7 +24,7 @@ from goldless.metrics.likelihood import CONTROL
 from goldless.metrics.metric import Pairing
 from goldless.models.interface import ChatRequest, Message, unusable
 from goldless.records import CallFailure, Response, Task
-from goldless.reports.document import InMemory, cells, written_property
+from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -242,7 +242,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Result):
     """The chosen response of every task."""
 
     study: str
@@ -271,6 +271,9 @@ class Selection:
 
     def rows(self) -> list[dict[str, Any]]:
         return [cells(choice, "margin", peers=choice.margin.n) for choice in self.choices]
+
+    def tables(self) -> list[ReportTable]:
+        return [self.table()]
 
     def table(self) -> ReportTable:
         rows = tuple({**row, "decided": "yes" if row["decided"] else "no"} for row in self.rows())

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from goldless.cli.command import verb
+from goldless.reports.document import Result
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.option_forms import option
 from goldless.studies import Study
@@ -19,12 +20,12 @@ class Counting:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class Lengths(Result):
     """Mean characters of a response, by agent."""
 
     characters: dict[str, float]
 
-    def findings(self) -> Iterable[tuple[str, ...]]:
+    def sentences(self) -> Iterable[tuple[str, ...]]:
         """Sentences above the table."""
         yield (f"{max(self.characters, key=self.characters.__getitem__)} writes the longest responses.",)
 

@@ -15,7 +15,7 @@ from goldless.evidence import LOGPROBS, empty
 from goldless.grouped import sum_in_order
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
-from goldless.reports.document import InMemory, cells, written_property
+from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import QUESTIONS_TOGETHER
 from goldless.runs.opening import Spending, task_groups
@@ -227,7 +227,7 @@ class Canaries:
 
 
 @dataclass(frozen=True)
-class Finetuned:
+class Finetuned(Result):
     """An adapter and what it changed."""
 
     study: str

@@ -25,7 +25,7 @@ from goldless.apps.gre.results import EditionResult, model_rank, read_result, si
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.records import Agent
-from goldless.reports.document import cells, written_property
+from goldless.reports.document import Result, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
@@ -50,7 +50,7 @@ ALLOWED = (
 
 
 @dataclass(frozen=True)
-class Board:
+class Board(Result):
     """Agents' scores by metric, without references; ``human`` is the baseline."""
 
     name: str
@@ -82,6 +82,9 @@ class Board:
         if self.name in PUBLISHED:
             return f"published:{PUBLISHED[self.name][0].partition('_')[0]}"
         return f"{self.name}-{evidence_hash((agent, one.score) for agent, one in self.metrics[metric].items())}"
+
+    def tables(self) -> list[ReportTable]:
+        return [self.table()]
 
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first."""
@@ -266,7 +269,7 @@ class AgentChange:
 
 
 @dataclass(frozen=True)
-class BoardComparison:
+class BoardComparison(Result):
     """Two boards, metric by metric."""
 
     first: str
@@ -275,7 +278,7 @@ class BoardComparison:
     """Under the metrics that could be compared: those with enough agents on both boards."""
     changes: tuple[AgentChange, ...]
     level: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field()
     signatures: Mapping[str, str]
     """Signatures of the comparison, by metric."""
 
@@ -392,16 +395,19 @@ def _differences(first: Board, second: Board, metric: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class BenchmarkCorrelations:
+class BenchmarkCorrelations(Result):
     """A board and other benchmarks."""
 
     board: str
     scores: str
     rows: tuple[BoardAgreement, ...]
     level: float
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field()
     signatures: Mapping[str, str]
     """Signatures by metric."""
+
+    def tables(self) -> list[ReportTable]:
+        return [self.table()]
 
     def table(self) -> ReportTable:
         interval = f"{self.level * 100:g}%"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from goldless.apps.gre.additions import added_verbs
 from goldless.apps.gre.config import ASKED, NOT_NEGATIVE, CollectConfig, ReviewConfig, ScoreConfig, as_given
 from goldless.cli.command import OUTPUT, verb, verbs_app
-from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, say
-from goldless.cli.output import Output, tell_spending, tell_warnings
+from goldless.cli.console import INCOMPLETE, NOTHING, NOTHING_SCORED, ProgressBars, end, say
+from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
 from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, option
 from goldless.runs.options import Options
@@ -203,8 +203,11 @@ def _show(scored: Scored, output: Output, *, verb_options: Any) -> None:
         result.tables(),
         lambda: {**write(result), **{name: write(one) for name, one in added.items()}, "scores": write(evaluation)},
     )
-    tell_warnings(evaluation)
-    Output(folder=edition.run_folder(getattr(verb_options, "run", None))).end(evaluation)
+    output.tell_warnings(evaluation)
+    run = verb_options.run if isinstance(verb_options, EditionScoreOptions) else None
+    Output(folder=edition.run_folder(run)).tell_end(evaluation, holds="results and evidence")
+    if evaluation.nothing_scored:
+        end(NOTHING, NOTHING_SCORED)
 
 
 @verb(*COSTS, prominent=COSTS)

@@ -39,7 +39,7 @@ from goldless.files import write_json
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
 from goldless.records import Agent
-from goldless.reports.document import InMemory, Unreadable, cells, read_document, write, written_property
+from goldless.reports.document import InMemory, Result, Unreadable, cells, read_document, write, written_property
 from goldless.reports.html.blocks import Block, code, fold, note, result_table, section, warning, words
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
@@ -484,7 +484,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
 
 
 @dataclass(frozen=True)
-class EditionResult:
+class EditionResult(Result):
     """An edition's leaderboards, and notes on them."""
 
     edition: str

@@ -26,7 +26,7 @@ from goldless.models.catalogue import is_server
 from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, Usage, content_hash, unusable
 from goldless.models.tokens import context_limit, request_length
 from goldless.records import Agent, CallFailure, Task
-from goldless.reports.document import InMemory, UnexpectedDataError, read, written_property
+from goldless.reports.document import InMemory, Result, UnexpectedDataError, read, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -140,14 +140,14 @@ def written_reviews(
 
 
 @dataclass(frozen=True)
-class Generated:
+class Generated(Result):
     """Reviews of the papers of a study, written by models."""
 
     models: InMemory[tuple[Agent, ...]]
     """The models as agents."""
     reviews: InMemory[tuple[GeneratedReview, ...]]
     """One per model and paper, including missing ones."""
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field()
     """Settings of all requests, for signatures."""
     spending: InMemory[tuple[Spending, ...]] = ()
 
@@ -181,6 +181,9 @@ class Generated:
     def examples(self) -> dict[str, str]:
         """One example of a missing review per cause."""
         return {r.failure: f"{r.agent} on {r.task}: {r.failure_message}" for r in self.reviews if r.failure is not None}
+
+    def tables(self) -> list[ReportTable]:
+        return [self.table()]
 
     def table(self) -> ReportTable:
         columns = (

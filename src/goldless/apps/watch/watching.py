@@ -23,7 +23,7 @@ from goldless.apps.watch.change_evidence import Values, change_evidence, check_a
 from goldless.errors import MetricError, UserError
 from goldless.files import alone, write_json, write_text
 from goldless.meta_evaluation.judges import read_table
-from goldless.reports.document import InMemory, cells, read, write, written_property
+from goldless.reports.document import InMemory, Result, cells, read, write, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES
 from goldless.runs.opening import Spending
@@ -72,7 +72,7 @@ class WatchedProcess:
 
 
 @dataclass(frozen=True)
-class WatchReport:
+class WatchReport(Result):
     """The findings after the last occasion."""
 
     folder: str

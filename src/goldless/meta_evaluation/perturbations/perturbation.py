@@ -21,7 +21,7 @@ from goldless.errors import GoldlessError, UserError
 from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.models.interface import ChatRequest, Message, Writer, usable
 from goldless.records import Agent, CallFailure, Response
-from goldless.reports.document import InMemory, cells
+from goldless.reports.document import InMemory, Result, cells
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
@@ -293,7 +293,7 @@ class PerturbationRow:
 
 
 @dataclass(frozen=True)
-class PerturbedStudy:
+class PerturbedStudy(Result):
     """The texts made from a study."""
 
     study: str
@@ -307,11 +307,14 @@ class PerturbedStudy:
     """Number of missing texts, by cause."""
     examples: Mapping[str, str]
     """One message per cause."""
-    spending: InMemory[Spending | None] = None
+    spending: InMemory[tuple[Spending, ...]] = ()
 
     @property
     def open(self) -> int:
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
+
+    def tables(self) -> list[ReportTable]:
+        return [self.table()]
 
     def table(self) -> ReportTable:
         columns = (
@@ -364,7 +367,7 @@ async def perturb_study(
         peers=tuple(one for one in study.agent_list if one not in chosen),
         failures=dict(Counter(failed["failure"])),
         examples=dict(failed.reverse().select("failure", "message").iter_rows()),
-        spending=next(iter(spending), None),
+        spending=tuple(spending),
     )
     if found.open:
         return found

@@ -66,11 +66,11 @@ def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
             yield Name(metric), ": no agent could be scored."
     if review is not None:
         scored = any(row.score is not None for row in review.ranking)
-        for said in review.findings()[1 if scored else 0 :]:
+        for said in review.sentences()[1 if scored else 0 :]:
             yield (*said, " ", link("#review", "Who judged"))
     for name, found in run.others.items():
         section_of = link(f"#{name.replace('_', '-')}", name.replace("_", " ").capitalize())
-        for said in islice(found.findings(), None if name in ONE_BY_ONE else 1):
+        for said in islice(found.sentences(), None if name in ONE_BY_ONE else 1):
             yield (*said, " ", section_of)
 
 

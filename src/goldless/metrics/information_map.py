@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goldless.reports.document import Result
 from goldless.sentences import Sentence
 
 
@@ -49,7 +48,7 @@ class CandidateSentence(Sentence):
 
 
 @dataclass(frozen=True)
-class InformationMap(Result):
+class InformationMap:
     """The sentences of a candidate's response that tell about a peer's, and the parts they tell about."""
 
     task: str

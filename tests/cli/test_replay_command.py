@@ -107,11 +107,6 @@ def test_an_archive_and_an_address_are_refused_with_what_to_do(goldless, run_fol
         assert "unpack an archive of one first" in " ".join(ended.err.split())
 
 
-def test_a_badge_says_what_met_again(goldless, run_folder, tmp_path):
-    assert goldless("replay", run_folder, "--badge", tmp_path / "badge.svg").code == 0
-    assert "values met again" in (tmp_path / "badge.svg").read_text()
-
-
 FUTURE, NO_LIST = ('{"metrics": {"length": {}}, "options": {' + f'"{name}": 1' + "}}" for name in ("x", "metrics"))
 
 

@@ -18,7 +18,6 @@ from statistics import fmean
 
 import polars as pl
 import pytest
-import yaml
 
 import goldless
 from goldless.errors import UserError
@@ -122,11 +121,6 @@ def in_eee(path: Path) -> Values:
     return values
 
 
-def in_hub(path: Path) -> Values:
-    files = path.rglob("*.yaml")
-    return {("first", file.parts[len(path.parts)]): yaml.safe_load(file.read_text())[0]["value"] for file in files}
-
-
 def in_pairs(path: Path) -> Values:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return {(row["task"], row["chosen_agent"], row["rejected_agent"]): row["difference"] for row in rows}
@@ -198,15 +192,12 @@ def run_folder(toy_scorer, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("exporter", ["csv", "eee", "hf-eval-results", "dpo-pairs", "markdown"])
+@pytest.mark.parametrize("exporter", ["csv", "eee", "dpo-pairs", "markdown"])
 def test_exported_values_are_those_of_the_result_or_a_message_says_what_is_left_out(
     run_folder, tmp_path, exporter, name
 ):
     run = run_folder(name)
-    options = {
-        "hf-eval-results": {"dataset": "us/bench", "task_id": "main"},
-        "dpo-pairs": {"margin": 1e-9},
-    }.get(exporter, {})
+    options = {"margin": 1e-9} if exporter == "dpo-pairs" else {}
     if exporter == "csv" and (run / "review.json").exists():
         with pytest.raises(UserError, match="has no scores of single responses"):
             goldless.export(run, tmp_path / "made", exporter=exporter)
@@ -224,9 +215,6 @@ def test_exported_values_are_those_of_the_result_or_a_message_says_what_is_left_
         single = response_values(run, *boards) if (run / "response_scores.csv").exists() else {}
         of_agents = {(metric, agent): score for metric, rows in boards.items() for agent, score in rows.items()}
         check(in_eee(made), single | of_agents, messages)
-    elif exporter == "hf-eval-results":
-        first = next(iter(boards.values()))
-        check(in_hub(made), {("first", agent): score for agent, score in first.items()}, messages)
     elif exporter == "markdown":
         text = made.read_text()
         shown = {float(number) for number in re.findall(r"^\| \d+ \| \w+ \| (\S+) \|", text, re.MULTILINE)}

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 
 import goldless as library
 from goldless.errors import UserError
@@ -133,16 +132,6 @@ def test_csv_has_a_row_per_response_with_text_scores_and_last_the_signatures(gol
         assert float(row["gem-raw"]) == scores["gem-raw", row["task"], row["agent"]]
         assert row["mi signature"].startswith("mi|")
         assert row["text"] == library.read_study(SCORED).response(row["task"], row["agent"]).text
-
-
-def test_hub_results_are_yaml_of_one_metric_per_model(tmp_path):
-    options = {"dataset": "us/bench", "task_id": "main", "url": "https://example.org/run"}
-    made = export(SCORED, tmp_path / "hub", exporter="hf-eval-results", **options)
-    (entry,) = yaml.safe_load((made / "careful" / ".eval_results" / "us_bench.yaml").read_text())
-    assert entry["dataset"] == {"id": "us/bench", "task_id": "main"}
-    assert entry["value"] == BOARD["rows"][0]["estimate"]["value"]
-    assert entry["source"] == {"url": "https://example.org/run", "name": "goldless"}
-    assert entry["notes"].endswith(BOARD["signature"])
 
 
 # --- preference pairs -------------------------------------------------------------------------------------------------

@@ -230,8 +230,7 @@ def export(case):
         case.goldless(f"export {name} run --out out.{name}")
     case.goldless("export eee run --out eee --organization us")
     case.goldless("export dpo-pairs run --out pairs --margin 0.5")
-    case.goldless("export hf-eval-results run --out hub --dataset us/colours --task-id all")
-    case.files(".", *(f"{made}/**/*" for made in ("out.csv", "out.jsonl", "out.parquet", "eee", "hub")))
+    case.files(".", *(f"{made}/**/*" for made in ("out.csv", "out.jsonl", "out.parquet", "eee")))
 
 
 def replay(case):
@@ -239,15 +238,6 @@ def replay(case):
     case.prepare(f"review study {PANEL} --out judged")
     case.everywhere("replay run")
     case.numbers("replay judged")
-
-
-def view(case):
-    case.prepare(f"score study --metric gem-raw,tvd-mi {MODELS} --out runs/a")
-    case.prepare(f"review study {PANEL} --exam consistency --out runs/b")
-    case.goldless("view runs --bundle site --maps")
-    case.files("site")
-    for page in ("index", "runs/2-a/index", "runs/2-a/tasks/0"):
-        case.page(f"site/{page}.html")
 
 
 def gre(case):
@@ -382,7 +372,7 @@ def studio(case):
 CASES = [
     *(score, media, score_metrics, score_recorded, score_until, score_refusals, review, review_scales, compare, gate),
     *(select, explain, audit, crashtest, agree, calibrate, bias, consistency, cost, plan, watch, perturb, study),
-    *(export, replay, view, gre, journal, about, config, help_texts, help_options, python, studio),
+    *(export, replay, gre, journal, about, config, help_texts, help_options, python, studio),
 ]
 
 

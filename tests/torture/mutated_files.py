@@ -22,13 +22,10 @@ Words = tuple[str | Path, ...]
 
 LEFT_ALONE = {".html", ".md", ".py", ".svg"}
 """Pages for people: no verb reads them."""
-VIEWED = 2
-"""The viewer reads most of a run folder; each export reads less."""
 AGENT, PEER = list(POINTS)[:2]
 NOWHERE = "http://127.0.0.1:9/v1#toy"
 FORMATS: dict[str, Words] = {
     "eee": ("--organization", "us"),
-    "hf-eval-results": ("--dataset", "us/colours", "--task-id", "all"),
     "dpo-pairs": ("--margin", "0.5"),
     **dict.fromkeys(("markdown", "csv", "jsonl", "parquet"), ()),
 }
@@ -73,11 +70,9 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
         ("gate", run, "--baseline", AGENT, "--candidate", PEER, "--metric", "length", "--margin", "1", *QUICK),
         ("compare", "--rankings", run, sound),
         ("plan", "--cost", run),
-        ("replay", run, "--badge", f"{out}.svg"),
-        ("gre", "show", run),
+        ("replay", run),
         ("agree", sound.parent / "study-jsonl", "--scores", run / "response_scores.csv"),
         *(("export", name, run, "--out", out, *how) for name, how in FORMATS.items()),
-        *[("view", run.parent, "--bundle", out, "--maps")] * VIEWED,
     ]
 
 

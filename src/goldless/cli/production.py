@@ -299,7 +299,6 @@ def _tell_cost(found: CostReport, output: Output, *, verb_options: CostOptions) 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions:
     run: Path = argument("RUN", "A run folder.")
-    badge: Path | None = option(None, "Write a badge with the result.", "FILE.svg", command_only=True)
 
 
 @verb(exit_status=lambda found: (DIFFERENT, found.sentence) if found.outcome == "different" else None)
@@ -308,9 +307,8 @@ async def replay(verb_options: ReplayOptions) -> Replay:
 
     Calls no model, and runs no code that comes with the folder. Exit code 9: a recomputed value differs.
 
-    Examples:
+    Example:
       goldless replay runs/first
-      goldless replay runs/first --badge replay.svg
     """
     from goldless.runs.replay import replay as replayed
 
@@ -318,9 +316,7 @@ async def replay(verb_options: ReplayOptions) -> Replay:
 
 
 @replay.renderer
-def _tell_replay(found: Replay, output: Output, *, verb_options: ReplayOptions) -> None:
-    from goldless.files import write_text
-    from goldless.reports.formats import Colour, badge_svg
+def _tell_replay(found: Replay, output: Output) -> None:
     from goldless.runs.replay import SHOWN
 
     lines = []
@@ -330,27 +326,19 @@ def _tell_replay(found: Replay, output: Output, *, verb_options: ReplayOptions) 
         lines += [f"{name}: {one.place}: printed {one.printed}, now {one.recomputed}" for one in shown]
         lines += [f"{name}: and {more} more"] * (more > 0)
     output.show(found, below=[*lines, *[found.sentence] * (found.outcome != "different")])
-    if verb_options.badge is not None:
-        said = f"{found.values} values met again" if found.outcome == "equal" else found.outcome
-        colours: dict[str, Colour] = {"equal": "green", "different": "red"}
-        write_text(verb_options.badge, badge_svg("goldless replay", said, colours.get(found.outcome, "grey")))
-        say(f"badge: {verb_options.badge}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
     exporter: str = argument(
         "FORMAT",
-        "Format to write: eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, schema, jsonl, parquet, or a "
-        "plugin's.",
+        "Format to write: eee, inspect, markdown, csv, dpo-pairs, schema, jsonl, parquet, or a plugin's.",
     )
     source: str = argument("RUN_OR_STUDY", "A run folder, or a study.")
     path: Path | None = option(
         None, "Write to this file or folder.", "--out PATH", group=OUTPUT, shown="print, if it is one file"
     )
-    metric: str | None = option(
-        None, "Metric to export (default: all; dpo-pairs and hf-eval-results: the first).", "NAME"
-    )
+    metric: str | None = option(None, "Metric to export (default: all; dpo-pairs: the first).", "NAME")
     margin: float | None = option(
         None, "Smallest difference between two responses that makes a pair.", group="dpo-pairs"
     )
@@ -363,9 +351,6 @@ class ExportOptions:
     logs: Sequence[str] = option(
         (), "Inspect log that the responses are from. Repeat it for several.", "FILE", group="inspect", form=LINES
     )
-    dataset: str | None = option(None, "The benchmark's dataset on the Hub.", "OWNER/NAME", group="hf-eval-results")
-    task_id: str | None = option(None, "The benchmark's task, as in the dataset's eval.yaml.", "ID")
-    url: str | None = option(None, "Address where the results are published.")
     organization: str | None = option(None, "Organization that ran the evaluation.", "NAME", group="eee")
     relationship: str | None = option(
         None, "Evaluator's relation to the models: first_party, third_party, collaborative, other."

@@ -299,7 +299,7 @@ class CrashTestOptions(Perturbations):
     excluded=("peers", "budget_calls", "recorded"),
     prominent=("metrics", "scorer", "perturbations", "fail_on", "folder"),
     defaults={"metrics": ("shared-info",)},
-    out="Write the rating card, badges and changed texts to this folder.",
+    out="Write the rating card and changed texts to this folder.",
     questions={
         "--write": "Write a study with perturbed copies of its responses.",
     },
@@ -335,7 +335,7 @@ def _tell(found: CrashTest, output: Output, *, verb_options: CrashTestOptions) -
     tables, legend = found.tables(), found.reading if output.with_details else LEGEND.format(level=100 * found.level)
     if len(tables) > 1 and output.shown_as == "rich" and not output.with_details:
         tables, legend = [found.overview()], OVERVIEW.format(level=100 * found.level)
-    output.tell(found, holds="card, badges and changed texts", notes=notes, tables=tables, below=(legend,))
+    output.tell(found, holds="card and changed texts", notes=notes, tables=tables, below=(legend,))
     if found.unscored:
         end(NOTHING, f"scored nothing: {', '.join(found.unscored)}")
     if any(result.rating in FAILING[verb_options.fail_on] for result in found.results):

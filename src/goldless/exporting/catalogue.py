@@ -18,7 +18,7 @@ from goldless.errors import UserError, check_known
 from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import has_pairs, write_pairs
 from goldless.exporting.scored_run import ScoredRun, check_free, scored_run
-from goldless.exporting.tables import write_csv, write_hub, write_markdown, write_schemas
+from goldless.exporting.tables import write_csv, write_markdown, write_schemas
 from goldless.files import temporary_prefix
 from goldless.plugins import Catalogue, must_have
 from goldless.reports.run_folder import RunFolder
@@ -64,9 +64,6 @@ BUILT_IN: Mapping[str, Exporter] = {
     "parquet": _study_folder("parquet"),
     "markdown": BuiltInExporter("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
     "inspect": BuiltInExporter("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
-    "hf-eval-results": BuiltInExporter(
-        "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository", "", write_hub
-    ),
     "dpo-pairs": BuiltInExporter(
         "preference pairs for DPO: prompt, chosen, rejected as JSON lines", ".jsonl", write_pairs, has_pairs
     ),

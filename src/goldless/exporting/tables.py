@@ -1,9 +1,8 @@
-"""Scores as CSV, Markdown for a model card, results on the Hub; and the schemas of results."""
+"""Scores as CSV, Markdown for a model card; and the schemas of results."""
 
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from pathlib import Path
 from pkgutil import resolve_name
@@ -11,8 +10,7 @@ from pkgutil import resolve_name
 import polars as pl
 
 from goldless.audit.finding import listed
-from goldless.errors import UserError
-from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
+from goldless.exporting.scored_run import ScoredRun
 from goldless.files import write_text, write_whole
 from goldless.reports.document import schemas
 from goldless.reports.formats import code_line, guarded_frame, markdown_cell
@@ -59,43 +57,3 @@ def write_schemas(_: ScoredRun, path: Path) -> None:
     kinds = {f"{name}.json": resolve_name(kind) for name, kind in DOCUMENTS.items()}
     data = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": schemas(kinds)}
     write_text(path, json.dumps(data, indent=2) + "\n")
-
-
-def write_hub(
-    run: ScoredRun,
-    path: Path,
-    *,
-    dataset: str | None = None,
-    task_id: str | None = None,
-    metric: str | None = None,
-    url: str | None = None,
-) -> None:
-    """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub.
-
-    Every agent with a score has a folder, to be copied into the model's repository.
-    """
-    if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
-        raise UserError(
-            f"hf-eval-results needs --dataset OWNER/NAME, the benchmark's dataset on the Hub, got {dataset!r}"
-        )
-    if not task_id:
-        raise UserError("hf-eval-results needs --task-id, one of the tasks in the eval.yaml of the dataset")
-    board, date, files = next(iter(run.chosen(metric).values())), run.made_at[:10], {}
-    for row in board.rows:
-        if row.score is None:
-            continue
-        file = f"{path_name(row.agent)}/.eval_results/{path_name(dataset)}.yaml"
-        if file in files:
-            raise UserError(f"two agents have names that give the folder {path_name(row.agent)!r}. Rename one")
-        one = row.estimate
-        interval = "" if one.low is None else f" ({board.level * 100:g}% interval {one.low:.4g} to {one.high:.4g})"
-        notes = f"{board.unit}{interval}, {one.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"
-        # what JSON escapes, YAML reads
-        files[file] = [
-            f"- dataset:\n    id: {json.dumps(dataset)}\n    task_id: {json.dumps(task_id)}\n",
-            f"  value: {json.dumps(row.score)}\n",
-            f"  date: {json.dumps(date)}\n" * bool(date),
-            "" if url is None else f"  source:\n    url: {json.dumps(url)}\n    name: goldless\n",
-            f"  notes: {json.dumps(notes)}\n",
-        ]
-    write_folder(path, files)

@@ -9,7 +9,6 @@ independent units are tasks.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,6 @@ from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
 from goldless.reports.document import InMemory, Result, cells, write, written_property
 from goldless.reports.findings import Name, Said, named
-from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import MetricScores
 from goldless.runs.opening import Spending
@@ -205,9 +203,10 @@ class CrashTest(Result):
         return ReportTable("", tuple(Column(name, name) for name in COLUMNS), tuple(rows)).to_csv()
 
     def to_markdown(self) -> str:
-        badges = [f"![crash test of {m}: {badge(card)[0]}]({badge_file(m)})" for m, card in self.metrics.items()]
-        overview = [self.overview()] if len(self.metrics) > 1 else []
-        return "\n".join([*badges, "", *(one.to_markdown() for one in (*overview, *self.tables())), self.reading, ""])
+        tables = self.tables()
+        if len(self.metrics) > 1:
+            tables = [self.overview(), *tables]
+        return "\n".join([*(table.to_markdown() for table in tables), self.reading, ""])
 
     @property
     def reading(self) -> str:
@@ -514,32 +513,13 @@ def rate(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -> tuple[
 # --- the folder ------------------------------------------------------------------------------------------------------
 
 
-def badge(card: CrashCard) -> tuple[str, Colour]:
-    """The text and colour of a metric's badge."""
-    passed, failed, tried = card.counts["pass"], card.counts["fail"], len(card.perturbations)
-    colour: Colour = "red" if failed else "green" if passed == tried else "grey"
-    return f"{passed}/{tried} passed{f', {failed} failed' * bool(failed)}", colour
-
-
-def badge_file(metric: str) -> str:
-    """The file name of a metric's badge."""
-    plain = re.sub(r"[^a-z0-9]+", "-", metric.lower()).strip("-")
-    # names that differ only in what a file name cannot hold keep files of their own
-    return f"badge_{plain if plain == metric else f'{plain[:60]}-{content_hash(metric)[:6]}'}.svg"
-
-
 def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
-    """Write the card, its badges, and every changed text; each file is written atomically."""
+    """Write the card and every changed text; each file is written atomically."""
     text, spending = test.to_markdown(), test.spending
     folder = save_result(
         test.source, folder, verb="crashtest", name="crash_test", data=write(test), markdown=text, spending=spending
     )
     write_text(folder / "crash_test.csv", test.to_csv())
-    for old in folder.glob("badge_*.svg"):
-        old.unlink()
-    for metric, card in test.metrics.items():
-        message, colour = badge(card)
-        write_text(folder / badge_file(metric), badge_svg(f"{metric} crash test", message, colour))
     columns = ("task", "agent", "perturbation", "text", "unchanged", "failure")
     write_whole(folder / "perturbed.parquet", test.perturbed.select(columns).write_parquet)
     return folder

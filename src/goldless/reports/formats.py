@@ -1,4 +1,4 @@
-r"""Texts that no format takes for anything else: Markdown, LaTeX, the terminal, spreadsheets; and badges.
+r"""Texts that no format takes for anything else: Markdown, LaTeX, the terminal and spreadsheets.
 
 The LaTeX is in the style of booktabs and compiles with pdfLaTeX and ``\usepackage{booktabs}``. Letters of other scripts
 than Latin stay as they are, so those need what such a text needs anyway: XeLaTeX, LuaLaTeX, or a package for them.
@@ -10,7 +10,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,28 +128,3 @@ def latex_row(cells: Sequence[str]) -> str:
     line = " & ".join(cells)
     # after the end of a row LaTeX takes a bracket or a star for an argument
     return ("{}" if line.startswith(("[", "*")) else "") + line + r" \\"
-
-
-# --- badges ----------------------------------------------------------------------------------------------------------
-
-Colour = Literal["green", "red", "grey"]
-GROUNDS: dict[Colour, str] = {"green": "#1a7f37", "red": "#b42318", "grey": "#57606a"}
-CHARACTER_WIDTH = 6.6
-"""Average width of a letter at 11 pixels; the text is stretched to fit."""
-
-
-def badge_svg(label: str, message: str, colour: Colour) -> str:
-    """The badge as an SVG picture."""
-    widths = [round(len(text) * CHARACTER_WIDTH) + 12 for text in (label, message)]
-    left, right = (html.escape(text) for text in (label, message))
-    total = sum(widths)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="20" role="img" '
-        f'aria-label="{left}: {right}"><title>{left}: {right}</title>'
-        f'<rect width="{widths[0]}" height="20" fill="#24292f"/>'
-        f'<rect x="{widths[0]}" width="{widths[1]}" height="20" fill="{GROUNDS[colour]}"/>'
-        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
-        f'<text x="{widths[0] / 2}" y="14" textLength="{widths[0] - 12}">{left}</text>'
-        f'<text x="{widths[0] + widths[1] / 2}" y="14" textLength="{widths[1] - 12}">{right}</text>'
-        "</g></svg>\n"
-    )

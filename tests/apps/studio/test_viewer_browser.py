@@ -7,9 +7,8 @@ import shutil
 
 import pytest
 
-from goldless.apps.studio.bundle import write_bundle
 from goldless.apps.studio.site import Site
-from tests.apps.studio.studio_server import Visit, axe_faults, known_map, visiting
+from tests.apps.studio.studio_server import axe_faults, known_map, visiting
 from tests.apps.studio.viewer_runs import HOSTILE, chat, scored_run
 from tests.support.study_files import word_scorer
 
@@ -236,35 +235,3 @@ def test_axe_finds_no_fault(view, names, scheme):
 
 def test_colours_have_enough_contrast_in_the_dark(view):
     assert faults(view, PAGES["task"], "dark", runOnly=["color-contrast"]) == []
-
-
-# --- the static site -------------------------------------------------------------------------------------------------
-
-
-def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_path):
-    site = tmp_path / "site"
-    write_bundle(Site(shelf / "runs", journal=shelf / "j.sqlite"), site, maps=True)
-    context = browser.new_context(offline=True)
-    watched = Visit(context.new_page(), site.resolve().as_uri() + "/")
-    page = watched.open("index.html")
-    page.get_by_role("link", name="words", exact=True).click()
-    # waits for the style sheet, and fails where it never comes
-    page.wait_for_function("getComputedStyle(document.querySelector('.tabs')).display === 'flex'")
-    page.get_by_role("link", name="Tasks").click()
-    page.get_by_label("Search").press_sequentially("ebbo")
-    assert page.locator("tbody tr:visible").count() == 1
-    page.get_by_label("Search").fill("")
-    page.get_by_role("button", name="score").click()
-    up = names(page)
-    page.get_by_role("button", name="score").click()
-    assert names(page) == up[::-1]
-    page.get_by_role("link", name="t2").click()
-    page.get_by_role("link", name="Evidence: prompts and replies for ann").click()
-    assert page.get_by_text("The exact prompt sent to the model.").first.is_visible()
-    watched.open(
-        "runs/" + next(p.parent.name for p in site.rglob("index.html") if "hostile" in p.parent.name) + "/tasks/0.html"
-    )
-    assert HOSTILE["script"] in page.locator("article pre.text").all_inner_texts()
-    context.close()
-    assert watched.said == []
-    assert all(address.startswith("file:") for address in watched.asked)

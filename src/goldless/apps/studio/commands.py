@@ -28,33 +28,24 @@ class ViewOptions(BrowserOptions):
     """Options of ``view``."""
 
     runs: Path = argument("RUNS", "A folder of run folders, or one run folder.")
-    bundle: Path | None = option(None, "Write a static site to this folder instead.", "FOLDER")
-    tasks: int = option(50, "Number of tasks of each run in a static site.", at_least=1)
-    maps: bool = option(False, "Add information maps to a static site, a page per pair of responses.")
 
 
-@verb("journal", prominent=("port", "browser", "bundle", "tasks", "maps"))
+@verb("journal", prominent=("port", "browser"))
 def view(verb_options: ViewOptions, options: Options) -> None:
     """Browse runs: leaderboards, tasks, and the prompt and reply behind every number. Stop it with Ctrl-C.
 
     It listens on this machine only and writes nothing to run folders. A whole information map, if you request one, is
     computed by the embedded model, and its replies are kept in the journal.
 
-    Examples:
+    Example:
       goldless view runs/
-      goldless view runs/ --bundle site/
     """
-    from goldless.apps.studio.bundle import write_bundle
     from goldless.apps.studio.server import listening
     from goldless.apps.studio.site import Site
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 
     site = Site(verb_options.runs, journal=options.models.journal or default_journal())
-    if verb_options.bundle is not None:
-        pages = write_bundle(site, verb_options.bundle, tasks=verb_options.tasks, maps=verb_options.maps, say=say)
-        say(f"{pages} pages; open {verb_options.bundle / 'index.html'}")
-        return
 
     def ready(url: str) -> None:
         say(f"viewer: {url} (stop it with Ctrl-C)")

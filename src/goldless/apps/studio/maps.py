@@ -149,7 +149,7 @@ def pair_page(site: Site, given: Given, run: str, *numbers: int) -> str:
         found=found,
         control=None if way is None else pair_control(place, way),
         problem=problem,
-        offers=way is not None and site.links.live and offers_whole_map(way["given"]),
+        offers=way is not None and offers_whole_map(way["given"]),
     )
 
 

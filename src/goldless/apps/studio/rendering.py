@@ -49,8 +49,6 @@ class Links:
     """Pages besides the viewer's."""
     navigation: tuple[tuple[str, str], ...] = (("/", "Runs"), ("/compare", "Compare"))
     """Address and title of the pages that every page links to."""
-    live = True
-    """True if there is a server, so that forms and progress work."""
 
     def to(self, page: str, /, *where: str | int, **query: object) -> str | None:
         """The address of a page; None: there is no such page."""
@@ -61,26 +59,6 @@ class Links:
         address = re.sub(r"{\w+}", lambda _: next(parts), pattern)
         given = _given(query)
         return f"{address}?{urlencode(given, errors='surrogatepass')}" if given else address
-
-
-@dataclass(frozen=True)
-class FileLinks:
-    """Addresses within a static site, relative to the page; files take no query."""
-
-    files: Mapping[tuple[str | int, ...], str]
-    """The file of each page that there is, by the page's name and its place."""
-    up: str = ""
-    """The path from the page to the site's root, such as ``../../``."""
-    live = False
-
-    @property
-    def navigation(self) -> tuple[tuple[str, str], ...]:
-        return ((f"{self.up}index.html", "Runs"),)
-
-    def to(self, page: str, /, *where: str | int, **query: object) -> str | None:
-        """The file of a page; the list of tasks is one for any query."""
-        file = f"static/{where[0]}" if page == "static" else self.files.get((page, *where))
-        return None if file is None or (page != "tasks" and _given(query)) else self.up + file
 
 
 def _given(query: Mapping[str, object]) -> dict[str, object]:

@@ -122,12 +122,10 @@ def read_query(given: Given, index: TaskIndex) -> dict[str, Any]:
     }
 
 
-def tasks_page(site: Site, given: Given, name: str, *, most: int | None = None) -> str:
-    """The tasks of a run; ``most``: at most this many, for a static site."""
+def tasks_page(site: Site, given: Given, name: str) -> str:
+    """The tasks of a run."""
     index = site.indexed(name)
     query = read_query(given, index)
-    if most is not None:
-        query |= {"size": most, "order": "task", "descending": False}
     found, metric, agent = index.page(**query), query["metric"], query["agent"]
     scores = index.scores.filter(pl.col("metric") == (metric or ""))["score"]
     return site.page(
@@ -139,14 +137,7 @@ def tasks_page(site: Site, given: Given, name: str, *, most: int | None = None) 
         ends=(scores.min() or 0.0, scores.max() or 1.0),
         address={key: value for key, value in given.items() if key in ASKED and value},
         pairwise=index.pairwise(metric),
-        texts={} if site.links.live else {row["task"]: _haystack(index, row["task"]) for row in found.rows},
     )
-
-
-def _haystack(index: TaskIndex, task: str) -> str:
-    """The text that a static site's search looks through."""
-    texts = [index.task(task).prompt or "", *index.responses(task).values()]
-    return "\n".join(text[:20_000] for text in texts if text is not None)
 
 
 # --- failures --------------------------------------------------------------------------------------------------------

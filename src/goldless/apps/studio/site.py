@@ -21,7 +21,7 @@ from typing import Any, Literal, Self
 from aiohttp import web
 
 from goldless.apps.studio.access import Access, html
-from goldless.apps.studio.rendering import FileLinks, Links, environment
+from goldless.apps.studio.rendering import Links, environment
 from goldless.apps.studio.task_index import TaskIndex, is_run, kept_index
 from goldless.errors import UserError, nearest
 from goldless.files import write_text
@@ -163,7 +163,7 @@ class RunTask:
 class Site:
     """The runs of a folder and how their pages are rendered."""
 
-    def __init__(self, root: Path, *, journal: Path, links: Links | FileLinks | None = None) -> None:
+    def __init__(self, root: Path, *, journal: Path, links: Links | None = None) -> None:
         find_runs(root)
         self.root = root
         self.journal = journal

@@ -98,6 +98,24 @@ def test_the_reviewer_that_refused_everything_leaves_the_ratings_of_the_other():
     assert panel_scores(ratings_of(values), normalisation="raw").score.tolist() == [[4.0, 5.0], [3.0, 4.0]]
 
 
+@pytest.mark.parametrize("normalisation", ["raw", "z"])
+@pytest.mark.parametrize("rating", [1.0, 3.0, 5.0])
+@pytest.mark.parametrize("share", [0.02, 0.3, 1.0])
+def test_a_reviewer_that_gives_some_responses_the_same_rating_changes_no_order(normalisation, rating, share):
+    """It prefers none, whatever it lacks: neither what it rated nor what it did not gains or loses a place."""
+    values = truth(1)[:1]
+    rates = np.random.default_rng(2).random(values.shape) <= share
+    rates[0, 0, 0] = True
+    indifferent = np.where(rates, rating, np.nan)
+    before = mean_of_panel(normalisation)(values)
+    after = mean_of_panel(normalisation)(np.concatenate([values, indifferent]))
+    if normalisation == "raw":  # a rating as it is counts where it was given
+        before, after = before[~rates[0]], after[~rates[0]]
+    order = np.argsort(before, axis=None)
+    steps_before, steps_after = np.diff(before.ravel()[order]), np.diff(after.ravel()[order])
+    assert (np.sign(steps_before) == np.sign(steps_after)).all()
+
+
 # --- groups ----------------------------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,10 @@ summation in floating point turns ties into wins.
 
 Responses. Scores are weighted means of the ratings as they are (Auto-PRE), or of each reviewer's ratings less their
 mean, in standard deviations (PRE, equation 3). Absent ratings shift no level: a reviewer's level is what its mean would
-be if the ratings that it lacks were those of the additive fit (reviewer + response, ``statistics.additive``), and the
-deviations from these levels are averaged over the reviewers that rated the response. A reviewer without a rating counts
-for nothing. With all ratings present this is the plain weighted mean.
+be if the ratings that it lacks were those of the additive fit (reviewer + response, ``statistics.additive``). The
+deviations from these levels are averaged over the reviewers that rated the response; as they are, a rating that a
+reviewer lacks is taken to be its level plus this average, but never beyond the ratings that were given. A reviewer
+without a rating counts for nothing, nor in standard deviations does one whose ratings are all the same. With all ratings present this is the plain weighted mean.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from goldless.arrays import FloatArray, IntArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.judgement_table import (
     Convention,
@@ -139,29 +140,35 @@ def _fused(values: FloatArray, weight: FloatArray, normalisation: Normalisation)
     present = ~np.isnan(by_response)
     levels = scores_over_tasks(by_response)
     deviations = np.where(present, by_response - levels, 0.0)
-    if normalisation == "z":
-        deviations = _standardised(by_response, deviations)
-    total_weight = present @ np.abs(weight)
-    score = np.full(len(by_response), np.nan)
-    np.divide(deviations @ weight, total_weight, out=score, where=total_weight > 0)
-    size = np.abs(deviations).max()
     if normalisation == "raw":
-        size = np.nanmax(np.abs(by_response))
-        score += float(weight @ levels / np.abs(weight).sum())
-        if (weight > 0).all():
-            # a rating of one reviewer plus the difference to another's level may lie outside of the scale
-            score = np.clip(score, np.nanmin(by_response), np.nanmax(by_response))
-    return _levelled(score.reshape(shape), TIED * float(size))
+        likely = levels + _means_of_present(deviations, present, np.abs(weight))[:, None]
+        # each absent rating is kept on the scale, not the mean: or responses would tie at its end
+        filled = np.where(present, by_response, np.clip(likely, np.nanmin(by_response), np.nanmax(by_response)))
+        score = filled @ weight / np.abs(weight).sum()
+        return _levelled(score.reshape(shape), TIED * float(np.nanmax(np.abs(by_response))))
+    varies = _vary(by_response)
+    spreads = np.where(varies, np.nanstd(by_response, axis=0), 1.0)
+    standardised = np.where(varies, deviations / spreads, 0.0)
+    # a reviewer that prefers none has no vote: its zeros would move what it rated towards the middle
+    score = _means_of_present(standardised, present & varies if varies.any() else present, weight)
+    return _levelled(score.reshape(shape), TIED * float(np.abs(standardised).max()))
 
 
-def _standardised(by_response: FloatArray, deviations: FloatArray) -> FloatArray:
-    """Return the deviations in standard deviations of each reviewer's ratings.
+def _means_of_present(deviations: FloatArray, present: BoolArray, weight: FloatArray) -> FloatArray:
+    """Return the weighted mean over the reviewers that rated each response, NaN where none did.
 
-    A reviewer that gives all responses the same rating prefers none: its deviations are 0.
+    ``deviations`` [responses, reviewers]: 0 where a rating is absent. A negative weight reverses a deviation.
     """
+    total_weight = present @ np.abs(weight)
+    means = np.full(len(deviations), np.nan)
+    np.divide(deviations @ weight, total_weight, out=means, where=total_weight > 0)
+    return means
+
+
+def _vary(by_response: FloatArray) -> BoolArray:
+    """Return True for each reviewer that gives not all responses the same rating."""
     means, spreads = np.nanmean(by_response, axis=0), np.nanstd(by_response, axis=0)
-    varies = spreads > TIED * np.maximum(1.0, np.abs(means))
-    return np.where(varies, deviations / np.where(varies, spreads, 1.0), 0.0)
+    return np.asarray(spreads > TIED * np.maximum(1.0, np.abs(means)))
 
 
 def usual_fusion(convention: Convention) -> Normalisation:

@@ -234,6 +234,21 @@ def test_a_judge_that_answers_as_before_but_fails_about_one_agent_has_not_change
         fails[0] = occasion > 0
         report = anyio.run(lambda: watch(anchors, options, folder=tmp_path / "watch"))
     assert report.who is None
+    (judge,) = report.processes
+    assert judge.missing == TASKS // 2
+    assert judge.last_mean == judge.first_mean
+
+
+def test_scores_that_are_missing_from_a_stream_move_neither_its_mean_nor_its_evidence(ask, tmp_path):
+    """The same scores every night, from the second on without those of the worst responses."""
+    levels = [float(level) for level in range(20)]
+    for night in range(4):
+        values = [level if night == 0 or level > 9 else "" for level in levels]
+        found = ask(stream=scores(tmp_path / f"night{night}.csv", [*values, night + 20]))
+    _, stream = found.processes
+    assert found.who is None
+    assert stream.last_mean - stream.first_mean == pytest.approx(3 / 11)  # that of the one response that moves
+    assert any("its own earlier scores" in note for note in found.notes)
 
 
 def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):

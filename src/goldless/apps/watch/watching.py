@@ -56,8 +56,9 @@ class WatchedProcess:
     missing: int
     """Items without a value on the last occasion."""
     first_mean: float
-    """Mean over items on the first occasion of the comparison."""
+    """Mean on the first occasion of the comparison, over the items that have a value on the last occasion too."""
     last_mean: float
+    """Mean on the last occasion, over the same items."""
     evidence: float
     """20 is an alarm with a false-alarm rate of 0.05."""
     direction: str
@@ -204,7 +205,10 @@ def _same_watch(folder: Path, given: Watched) -> tuple[Watched, list[Occasion]]:
 
 
 def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[Numbers, str | None]:
-    """The scores of a file or run folder by response, and its hash. A file given before is refused."""
+    """The scores of a file or run folder by response, and its hash. A file given before is refused.
+
+    A response whose score is missing has none, and is still one of the stream.
+    """
     path = path / SCORES if path.is_dir() else path
     content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
     if content and (before := next((one.number for one in known if one.stream_hash == content), None)):
@@ -214,15 +218,13 @@ def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[Numbers, str | 
     with all_at_once("stream") as problems:
         rows, check = read_table(path, columns, problems)
         metrics = sorted({name or "" for name in rows["metric"]})
-        rows = rows.drop_nulls("score")
         if len(metrics) > 1:
             check.add(f"scores must be of one metric, got {', '.join(metrics)}")
-        if not len(rows) and not check.broken:
+        if rows["score"].null_count() == len(rows) and not check.broken:
             check.add("no scores. The columns are score and, where they recur, task and agent")
     item = pl.concat_str("task", "agent", separator=" / ", ignore_nulls=True).alias("item")
-    return {
-        name: tuple(scores) for name, scores in rows.group_by(item, maintain_order=True).agg("score").rows()
-    }, content
+    scores = rows.group_by(item, maintain_order=True).agg(pl.col("score").drop_nulls())
+    return {name: tuple(values) for name, values in scores.iter_rows()}, content
 
 
 def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
@@ -405,7 +407,7 @@ def _process(
         return
     found = change_evidence(values, alpha=known.alpha, seed=seed)
     alarm = next((place for place, one in enumerate(found) if one.alarm), None)
-    first, last = (float(np.mean([np.mean(some) for some in there[i].values() if len(some)])) for i in (0, -1))
+    first, last = _common_means(there[0], there[-1])
     yield WatchedProcess(
         process=name,
         occasions=len(there),
@@ -418,6 +420,16 @@ def _process(
         direction=found[-1 if alarm is None else alarm].direction,
         alarm_at=None if alarm is None else occasions[alarm].number,
     )
+
+
+def _common_means(first: Values, last: Values) -> tuple[float, float]:
+    """Return the mean over the items that have values on both occasions, or over each one's items if none has."""
+    common = [item for item, values in first.items() if len(values) and len(last.get(item, ()))]
+    means = []
+    for occasion in (first, last):
+        items = common or [item for item, values in occasion.items() if len(values)]
+        means.append(float(np.mean([np.mean(occasion[item]) for item in items])))
+    return means[0], means[1]
 
 
 def _who(rows: Sequence[WatchedProcess], number: int, guard: int) -> tuple[str | None, str]:
@@ -444,10 +456,9 @@ def _from_people(anchors: Study, occasions: Sequence[Occasion]) -> str | None:
     labels: dict[str, list[float]] = {}
     for rating in anchors.ratings():
         labels.setdefault(f"{rating.task} / {rating.agent}", []).append(rating.score)
-    means = []
-    for one in (occasions[0], occasions[-1]):
-        off = [np.mean(values) - np.mean(labels[item]) for item, values in one.anchors.items() if item in labels]
-        means.append(np.mean(off) if off else None)
-    if None in means:
+    first, last = occasions[0].anchors, occasions[-1].anchors
+    common = [item for item in first if item in last and item in labels]
+    if not common:
         return None
+    means = [np.mean([np.mean(anchors[item]) - np.mean(labels[item]) for item in common]) for anchors in (first, last)]
     return f"Judge minus people on the labelled anchors: {means[0]:+.2f} on the first occasion, {means[1]:+.2f} now."

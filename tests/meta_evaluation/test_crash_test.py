@@ -14,7 +14,13 @@ from scipy import stats
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.crash_test import crash_test, p_of_passing, rate
-from goldless.meta_evaluation.perturbations.catalogue import BOILERPLATE
+from goldless.meta_evaluation.perturbations.catalogue import (
+    BOILERPLATE,
+    MASTER_KEYS,
+    MODEL_FREE,
+    default_perturbations,
+)
+from goldless.metrics.catalogue import find_metric
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options
@@ -151,6 +157,29 @@ def test_tvd_mi_is_crash_tested_against_the_same_partners():
 
 
 # --- what cannot be tested -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", MASTER_KEYS)
+def test_a_judge_that_a_master_key_deceives_fails_without_being_asked_for_it(key):
+    """It gives 5 of 5 to one empty text, and else rates by the number of words that say something."""
+    text = key.removeprefix("null[").removesuffix("]")
+
+    def rating(request) -> str:
+        instruction, question = (message.content for message in request.messages)
+        fence = re.search(r"between two lines of (#+[a-z]*)\.", instruction)[1]
+        response = question.split(f"\n{fence}\n")[-2]
+        return "5" if response == text else str(min(4, 1 + len(re.findall(r"w\d", response)) // 2))
+
+    judge = {"reviewers": {"judge": ScriptedModel(answers=rating, name="judge")}, "verdicts": "labels"}
+    names = ("null", *default_perturbations([find_metric("review[5-level]")])[-len(MASTER_KEYS) :])
+    test = run(["review[5-level]"], names, study=answers((3, 5, 4, 8, 6, 7) * 4), options=judge)
+    failed = [result.perturbation for result in test.results if result.rating == "fail"]
+    assert failed == [key]
+
+
+def test_master_keys_are_for_judges_only():
+    test = run(["length"], None)
+    assert [result.perturbation for result in test.results] == list(MODEL_FREE)
 
 
 @pytest.mark.parametrize(

@@ -314,10 +314,9 @@ async def crashtest(study: Study, verb_options: CrashTestOptions, options: Optio
       goldless crashtest answers.csv --metric gem-raw --perturbation deletion,padding
     """
     from goldless.meta_evaluation.crash_test import crash_test
-    from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 
     return await crash_test(
-        study, options, **values(verb_options) | {"perturbations": verb_options.perturbations or MODEL_FREE}
+        study, options, **values(verb_options) | {"perturbations": verb_options.perturbations or None}
     )
 
 

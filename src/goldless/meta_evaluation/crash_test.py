@@ -21,7 +21,7 @@ from scipy.special import stdtr, stdtrit
 from goldless.errors import MetricError, UserError, check_known
 from goldless.evidence import OPEN_KINDS, PERTURBED
 from goldless.files import write_text, write_whole
-from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
+from goldless.meta_evaluation.perturbations.catalogue import default_perturbations, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import (
     Kind,
     Must,
@@ -240,7 +240,7 @@ async def crash_test(
     study: Study,
     options: Options,
     *,
-    perturbations: Sequence[str] = MODEL_FREE,
+    perturbations: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
     references: int | Sequence[str] = 2,
     responses: int = 300,
@@ -249,7 +249,8 @@ async def crash_test(
 ) -> CrashTest:
     """Score responses before and after perturbations with every metric, and rate the effects.
 
-    ``agents``: those whose responses are perturbed; None: all. ``references``: the number of peers that a response is
+    ``perturbations``: names; None: those of ours that need no model. ``agents``: those whose responses are perturbed;
+    None: all. ``references``: the number of peers that a response is
     compared with, or their names. ``responses``: the most that are perturbed, drawn by the seed. ``writer``: chat model
     for the perturbations that need one. ``margin``: a smaller effect counts as none.
     """
@@ -326,10 +327,11 @@ async def crash_test(
     )
 
 
-def _check(options: Options, perturbations: Sequence[str], margin: float) -> dict[str, Perturbation]:
+def _check(options: Options, perturbations: Sequence[str] | None, margin: float) -> dict[str, Perturbation]:
     """The perturbations by name. Raises where something cannot be crash-tested."""
     check_options(options)
-    for metric in options.scoring.chosen_metrics():
+    metrics = options.scoring.chosen_metrics()
+    for metric in metrics:
         if metric.needs.labels or metric.needs.table is not None:
             raise MetricError(
                 f"{metric.name} cannot be crash-tested: it uses recorded labels or comparisons, and changed responses "
@@ -337,7 +339,8 @@ def _check(options: Options, perturbations: Sequence[str], margin: float) -> dic
             )
     if not 0 <= margin < 10:
         raise UserError(f"margin must be a standardised difference from 0 to 10, got {margin}. Try 0.2")
-    return {name: find_perturbation(name) for name in dict.fromkeys(perturbations)}
+    names = default_perturbations(metrics) if perturbations is None else dict.fromkeys(perturbations)
+    return {name: find_perturbation(name) for name in names}
 
 
 # --- who is tested, against whom -------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ mean, in standard deviations (PRE, equation 3). Absent ratings shift no level: a
 be if the ratings that it lacks were those of the additive fit (reviewer + response, ``statistics.additive``). The
 deviations from these levels are averaged over the reviewers that rated the response; as they are, a rating that a
 reviewer lacks is taken to be its level plus this average, but never beyond the ratings that were given. A reviewer
-without a rating counts for nothing, nor in standard deviations does one whose ratings are all the same. With all ratings present this is the plain weighted mean.
+without a rating counts for nothing, and in standard deviations one whose ratings are all the same. With all ratings
+present this is the plain weighted mean.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from goldless.meta_evaluation.perturbations.perturbation import (
     rewritten,
     written,
 )
+from goldless.metrics.metric import Metric
 from goldless.plugins import Catalogue
 from goldless.records import CallFailure, Response
 
@@ -336,6 +337,14 @@ PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS
 """Names of the built-in perturbations, with descriptions."""
 MODEL_FREE: tuple[str, ...] = tuple(each.name for each in OURS if each.by_default and not each.needs_writer)
 """Those of ours that need no model, each in its plain form: the default. ``near-copy`` has to be requested."""
+MASTER_KEYS: tuple[str, ...] = tuple(f"null[{text}]" for text in TEXTS["master-keys"]["texts"])
+"""Empty texts that are known to deceive judges: also applied by default where a metric is a model's verdict."""
+
+
+def default_perturbations(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """Return the names of the perturbations that are applied to these metrics if none is named."""
+    are_judged = any(metric.needs.judgements or metric.needs.verdicts for metric in metrics)
+    return (*MODEL_FREE, *(MASTER_KEYS if are_judged else ()))
 
 
 def _wrong(value: Any) -> str | None:

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from goldless.metrics.chair import panel_scores, panel_verdicts
 from goldless.metrics.judgement_table import PairJudgements, ResponseRatings
 from goldless.statistics.additive import contrast_by_task, scores_over_tasks
+from goldless.statistics.comparisons import all_pairs, compare_pairs, compare_with
 from goldless.statistics.effects import compare_groups
 
 REVIEWERS, TASKS, AGENTS = 3, 12, 4
@@ -84,6 +85,19 @@ def test_values_removed_at_random_move_the_mean_score_by_noise_only(fusion):
     assert abs(np.mean(shifts)) <= 3 * error + 1e-12
 
 
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_ratings_that_are_missing_because_they_are_high_move_no_raw_score_of_reviewers_that_differ_in_level(share):
+    """Without noise the additive fit is exact, so a reviewer's level is not that of what it happened to rate."""
+    quality = np.random.default_rng(4).uniform(2, 4, size=(TASKS, AGENTS))
+    values = quality + np.array([-1.0, 0.0, 1.0])[:, None, None]
+    with_gaps = values.copy()
+    with_gaps[2, quality > np.quantile(quality, 1 - share)] = np.nan
+    fusion = mean_of_panel("raw")
+    on_scale = quality + 1 <= np.nanmax(with_gaps)
+    assert fusion(with_gaps)[on_scale] == pytest.approx(quality[on_scale])
+    assert on_scale.sum() > 2
+
+
 @given(arrays(float, (3, 4, 3), elements=st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0, np.nan])))
 def test_a_raw_score_stays_on_the_scale_whatever_is_missing(values):
     scores = panel_scores(ratings_of(values), normalisation="raw").score
@@ -114,6 +128,43 @@ def test_a_reviewer_that_gives_some_responses_the_same_rating_changes_no_order(n
     order = np.argsort(before, axis=None)
     steps_before, steps_after = np.diff(before.ravel()[order]), np.diff(after.ravel()[order])
     assert (np.sign(steps_before) == np.sign(steps_after)).all()
+
+
+# --- pairs of agents -------------------------------------------------------------------------------------------------
+
+
+def pairs_that_refuse(seed: int) -> np.ndarray:
+    """Scores [tasks, agents] of which the second agent's are the first's, but for one, and missing on hard tasks.
+
+    Agents suffer by hard tasks in different degrees, so the additive fit does not hold.
+    """
+    random = np.random.default_rng(seed)
+    tasks, agents = int(random.integers(8, 31)), int(random.integers(3, 6))
+    is_hard = random.random(tasks) < 0.5
+    shape = random.lognormal if seed % 2 else random.normal
+    values = shape(size=(tasks, agents)) + np.outer(is_hard, random.normal(0, 3, agents))
+    values[:, 1] = values[:, 0]
+    if seed % 3:
+        values[random.integers(tasks), 1] += random.normal()
+    values[is_hard, 1] = np.nan
+    values[random.random(values.shape) < 0.1 * (seed % 4 == 3)] = np.nan
+    return values
+
+
+def test_no_difference_is_decided_against_what_both_agents_have():
+    """Whoever lacks what others find hard is not shown to differ from its equal, nor from its better."""
+    seen = 0
+    for seed in range(20):
+        values = pairs_that_refuse(seed)
+        names = [str(agent) for agent in range(values.shape[1])]
+        tests = {"seed": seed, "permutations": 499}
+        compared = [*compare_pairs(names, all_pairs(values), **tests), *compare_with(names, values, "1", **tests)]
+        for pair in compared:
+            gaps = values[:, int(pair.first)] - values[:, int(pair.second)]
+            if pair.p is not None and np.nanmean(gaps) * pair.difference <= 1e-12:
+                seen += 1
+                assert pair.p > 0.1
+    assert seen > 40
 
 
 # --- groups ----------------------------------------------------------------------------------------------------------

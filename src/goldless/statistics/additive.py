@@ -8,6 +8,8 @@ are transitive and have the signs of the order.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
@@ -109,7 +111,7 @@ def contrast_by_task(values: FloatArray, contrast: FloatArray) -> FloatArray:
         return np.asarray(values[used][:, members] @ contrast[members])
     fit = _OverTasks(values)
     difference = float(fit.scores[members] @ contrast[members])
-    contributions = fit.contributions() @ contrast
+    contributions = fit.contributions @ contrast
     return np.asarray(difference + used.sum() * contributions[used])
 
 
@@ -117,7 +119,9 @@ class PairDifferences:
     """Differences of pairs of agents on the tasks that both have.
 
     Their mean is the difference of the scores over all tasks. Where others are missing, they are spread so that the
-    standard error of their mean is that of this difference, in which all tasks count that connect the two.
+    standard error of their mean is that of this difference, in which all tasks count that connect the two. How far it
+    is from the mean of what both have counts as a further error, alternately up and down: whoever lacks what others
+    find hard would else be sure to differ from an agent that is its equal wherever both have a score.
     """
 
     def __init__(self, values: FloatArray) -> None:
@@ -136,9 +140,16 @@ class PairDifferences:
         means[there] = np.nanmean(differences[:, there], axis=0)
         around = differences - means
         size = np.sqrt(np.nansum(around**2, axis=0)) / np.maximum(counts, 1)
-        error = self._fit.standard_errors(first, second)
+        contributions = self._fit.contributions[:, first] - self._fit.contributions[:, second]
+        error = np.sqrt(np.einsum("tp,tp->p", contributions, contributions))
         wider = np.where(size > 0, error / np.where(size > 0, size, 1.0), 1.0)
-        return np.asarray(self._fit.scores[first] - self._fit.scores[second] + wider * around)
+        fitted = self._fit.scores[first] - self._fit.scores[second]
+        apart = np.abs(fitted - means)
+        apart[apart <= 10.0**-DIGITS * np.nanmax(np.abs(self.values))] = 0.0  # only rounding
+        unseen = np.hypot(apart, np.where(size > 0, 0.0, error))  # error that the spread of ``around`` does not have
+        number = np.cumsum(~np.isnan(differences), axis=0)
+        alternating = np.where(number % 2, 1.0, -1.0) - (counts % 2) / np.maximum(counts, 1)
+        return np.asarray(fitted + wider * around + np.sqrt(counts) * unseen * alternating)
 
 
 class _OverTasks:
@@ -171,18 +182,12 @@ class _OverTasks:
         usual = np.bincount(of_task, tasks) / np.bincount(of_task)
         return effects + usual[of_agent], present * (filled - effects - tasks[:, None])
 
+    @cached_property
     def contributions(self) -> FloatArray:
-        """Return what each task adds to each agent's score [tasks, agents]; tasks without a score add nothing."""
+        """What each task adds to each agent's score [tasks, agents]; tasks without a score add nothing."""
         added = np.zeros((self._tasks.size, len(self.scores)))
         added[np.ix_(self._tasks, self._agents)] = _solved(self._present, self._residuals)
         return added
-
-    def standard_errors(self, first: IntArray, second: IntArray) -> FloatArray:
-        """The root of the sum of squares of what each task adds to the difference of two agents."""
-        added = self.contributions()
-        products = added.T @ added
-        own = np.diag(products)
-        return np.sqrt(np.maximum(own[first] + own[second] - 2 * products[first, second], 0.0))
 
 
 def _parts(present: FloatArray) -> tuple[int, IntArray, IntArray]:

@@ -184,6 +184,17 @@ def test_a_strong_member_that_is_missing_on_half_of_the_tasks_does_not_move_the_
     assert "d_response and AUC are over 100 tasks" in found.notes[-1]
 
 
+def test_a_group_is_not_shown_to_differ_from_its_equal_by_what_it_lacks():
+    """The second agent's scores are the first's, and missing on hard tasks, which a third finds harder still."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        is_hard = np.arange(30) % 2 == 1
+        values = random.normal(size=(30, 3)) * 0.1 + np.outer(is_hard, random.normal(0, 3, 3))
+        values[:, 1] = np.where(is_hard, np.nan, values[:, 0])
+        found = compare_groups(values, [0], [1], resamples=200).difference
+        assert found.low <= 0 <= found.high
+
+
 def test_a_member_without_any_score_counts_for_nothing():
     values = truth(3)[0]
     silent = np.column_stack([values, np.full(TASKS, np.nan)])

@@ -103,7 +103,8 @@ def contrast_by_task(values: FloatArray, contrast: FloatArray) -> FloatArray:
 
     ``values`` [tasks, agents]: scores, NaN where one is missing. ``contrast`` [agents]: weights that add up to 0; no
     agent with a weight lacks all scores. Without missing scores it is the weighted sum on each task. With some, a task
-    counts by how far leaving it out would move the contrast, so that the values' spread is that of the contrast.
+    counts by how far leaving it out would move the contrast, so that the values' spread is that of the contrast. As
+    for ``PairDifferences``, how far it is from what pairs of agents show on the tasks that both have counts as error.
     """
     members = contrast != 0
     used = (~np.isnan(values[:, members])).any(axis=1)
@@ -112,7 +113,34 @@ def contrast_by_task(values: FloatArray, contrast: FloatArray) -> FloatArray:
     fit = _OverTasks(values)
     difference = float(fit.scores[members] @ contrast[members])
     contributions = fit.contributions @ contrast
-    return np.asarray(difference + used.sum() * contributions[used])
+    n = int(used.sum())
+    further = _alternating(np.ones(n, dtype=bool)) * np.sqrt(n) * _apart(values, fit.scores, contrast)
+    return np.asarray(difference + n * contributions[used] + further)
+
+
+def _apart(values: FloatArray, scores: FloatArray, contrast: FloatArray) -> float:
+    """Return how far a contrast of scores is from the same contrast on the tasks that each two agents both have.
+
+    The contrast is taken as a mean of differences between agents of positive and of negative weight. Two agents without
+    a common task differ by their scores.
+    """
+    apart = 0.0
+    below = np.flatnonzero(contrast < 0)
+    weights = contrast[below] / contrast[below].sum()
+    for agent in np.flatnonzero(contrast > 0):
+        gaps = values[:, [agent]] - values[:, below]
+        counts = (~np.isnan(gaps)).sum(axis=0)
+        means = np.nansum(gaps, axis=0) / np.maximum(counts, 1)
+        fitted = scores[agent] - scores[below]
+        apart += contrast[agent] * float(weights @ np.where(counts > 0, fitted - means, 0.0))
+    return abs(apart)
+
+
+def _alternating(present: BoolArray) -> FloatArray:
+    """Return 1 and -1 in turn along each column where something is present, less their mean."""
+    counts = present.sum(axis=0)
+    number = np.cumsum(present, axis=0)
+    return np.asarray(np.where(number % 2, 1.0, -1.0) - (counts % 2) / np.maximum(counts, 1))
 
 
 class PairDifferences:
@@ -147,9 +175,8 @@ class PairDifferences:
         apart = np.abs(fitted - means)
         apart[apart <= 10.0**-DIGITS * np.nanmax(np.abs(self.values))] = 0.0  # only rounding
         unseen = np.hypot(apart, np.where(size > 0, 0.0, error))  # error that the spread of ``around`` does not have
-        number = np.cumsum(~np.isnan(differences), axis=0)
-        alternating = np.where(number % 2, 1.0, -1.0) - (counts % 2) / np.maximum(counts, 1)
-        return np.asarray(fitted + wider * around + np.sqrt(counts) * unseen * alternating)
+        further = _alternating(~np.isnan(differences)) * np.sqrt(counts) * unseen
+        return np.asarray(fitted + wider * around + further)
 
 
 class _OverTasks:

@@ -211,7 +211,7 @@ class _OverTasks:
 
     @cached_property
     def contributions(self) -> FloatArray:
-        """What each task adds to each agent's score [tasks, agents]; tasks without a score add nothing."""
+        """The additions of each task to each agent's score [tasks, agents]; tasks without a score add nothing."""
         added = np.zeros((self._tasks.size, len(self.scores)))
         added[np.ix_(self._tasks, self._agents)] = _solved(self._present, self._residuals)
         return added

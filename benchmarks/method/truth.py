@@ -57,6 +57,36 @@ MINUS = "\N{MINUS SIGN}"
 TABLE_MARKS = ("<!-- table: begin -->", "<!-- table: end -->")
 
 
+def named(form: str, numbers: str) -> tuple[str, ...]:
+    """Names of tasks by their numbers."""
+    return tuple(form.format(number) for number in numbers.split())
+
+
+PAGE_TASKS = {
+    "summeval": named("t{}", "1 3 8 10 14 15 16 18 19 20 23 26 29 30 35 36 42 46 51 52 56 58 62 66 69 81 84 88 91 94"),
+    "realsumm": named("t{}", "1 3 8 10 15 16 19 20 23 46 51 52 56 58 66 69 81 88 91 94"),
+    "faithbench": named(
+        "t{}",
+        "0 1 3 6 8 9 10 11 15 16 18 19 20 21 22 23 25 27 29 30 31 32 34 35 36 37 40 42 "
+        "44 45 46 47 49 51 52 54 56 58 59 62 63 66 69 70 71 73 76 77 78 79",
+    ),
+    "ted_zhen": (
+        *named("talk.2-{}", "89 91 94 96 117 122 126 144 156 158 168 173 200 205 208"),
+        *named("talk.5-{}", "359 366 370"),
+        *named("talk.6-{}", "387 399 400 404 405 421 444 449 450 464 468 475 488"),
+        *named("talk.7-{}", "516 519 527 556 569"),
+        *named(
+            "talk.9-{}",
+            "685 687 690 694 710 712 722 728 740 761 773 777 788 790 792 794 806 814 816 818 819 821 830 843",
+        ),
+    ),
+    "alpaca_dev": named(
+        "a{:0>3}", "26 33 38 72 90 92 155 166 225 234 244 291 368 388 442 448 475 486 505 535 561 658 671 724 802"
+    ),
+}
+"""The tasks that the page's figures are of, drawn at random; all tasks of the sets that are not here."""
+
+
 # --- sets with truth -------------------------------------------------------------------------------------------------
 
 
@@ -503,7 +533,17 @@ def append_results(path: Path, rows: Sequence[Row], truth_sets: Sequence[TruthSe
 
 # --- the page ---------------------------------------------------------------------------------------------------------
 
-PAGE_ROWS_OF_LARGER_SCORERS = ("both directions less control", "x given y, clipped", "y given x, clipped")
+PAGE_ESTIMATORS = {
+    "135M": (
+        "both directions less control",
+        "x given y, clipped",
+        "y given x, clipped",
+        "support: gain(x given y) / H(x)",
+        "coverage: gain(y given x) / H(y)",
+    ),
+    "0.5B": ("both directions less control", "x given y, clipped", "y given x, clipped"),
+}
+"""Rows of the page, by scorer; the command prints all."""
 
 
 def markdown_table(rows: Sequence[Row], names: Sequence[str]) -> str:
@@ -516,7 +556,7 @@ def markdown_table(rows: Sequence[Row], names: Sequence[str]) -> str:
         "|---" * (len(names) + 3) + "|",
     ]
     for row in rows:
-        if row.scorer not in {"", "135M"} and row.metric not in PAGE_ROWS_OF_LARGER_SCORERS:
+        if row.metric not in PAGE_ESTIMATORS.get(row.scorer, (row.metric,)):
             continue
         cells = [page_cell(row.sets[name]) for name in (*within_sets, *agent_sets)]
         mean = row.mean_within(names)
@@ -587,6 +627,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", help="Sets, with commas (default: those of the page that are in the folder).")
     parser.add_argument("--tasks", type=int, help="Draw N tasks of each set.")
     parser.add_argument("--agents", type=int, help="Draw N agents of each set.")
+    parser.add_argument(
+        "--page-tasks", action="store_true", help="Only the tasks of the page, of sets that were fetched."
+    )
     parser.add_argument("--seed", type=int, default=0, help="Seed of the draws (default: 0).")
     parser.add_argument("--scorer", help="Model that gives log-probabilities (default: none).")
     parser.add_argument("--metric", default="shared-info", help="Metrics for --scorer, with commas.")
@@ -608,6 +651,8 @@ def main(words: Sequence[str] | None = None) -> None:
     if not names:
         parser.error(f"{arguments.data} has none of {', '.join(chosen)}. Try: goldless study fetch")
     truth_sets = [read_truth_set(arguments.data, name) for name in names]
+    if arguments.page_tasks:
+        truth_sets = [one.part(PAGE_TASKS.get(one.name, one.tasks), one.agents) for one in truth_sets]
     truth_sets = [smaller(one, arguments.tasks, arguments.agents, arguments.seed) for one in truth_sets]
     rows = measure(truth_sets, arguments)
     for name in names:

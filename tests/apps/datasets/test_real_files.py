@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -29,6 +30,7 @@ COUNTS = {
     "llmbar": (419, 2, 838, 0, 419),
     "samsum": (200, 30, 6000, 0, 0),
     "reddit": (200, 30, 6000, 0, 0),
+    "auto_pre": (100, 7, 700, 3500, 3660),
 }
 PLANTED_TRUTH = -1
 
@@ -127,3 +129,20 @@ def test_recorded_evidence_of_peer_prediction_is_the_same(studies, recorded, nam
         ours, theirs = (table.with_columns(pl.col(keys).cast(pl.String)).sort(keys) for table in (ours, theirs))
         # The recorded numbers have the precision of single ones.
         assert_frame_equal(ours, theirs, check_column_order=False, check_dtypes=False, abs_tol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["tasks", "responses", "labels", "judgements", "exams"])
+def test_auto_pre_has_the_recorded_rows_and_no_other(studies, recorded, table):
+    source = recorded / "xsum_peer_review" / f"{table}.jsonl"
+    if not source.is_file():
+        pytest.skip(f"no {source}")
+    _, path = studies("auto_pre")
+    theirs = Counter(row_key(json.loads(line)) for line in source.read_text(encoding="utf-8").splitlines())
+    ours = Counter(row_key(row) for row in pl.read_parquet(path / f"{table}.parquet").iter_rows(named=True))
+    assert ours == theirs
+
+
+def row_key(row):
+    """A row without its empty cells, in an order of its own."""
+    return tuple(sorted((name, value) for name, value in row.items() if value is not None))

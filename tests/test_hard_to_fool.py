@@ -30,6 +30,11 @@ def test_two_colluding_boilerplates_do_not_win(toy_scorer):
     assert list(result.outcomes) == DEFAULTS
     assert set(order(result)[:2]) == {"good", "short"}
     assert abs(scores(result, "shared-info")["boiler1"]) < 0.5
+    assert "|short-for:gem-raw+control+about|" in result.leaderboard("shared-info").signature
+    assert (
+        "shared-info is gem-raw+control+about here: boiler1 and boiler2 give one text to many tasks, so what agents "
+        "share on other tasks does not count."
+    ) in result.leaderboard("shared-info").notes
     warned = {agent for finding in result.findings for agent in finding.agents if finding.kind == "same-text"}
     assert warned == {"boiler1", "boiler2"}
 
@@ -41,7 +46,7 @@ def test_what_copies_the_prompt_or_says_nothing_does_not_win(toy_scorer):
         assert set(order(result, metric)[:2]) == {"good", "short"}
     beyond = scores(result, GIVEN)
     assert abs(beyond["copycat"]) < 2
-    assert abs(beyond["verbose"]) < 2
+    assert beyond["verbose"] < beyond["short"]
     messages = " ".join(finding.message for finding in result.findings)
     assert "copycat" in messages
     assert "verbose gives the same text" in messages
@@ -73,31 +78,22 @@ def test_without_prompts_or_with_long_ones_the_default_does_not_condition_on_the
         assert list(result.outcomes) == DEFAULTS
 
 
-def test_two_agents_are_compared_in_one_direction_and_the_run_says_why(toy_scorer):
-    said = []
-    rows = pl.DataFrame(support_rows("good", "short", tasks=3))
-    result = goldless.evaluate(rows, scorer=toy_scorer(), resamples=200, say=said.append)
-    assert list(result.outcomes) == ["gem-raw+control", "length"]
-    assert len(set(scores(result, "gem-raw+control").values())) == 2
-    assert any("Two agents tell equally much about each other" in line for line in said)
-    both = goldless.evaluate(rows, metrics="shared-info", scorer=toy_scorer(), resamples=200)
-    assert len(set(scores(both, "shared-info").values())) == 1
-
-
-def test_one_task_has_no_other_so_the_default_is_without_control(toy_scorer):
-    for agents, expected in ((("good", "short"), "gem-raw"), (("good", "short", "copycat"), "gem-raw+both")):
-        result = goldless.evaluate(pl.DataFrame(support_rows(*agents, tasks=1)), scorer=toy_scorer(), resamples=200)
-        assert list(result.outcomes) == [expected, "length"]
+@pytest.mark.parametrize("agents", [("good", "short"), ("good", "short", "german")])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_the_default_is_the_same_with_two_agents_and_with_one_task(toy_scorer, agents, tasks):
+    result = goldless.evaluate(pl.DataFrame(support_rows(*agents, tasks=tasks)), scorer=toy_scorer(), resamples=200)
+    assert list(result.outcomes) == DEFAULTS
+    assert len(set(scores(result, "shared-info").values())) == len(agents)
 
 
 def test_recorded_evidence_gives_the_defaults_that_it_has(toy_scorer, tmp_path):
     rows = pl.DataFrame(support_rows("good", "short", "verbose", tasks=3))
-    one_way = {"metrics": "gem-raw+control", "peers": ["good"]}
+    one_way = {"metrics": "gem-raw", "peers": ["good"]}
     for number, (asked, expected) in enumerate(
         (
             ({}, DEFAULTS),
-            ({"metrics": "gem-raw"}, ["gem-raw", "length"]),
-            (one_way, ["gem-raw+control", "length"]),
+            ({"metrics": "gem-raw"}, DEFAULTS),
+            (one_way, ["gem-raw", "length"]),
         )
     ):
         run = tmp_path / str(number)

@@ -27,6 +27,8 @@ NAMES_OF = {
     "gem-raw": ("gem-raw", "gem-raw+control"),
     "mi": ("mi", "mi+control"),
     "gem-s": ("gem-s[abstract]",),
+    "grounding": ("grounding[abstract]",),
+    "grounding+covers": ("grounding+covers[abstract]",),
     "peer-prediction": ("peer-prediction", "peer-prediction[kind]"),
     "review": ("review[5-level]",),
     "judge": ("judge[words]",),
@@ -221,8 +223,10 @@ def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(evaluated, met
     for row in result.leaderboard(metric).rows:
         scored = [score for (_, agent), score in found.items() if agent == row.agent and score is not None]
         assert row.estimate.n == len(scored)
-        # reviewers rate cy by itself, all others compare it with the two
-        assert row.missing > 0 or (row.agent == "cy" and find_metric(metric).needs.judgements)
+        # reviewers and grounding rate cy by itself, all others compare it with the two
+        needs = find_metric(metric).needs
+        alone = needs.judgements or (needs.logprobs and not needs.logprobs.pairs)
+        assert row.missing > 0 or (row.agent == "cy" and alone)
         assert row.score == pytest.approx(over_tasks(found)[row.agent])
 
 

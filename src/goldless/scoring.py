@@ -48,20 +48,22 @@ def questions(
     agents: Sequence[str],
     peers_of: Mapping[str, Collection[str]] | None = None,
     *,
+    peers_given_agent: bool = True,
     both_directions: bool = True,
     marginals: bool = True,
 ) -> Iterator[Question]:
     """The log-probabilities to compute for the agents with a response to a task; none if there are no peers.
 
-    Every ordered pair of an agent and a peer: the peer's response given the agent's, and in both directions also the
-    agent's given the peer's; and the marginal of every predicted response. ``peers_of``: the peers of each agent
-    (default: all others).
+    Every ordered pair of an agent and a peer: the peer's response given the agent's, unless ``peers_given_agent`` is
+    false, and in both directions also the agent's given the peer's; and the marginal of every predicted response.
+    ``peers_of``: the peers of each agent (default: all others).
     """
     for target in agents:
         given = [other for other in agents if other != target]
         if peers_of is not None:
             own = peers_of.get(target, ()) if both_directions else ()
-            given = [other for other in given if other in own or target in peers_of.get(other, ())]
+            predicted_by = {other for other in given if peers_given_agent and target in peers_of.get(other, ())}
+            given = [other for other in given if other in own or other in predicted_by]
         if given and marginals:
             yield Question(target, None)
         yield from (Question(target, other) for other in given)

@@ -49,6 +49,9 @@ EXPECTED = {
     "gptscore": {"a": -2.0, "b": -0.5},
     # GEM takes the sums: a tells b 8 - 2, b tells a 6 - 4
     "gem": {"a": 6.0, "b": 2.0},
+    # the same, of what is predicted: a explains 6 of b's 8 nats, b 2 of a's 6
+    "covers": {"a": 6 / 8, "b": 2 / 6},
+    "backed": {"a": 2 / 6, "b": 6 / 8},
 }
 KNOWN = {**RELATIVES, "gem": GEM}
 

@@ -109,6 +109,11 @@ def repeats_prompts(study: Study) -> bool:
     return bool(study.n_responses) and any(_repeated_prompts(_sampled(study)))
 
 
+def agents_repeating_texts(study: Study) -> list[str]:
+    """The agents that give one text, or nearly one, to many tasks."""
+    return [agent for finding in _same_text(_sampled(study)) for agent in finding.agents] if study.n_responses else []
+
+
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 

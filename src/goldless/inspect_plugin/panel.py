@@ -30,7 +30,7 @@ class Panel:
     def __init__(self, files: Sequence[Path], model: str, options: Options) -> None:
         (method,) = options.scoring.chosen_metrics()
         needs = method.needs.logprobs
-        if needs is None or needs.both_directions or needs.text != "responses":
+        if needs is None or needs.both_directions or not needs.pairs or needs.source or needs.text != "responses":
             raise UserError(f"method must be gem-raw or gem-s[COLUMN], with or without +control, got {method.name!r}")
         if not files:
             raise UserError("peers must name logs of other models to compare with. Try -S peers=OTHER.eval")

@@ -14,7 +14,20 @@ from goldless.metrics.embedding_similarity import Measure, SentenceSimilarity
 from goldless.metrics.judged_metrics import ReviewMetric, WinMetric
 from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.lexical import Bleu, Length, Rouge
-from goldless.metrics.likelihood import BOTH, CONTROL, GEM, GEM_BOTH, RELATIVES, LikelihoodMetric
+from goldless.metrics.likelihood import (
+    ABOUT,
+    BOTH,
+    CONTROL,
+    GEM,
+    GEM_ABOUT,
+    GEM_BOTH,
+    PROMPT,
+    RELATIVES,
+    GroundingMetric,
+    Likelihood,
+    LikelihoodMetric,
+    TaskKind,
+)
 from goldless.metrics.metric import Metric, Needs
 from goldless.metrics.peer_prediction import PeerPrediction
 from goldless.metrics.sentence_embedding import named_embedder
@@ -63,10 +76,14 @@ def baseline(name: str) -> TextPairMetric:
     )
 
 
+SOURCED = "grounding+covers"
+"""The metric for studies whose prompts hold what the responses are about."""
+
 METRICS = {
-    "shared-info": "what a response and its peers' say about each other, beyond what the same agents share on other "
-    "tasks: gem-raw+control+both; from eight agents on each response's closest peer is left out",
-    "shared-info[COLUMN]": "the same given a text column of the tasks table: shared-info[prompt]",
+    "shared-info": "the default, by the kind of task: grounding+covers where prompts hold what the responses are "
+    "about, else gem-raw+about; from eight agents on each response's closest peer is left out",
+    "shared-info[COLUMN]": "gem-s[COLUMN]+about, the second given a text column of the tasks table: "
+    "shared-info[prompt]",
     "gem-raw": "pointwise mutual information between responses as they are",
     "gem": "the same after a chat model has rewritten them into plain points (needs --rewriter or recorded rewrites)",
     "gem-s[COLUMN]": "the same given a text column of the tasks table: gem-s[prompt], gem-s[abstract], gem-s[assw]; "
@@ -75,6 +92,14 @@ METRICS = {
     "+control works with every metric over log-probabilities",
     "gem-raw+control+both": "mean of both directions, what a response says about its peers' and they about it; +both "
     "works with gem-raw, gem and gem-s",
+    "gem-raw+about": "the other direction: what the peers' responses say about it; +about works with gem-raw, gem and "
+    "gem-s",
+    "grounding": "share of a response's information that its prompt explains; grounding[COLUMN] takes another text "
+    "column of the tasks table as the source",
+    "grounding+covers": "mean of grounding and covers: what the response takes from its source, and how much of what "
+    "the others take it says; grounding+covers[COLUMN] with another source",
+    "covers": "share of the information in the peers' responses that this response explains",
+    "backed": "share of this response's information that the peers' responses explain",
     "peer-prediction": "how much a response helps a juror to predict other agents' second responses, after worked "
     "examples; peer-prediction[COLUMN] takes examples from tasks with the same value in COLUMN, "
     "peer-prediction[examples=N] another number than 3, peer-prediction[juror=MODEL,juror=MODEL] jurors other than the "
@@ -119,10 +144,22 @@ def _gem_s(name: str, option: str | None) -> Metric | None:
 
 
 def _shared_info(name: str, option: str | None) -> Metric:
-    base = "gem-raw" if option is None else f"gem-s[{option}]"
-    spelled = find_metric(f"{base}{CONTROL}{BOTH}")
-    assert isinstance(spelled, LikelihoodMetric)
-    return replace(spelled, name=name, short_for=spelled.name, but_closest=True)
+    if option is not None:
+        return _short_for(f"gem-s[{option}]{ABOUT}", name)
+    by_kind: dict[TaskKind, str] = {"sources": SOURCED, "repeated texts": f"gem-raw{CONTROL}{ABOUT}"}
+    of_kind = {kind: _short_for(spelled, name) for kind, spelled in by_kind.items()}
+    return replace(_short_for(f"gem-raw{ABOUT}", name), of_kind=of_kind)
+
+
+def _short_for(spelled: str, name: str) -> LikelihoodMetric:
+    """The metric under a short name, without each response's closest peer where there are many."""
+    metric = find_metric(spelled)
+    assert isinstance(metric, LikelihoodMetric)
+    return replace(metric, name=name, short_for=spelled, but_closest=True)
+
+
+def _grounded(name: str, option: str | None) -> Metric:
+    return LikelihoodMetric(name, RELATIVES["covers"], source=(option or PROMPT).removeprefix("synopsis_"))
 
 
 def _tvd_mi(name: str, option: str | None) -> Metric | None:
@@ -154,6 +191,8 @@ OURS: Mapping[str, Make] = {
     "gem": _plain(lambda name: LikelihoodMetric(name, GEM, "rewrites")),
     "peer-prediction": PeerPrediction,
     "gem-s": _gem_s,
+    SOURCED: _grounded,
+    "grounding": lambda name, option: GroundingMetric(name, (option or PROMPT).removeprefix("synopsis_")),
     "tvd-mi": _tvd_mi,
     **{base: _plain(partial(LikelihoodMetric, likelihood=one)) for base, one in RELATIVES.items()},
     **{base: _baseline(base) for base in BASELINES},
@@ -181,7 +220,7 @@ CATALOGUE: Catalogue[Any] = Catalogue("goldless.metrics", OURS, _wrong_shape)
 
 def find_metric(name: str) -> Metric:
     """The metric with this name."""
-    for ending, modified in ((BOTH, _both), (CONTROL, _controlled)):
+    for ending, modified in ((BOTH, _both), (ABOUT, _about), (CONTROL, _controlled)):
         if name.strip().endswith(ending):
             return modified(name.strip())
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", name.strip())
@@ -202,20 +241,30 @@ def _controlled(name: str) -> Metric:
             f"{name!r}: {CONTROL} is for metrics over log-probabilities, got {plain.name}. "
             f"Try gem-raw{CONTROL}, gem-s[prompt]{CONTROL} or mi{CONTROL}"
         )
-    if plain.control or plain.likelihood is GEM_BOTH:
-        right = plain.name.replace(BOTH, "").replace(CONTROL, "") + CONTROL + BOTH * (plain.likelihood is GEM_BOTH)
-        raise MetricError(f"{CONTROL} must come once, before {BOTH}, got {name!r}. Try {right}")
+    direction = BOTH if plain.likelihood is GEM_BOTH else ABOUT if plain.likelihood is GEM_ABOUT else ""
+    if plain.control or direction:
+        right = plain.name.replace(direction, "").replace(CONTROL, "") + CONTROL + direction
+        raise MetricError(f"{CONTROL} must come once, before {direction or BOTH}, got {name!r}. Try {right}")
     return replace(plain, name=name, control=True)
 
 
 def _both(name: str) -> Metric:
-    one = find_metric(name.removesuffix(BOTH))
-    if not isinstance(one, LikelihoodMetric) or one.likelihood is not GEM:
+    return _turned(name, BOTH, GEM_BOTH, "mi, bartscore and tvd-mi already are means of both directions")
+
+
+def _about(name: str) -> Metric:
+    return _turned(name, ABOUT, GEM_ABOUT, "Other metrics have one direction or both by their definition")
+
+
+def _turned(name: str, ending: str, likelihood: Likelihood, otherwise: str) -> Metric:
+    """The metric without the ending, in the direction or directions that the ending says."""
+    plain = find_metric(name.removesuffix(ending))
+    if not isinstance(plain, LikelihoodMetric) or plain.likelihood is not GEM:
         raise MetricError(
-            f"{name!r}: {BOTH} is for gem-raw, gem and gem-s, got {one.name}. mi, bartscore and tvd-mi already are "
-            f"means of both directions. Try gem-raw{CONTROL}{BOTH}"
+            f"{name!r}: {ending} is for gem-raw, gem and gem-s, got {plain.name}. {otherwise}. "
+            f"Try gem-raw{CONTROL * (ending == BOTH)}{ending}"
         )
-    return replace(one, name=name, likelihood=GEM_BOTH)
+    return replace(plain, name=name, likelihood=likelihood)
 
 
 def _made(entry: Any, name: str, option: str | None) -> Metric | None:

@@ -6,13 +6,18 @@ where a metric says so.
 
 Task control (``NAME+control``) takes off what the same two agents share on other tasks: for the responses y' of the
 peer to a few other tasks, the mean of the metric on (x, y'), under the same synopsis z. ``NAME+both`` takes the mean
-of both directions: the mutual information of two responses is the same in either.
+of both directions: the mutual information of two responses is the same in either. ``NAME+about`` takes the direction
+in which the peer's response says something about x.
+
+Three shares of information, each a gain divided by the information of what is predicted: *covers*, of y given x;
+*backed*, of x given y; *grounding*, of x given its own source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import polars as pl
 
@@ -27,9 +32,17 @@ from goldless.metrics.metric import (
     Scores,
     Text,
     mean_over_variants,
+    response_table,
     scores_over_peers,
 )
 from goldless.templates import EXAMPLES
+
+TaskKind = Literal["sources", "repeated texts"]
+"""Prompts hold what the responses are about; or they do not, and several agents give one text to many tasks."""
+SHARE = "share of information"
+"""The unit of a gain divided by the information of what is predicted: 1 where nothing is left to say."""
+PROMPT = "prompt"
+"""The source of responses where no other is named."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +55,13 @@ class Likelihood:
     """True if it also takes responses alone."""
     per_token: bool
     """True if log-probabilities are means over tokens; else sums."""
+    relative: bool = False
+    """True if each gain is divided by -log p(predicted): the share of its information."""
 
     @property
     def unit(self) -> str:
+        if self.relative:
+            return SHARE
         return "nats per token" if self.per_token else "nats"
 
 
@@ -52,10 +69,14 @@ CONTROL = "+control"
 """The part of a metric's name that takes off what two agents share on other tasks."""
 BOTH = "+both"
 """The end of a metric's name that makes it the mean of both directions."""
+ABOUT = "+about"
+"""The end of a metric's name that makes it say what the peers' responses reveal about this one."""
 GEM = Likelihood(("peer",), marginals=True, per_token=False)
 """Pointwise mutual information log p(y | x) - log p(y), in nats (GEM paper, section 3; GEM-S: all given z)."""
 GEM_BOTH = replace(GEM, predicted=("peer", "agent"))
 """The mean of log p(y | x) - log p(y) and log p(x | y) - log p(x), in nats: two estimates of the same number."""
+GEM_ABOUT = replace(GEM, predicted=("agent",))
+"""log p(x | y) - log p(x), in nats: what the peer's response reveals about this one."""
 RELATIVES: Mapping[str, Likelihood] = {
     # averaged over tasks, the two directions are a difference of entropies per token, H(Y) - H(Y | X)
     "mi": replace(GEM_BOTH, per_token=True),
@@ -69,6 +90,10 @@ RELATIVES: Mapping[str, Likelihood] = {
     "bartscore-recall": Likelihood(("peer",), marginals=False, per_token=False),
     # the peer's response in place of the reference (Fu et al. 2023)
     "gptscore": Likelihood(("agent",), marginals=False, per_token=True),
+    # how much of what the peers say this response says too
+    "covers": replace(GEM, relative=True),
+    # how much of what this response says the peers say too
+    "backed": replace(GEM_ABOUT, relative=True),
 }
 
 
@@ -87,6 +112,12 @@ class LikelihoodMetric:
     """True if the peer that a response shares most with is left out, if there are many."""
     short_for: str = ""
     """The name of the same with all peers."""
+    source: str | None = None
+    """Name of the synopsis whose grounding is averaged with the score of each pair; None: grounding does not count."""
+    of_kind: Mapping[TaskKind, LikelihoodMetric] = field(default_factory=dict)
+    """The metric that this one is on studies of these kinds; on others it is itself."""
+    kind_note: str = ""
+    """What this metric was taken to be on the study, and why, in a sentence."""
 
     @property
     def unit(self) -> str:
@@ -98,6 +129,8 @@ class LikelihoodMetric:
             logprobs=LogprobNeed(
                 self.text,
                 self.synopsis,
+                self.source,
+                peers_given_agent="peer" in self.likelihood.predicted,
                 both_directions="agent" in self.likelihood.predicted,
                 marginals=self.likelihood.marginals,
                 per_token=self.likelihood.per_token,
@@ -113,7 +146,10 @@ class LikelihoodMetric:
     def scores(self, data: MetricInput) -> Scores:
         """The metric on every pair, averaged over all query variants, and that of each response over its peers."""
         evidence = data.evidence
-        variants = wordings(evidence.logprobs, self.text, self.synopsis)
+        rows_by_wording = wordings(evidence.logprobs, self.text, self.synopsis)
+        variants = {
+            wording: rows for wording, rows in rows_by_wording.items() if rows["given"].null_count() < len(rows)
+        }
         if not variants:
             raise MetricError(_no_evidence(self, data, evidence.logprobs))
         controls = {wording: _of_wording(evidence.control, wording) for wording in variants} if self.control else {}
@@ -127,12 +163,18 @@ class LikelihoodMetric:
             wording.name: data.compared(pair_scores(rows, self.likelihood, controls.get(wording)))
             for wording, rows in variants.items()
         }
+        shared = None
+        if self.source is not None:
+            shared = mean_over_variants(list(by_wording.values()))
+            grounded = grounding_shares(data, self.source, self.name)
+            by_wording = {name: _with_grounding(rows, grounded) for name, rows in by_wording.items()}
         pairs = mean_over_variants(list(by_wording.values()))
         agents = {data.study.samples.get(agent, agent) for agent in data.agents}
         return scores_over_peers(
             pairs,
             data.over_peers,
             but_closest=self.but_closest and len(agents) > ENOUGH_PEERS,
+            shared=shared,
             by_wording=by_wording,
             settings={**self._settings(data, list(variants), pairs), **_control_settings(data, controls)},
         )
@@ -149,6 +191,7 @@ class LikelihoodMetric:
             **({"rewriter": ",".join(rewriters), **data.settings} if rewriters else {}),
             "template": ",".join(dict.fromkeys(w.template for w in asked)),
             "synopsis": self.synopsis or "none",
+            **({"source": self.source} if self.source is not None else {}),
             **({"written-by": "+".join(writers)} if writers else {}),
             **described,
             "peers": data.peers_shown(pairs),
@@ -238,7 +281,10 @@ def pair_scores(
             nothing=pl.when(pl.col("alone_elsewhere").is_null()).then(pl.lit("no_control")),
         )
         causes = ["failure", "lost", "nothing", "failure_alone"]
-    gains = gains.select("task", "target", "given", gain=pl.col("value") - pl.col("alone"), lost=pl.coalesce(causes))
+    gain = pl.col("value") - pl.col("alone")
+    if likelihood.relative:
+        gain = gain / information(pl.col("alone"))
+    gains = gains.select("task", "target", "given", gain=gain, lost=pl.coalesce(causes))
     directions = [
         gains.rename({"target": predicted, "given": "peer" if predicted == "agent" else "agent"})
         for predicted in likelihood.predicted
@@ -250,6 +296,11 @@ def pair_scores(
         gain = (gain + pl.col("gain_right")) / 2
     missing = pl.when(pl.col("score").is_null()).then("lost")
     return pairs.with_columns(score=gain).with_columns(missing=missing).select(*PAIRS).collect()
+
+
+def information(alone: pl.Expr) -> pl.Expr:
+    """-log p of a response alone; missing where it is certain, so that no share of it can be taken."""
+    return pl.when(alone < 0).then(-alone)
 
 
 def _known(logprobs: pl.DataFrame, likelihood: Likelihood) -> pl.LazyFrame:
@@ -288,3 +339,91 @@ def _no_evidence(metric: LikelihoodMetric, data: MetricInput, ways: pl.DataFrame
         )
     what = "rewrites" if metric.text == "rewrites" else "responses as they are"
     return f"{data.study.name} has no recorded log-probabilities of {what}, which {metric.name} needs"
+
+
+# --- grounding -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GroundingMetric:
+    """The share of a response's information that its own source explains: (log p(x | source) - log p(x)) / -log p(x).
+
+    Two log-probabilities of each response, however many agents there are. A response that repeats its source has a
+    share near 1, so a low value says more than a high one.
+    """
+
+    name: str
+    source: str = PROMPT
+    """Name of the synopsis that is the source."""
+    unit: str = SHARE
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(logprobs=LogprobNeed(source=self.source, pairs=False))
+
+    def scores(self, data: MetricInput) -> Scores:
+        """The share of every response; missing where one of its two log-probabilities is."""
+        shares = grounding_shares(data, self.source, self.name)
+        if data.pairing is not None:
+            paired = pl.DataFrame(list(data.pairing), schema=["task", "agent"], orient="row")
+            names = [pl.col(name).cast(pl.String) for name in ("task", "agent")]
+            shares = shares.join(paired, left_on=names, right_on=["task", "agent"], how="semi", maintain_order="left")
+        used = pl.col("score").is_not_null().cast(pl.Int64)
+        templates = wordings(data.evidence.logprobs, "responses", self.source)
+        described = dict(data.evidence.described.get("logprobs", {}))
+        return Scores(
+            response_table(shares.with_columns(asked=1, used=used)),
+            settings={
+                **({"scorer": described.pop("scorer")} if "scorer" in described else {}),
+                "template": ",".join(dict.fromkeys(wording.template for wording in templates)),
+                "source": self.source,
+                **described,
+                "peers": "none",
+            },
+        )
+
+
+def grounding_shares(data: MetricInput, source: str, metric: str) -> pl.DataFrame:
+    """Task, agent, score and why it is missing: grounding in the source, the mean over all query variants."""
+    alone = wordings(data.evidence.logprobs, "responses", None)
+    given_source = wordings(data.evidence.logprobs, "responses", source)
+    common = [wording for wording in given_source if replace(wording, synopsis=None) in alone]
+    if not common:
+        raise MetricError(
+            f"{data.study.name} has no recorded log-probabilities of responses given their {source} alone, which "
+            f"{metric} needs. Leave --recorded out to request them"
+        )
+    variants = [_grounding(alone[replace(wording, synopsis=None)], given_source[wording]) for wording in common]
+    if len(variants) == 1:
+        return variants[0]
+    whole = pl.col("score").count() == len(variants)
+    return (
+        pl.concat(variants)
+        .group_by("task", "agent", maintain_order=True)
+        .agg(pl.when(whole).then(mean_in_order(pl.col("score"))), pl.col("missing").drop_nulls().first())
+    )
+
+
+def _grounding(alone: pl.DataFrame, given_source: pl.DataFrame) -> pl.DataFrame:
+    without_peer = pl.col("given").is_null()
+    columns = {"value": pl.col("sum_logprob_nats"), "lost": pl.col("failure")}
+    plain = alone.lazy().filter(without_peer).select("task", "target", **columns)
+    grounded = given_source.lazy().filter(without_peer).select("task", "target", **columns)
+    gain = pl.col("value_right") - pl.col("value")
+    return (
+        plain.join(grounded, on=["task", "target"], how="left", maintain_order="left")
+        .select(
+            "task", agent="target", score=gain / information(pl.col("value")), missing=pl.coalesce("lost_right", "lost")
+        )
+        .with_columns(missing=pl.when(pl.col("score").is_null()).then("missing"))
+        .collect()
+    )
+
+
+def _with_grounding(pairs: pl.DataFrame, grounded: pl.DataFrame) -> pl.DataFrame:
+    """The pairs with the mean of their score and the agent's grounding."""
+    shares = grounded.rename({"score": "grounding", "missing": "ungrounded"})
+    joined = pairs.join(shares, on=["task", "agent"], how="left", maintain_order="left")
+    score = (pl.col("score") + pl.col("grounding")) / 2
+    missing = pl.when(score.is_null()).then(pl.coalesce("missing", "ungrounded"))
+    return joined.with_columns(score=score, missing=missing).select(*PAIRS)

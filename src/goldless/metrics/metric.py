@@ -44,11 +44,17 @@ def in_both_orders(pairing: Pairing) -> set[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class LogprobNeed:
-    """The log-probabilities a metric takes: of a peer's response given the agent's, and those enabled below."""
+    """The log-probabilities a metric takes: of a peer's response given the agent's, unless disabled below, and more."""
 
     text: Text = "responses"
     synopsis: str | None = None
     """Name of the synopsis everything is conditioned on."""
+    source: str | None = None
+    """Name of the synopsis that each response is also predicted from alone."""
+    pairs: bool = True
+    """False if no response is predicted from another."""
+    peers_given_agent: bool = True
+    """False if no peer's response is predicted from the agent's."""
     both_directions: bool = False
     """Also of the agent's response given the peer's."""
     marginals: bool = True
@@ -139,6 +145,8 @@ class Scores:
     """Columns of ``RESPONSES``."""
     pairs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
     """Columns of ``PAIRS``; empty where responses are not compared one by one."""
+    shared: pl.DataFrame | None = None
+    """Columns of ``PAIRS``: what two responses share, where the scores of pairs say more; None: ``pairs``."""
     by_wording: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """The pairs of each query variant, by its name."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -266,9 +274,7 @@ def response_table(responses: pl.DataFrame) -> pl.DataFrame:
     return responses.select(pl.col(name).cast(kind) for name, kind in RESPONSES.items())
 
 
-def scores_over_peers(
-    pairs: pl.DataFrame, over: OverPeers, *, but_closest: bool = False, **more: Mapping[str, Any]
-) -> Scores:
+def scores_over_peers(pairs: pl.DataFrame, over: OverPeers, *, but_closest: bool = False, **more: Any) -> Scores:
     """The scores of pairs, and of responses over their peers; ``but_closest``: without the closest, if there are many.
 
     So a minority of two cannot lift each other by what nobody else says.

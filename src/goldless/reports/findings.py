@@ -66,5 +66,4 @@ def direction(metric: str) -> str:
 
 def heading(metric: str, unit: str) -> str:
     """A metric with what it measures in one line."""
-    shared = " shared on the task alone" * metric.startswith("shared-info")
-    return f"{metric} ({unit}{shared}, {direction(metric)})"
+    return f"{metric} ({unit}, {direction(metric)})"

@@ -590,8 +590,9 @@ class Collection:
             known = replace(task, synopses={**task.synopses, **more}) if more else task
             jobs = []
             for wording, need in wanted.items():
-                said, both, marginals = texts[wording], need.any("both_directions"), need.any("marginals")
-                asked = self._pairs(task.task, agents, both=both, marginals=marginals)
+                said = texts[wording]
+                asked = self._pairs(task.task, agents, need) + self._alone(task.task, agents, need)
+                asked = list(dict.fromkeys(asked))
                 mine: dict[Any, str | CallFailure] = {agent: said[task.task, agent] for agent in agents}
                 examples: dict[str, list[WorkedExample]] = {}
                 if need.examples is not None:
@@ -604,18 +605,33 @@ class Collection:
                 jobs.append(ScoringJob(stage, known, mine, asked))
             yield jobs
 
-    def _pairs(self, task: str, agents: Sequence[str], *, both: bool, marginals: bool) -> list[Question]:
+    def _alone(self, task: str, agents: Sequence[str], need: Need) -> list[Question]:
+        """The responses that are scored, each predicted without another response, where a metric needs no pairs."""
+        if all(one.pairs for one in need.wanted):
+            return []
+        pairing = self.plan.options.pairing
+        return [Question(agent, None) for agent in agents if pairing is None or (task, agent) in pairing]
+
+    def _pairs(self, task: str, agents: Sequence[str], need: Need, *flags: str) -> list[Question]:
+        """The questions about pairs for the metrics that need all of these; without marginals if flags are named."""
+        if not need.any("pairs", *flags):
+            return []
         pairing, peers = self.plan.options.pairing, self.plan.peers
         peers_of = None if peers is None else dict.fromkeys(agents, peers)
         if pairing is not None:
             peers_of = {agent: tuple(pairing.get((task, agent), ())) for agent in agents}
-        return list(scoring.questions(agents, peers_of, both_directions=both, marginals=marginals))
+        directions = {
+            "peers_given_agent": need.any("peers_given_agent", *flags),
+            "both_directions": need.any("both_directions", *flags),
+        }
+        marginals = not flags and need.any("pairs", "marginals")
+        return list(scoring.questions(agents, peers_of, **directions, marginals=marginals))
 
     def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
         """Questions of task control about responses to other tasks, under this task's synopsis and responses."""
         if not need.any("control"):
             return []
-        pairs = self._pairs(task, agents, both=need.any("control", "both_directions"), marginals=False)
+        pairs = self._pairs(task, agents, need, "control")
         control = self.plan.control
         found = [Question(q.target, q.given, other) for q in pairs for other in control.get((task, q.target), ())]
         if need.any("control", "marginals") and wording.synopsis is not None:

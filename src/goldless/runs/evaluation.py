@@ -243,6 +243,7 @@ def averaged(scores: AnyScores, samples: Mapping[str, str]) -> AnyScores:
         scores,
         responses=responses.select(*RESPONSES),
         pairs=pairs(scores.pairs),
+        shared=None if scores.shared is None else pairs(scores.shared),
         by_peer=None if by_peer is None else by_peer.filter(pl.col("agent") != pl.col("peer")),
         by_wording={name: pairs(frame) for name, frame in scores.by_wording.items()},
     )
@@ -302,6 +303,8 @@ def metric_outcome(
         **options.subset("compare", "baseline", "seed", "resamples", "level"),
     )
     notes = list(leaderboard_notes(table, missing, limited=limits is not None))
+    if kind_note := getattr(metric, "kind_note", ""):
+        notes.append(kind_note)
     if getattr(metric, "but_closest", False):
         notes.append(_PEERS_USED[found.averaged_over])
     notes += [STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)
@@ -338,7 +341,7 @@ def metric_outcome(
         summary=found.summary,
         by_wording=by_wording,
         influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), names, INFLUENTIAL)),
-        peer_graph=peer_graph(found.pairs, names),
+        peer_graph=peer_graph(found.pairs if found.shared is None else found.shared, names),
         matrix=_matrix(found.pairs, tuple(names)),
         agents=tuple(names),
         pairs=found.pairs,

@@ -194,22 +194,17 @@ class ScoringOptions:
         known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
         if not self.metrics or not all(known):
             raise MetricError("no metric was named. Try shared-info; goldless list metrics lists all")
-        found = [made(name) for name in dict.fromkeys(self.metrics_for())]
+        found = [made(name) for name in dict.fromkeys(self.spelled_metrics())]
         names = [metric.name for metric in found]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise MetricError(f"two metrics have the same name: {', '.join(twice)}. Give each function its own name")
         return found
 
-    def metrics_for(
-        self, *, control: bool = True, prompts: bool = False, both: bool = True
+    def spelled_metrics(
+        self, default: Sequence[str] = ("shared-info", "length")
     ) -> Sequence[str | Callable[..., object]]:
-        """The metrics named, the default ones spelled out: task control, given the prompts as well, both directions."""
-        ways = "+control" * control + "+both" * both
-        plain, given = (
-            ("shared-info", "shared-info[prompt]") if control and both else (f"gem-raw{ways}", f"gem-s[prompt]{ways}")
-        )
-        spelled = (plain, *[given] * prompts, "length")
-        return tuple(each for name in self.metrics for each in (spelled if name == DEFAULT_METRICS else (name,)))
+        """The metrics named, with these in place of the name that stands for the default ones."""
+        return tuple(each for name in self.metrics for each in (default if name == DEFAULT_METRICS else (name,)))
 
     def chosen_templates(self) -> list[Template]:
         """The requested templates, each once."""

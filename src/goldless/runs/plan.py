@@ -15,7 +15,9 @@ from typing import Any
 
 import polars as pl
 
-from goldless.audit.texts import repeats_prompts
+from goldless.audit.finding import listed
+from goldless.audit.task_kinds import ENOUGH_TASKS, share_with_source
+from goldless.audit.texts import agents_repeating_texts, repeats_prompts
 from goldless.errors import MetricError, UserError, check_known, suggested
 from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
@@ -23,7 +25,7 @@ from goldless.judging.asking import ReviewQuestion
 from goldless.judging.judges import JUDGES, find_judge
 from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
-from goldless.metrics.likelihood import Wording
+from goldless.metrics.likelihood import LikelihoodMetric, Wording
 from goldless.metrics.metric import LogprobNeed, Metric, Pairing, in_both_orders
 from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.interface import content_hash
@@ -251,6 +253,11 @@ class RunPlan:
                     wording = Wording(words.name, None if made is None else made.name, one.synopsis)
                     need = Need(words, made, examples)
                     wanted.setdefault(wording, need).wanted.append(one)
+                    if one.source is not None:
+                        alone = replace(one, synopsis=one.source, source=None, pairs=False)
+                        wanted[wording].wanted.append(replace(alone, synopsis=None))
+                        given_source = replace(wording, synopsis=one.source)
+                        wanted.setdefault(given_source, Need(words, made, examples)).wanted.append(alone)
         plain = {wording: need for wording, need in wanted.items() if need.examples is None}
         found = {SCORER: plain} if plain else {}
         for part, juror in self.jurors.items():
@@ -267,44 +274,83 @@ def _asked(metric: Metric) -> LogprobNeed:
     return metric.needs.logprobs or LogprobNeed()
 
 
+def _synopses(metric: Metric) -> list[str]:
+    """The names of the synopses that a metric takes log-probabilities given."""
+    need = _asked(metric)
+    return [name for name in (need.synopsis, need.source) if name is not None]
+
+
 def model_name(given: Any) -> str:
     """The name of a model that is given by a specification, or as an object."""
     return given if isinstance(given, str) else str(given.identity.short)
 
 
 def with_default_metrics(study: Study, options: Options) -> Options:
-    """The options with the default metrics spelled out for a study: those it can give.
+    """The options with the default metrics spelled out for a study: those that its recorded evidence allows.
 
-    Two agents tell as much about each other: of both directions nothing would be left to compare. Given the prompt as
-    well where an agent repeats it.
+    Given the prompt as well where an agent repeats it.
     """
     if DEFAULT_METRICS not in [name for name in options.scoring.metrics if isinstance(name, str)]:
         return options
-    agents = len(study.one_sample_each().agents)
-    both = agents > 2
+    metric = "shared-info"
     if options.models.recorded:
-        recorded = read_recorded(study, "control_logprobs")
-        control, prompts = bool(recorded["synopsis"].null_count()), "prompt" in recorded["synopsis"].to_list()
-        pairs = recorded.select("target", "given").drop_nulls().unique()
-        turned = pairs.select(target="given", given="target")
-        both = both and control and pairs.join(turned, on=["target", "given"], how="anti").is_empty()
+        recorded = RecordedPairs.of(study)
+        prompts = recorded.given_prompt
+        if not recorded.both_ways:
+            metric = "gem-raw+control" if len(read_recorded(study, "control_logprobs")) else "gem-raw"
     else:
         tasks = [task for task, _ in study.with_peers()]
-        control = len(tasks) > 1
         short = all(0 < len((task.prompt or "").strip()) <= LONGEST_PROMPT for task in tasks)
-        prompts = control and short and repeats_prompts(study.one_sample_each())
-        if agents == 2:
-            options.say(
-                "Two agents tell equally much about each other, so shared-info would be the same for both: one "
-                "direction is compared, how much each response makes the other's more predictable."
-            )
-    return options.changed(metrics=options.scoring.metrics_for(control=control, prompts=prompts, both=both))
+        prompts = short and repeats_prompts(study.one_sample_each())
+    given_prompt = ["shared-info[prompt]"] if prompts else []
+    return options.changed(metrics=options.scoring.spelled_metrics((metric, *given_prompt, "length")))
+
+
+@dataclass(frozen=True)
+class RecordedPairs:
+    """What the recorded log-probabilities of a study allow."""
+
+    both_ways: bool
+    """True if of any two agents each response is given the other's."""
+    given_prompt: bool
+    """True if responses are given others' and the prompt."""
+    alone_given_prompt: bool
+    """True if responses are given the prompt and nothing else."""
+
+    @classmethod
+    def of(cls, study: Study) -> RecordedPairs:
+        recorded = read_recorded(study, "logprobs").select("target", "given", "synopsis").unique()
+        pairs = recorded.filter(pl.col("synopsis").is_null()).select("target", "given").drop_nulls()
+        turned = pairs.select(target="given", given="target")
+        both_ways = bool(len(pairs)) and pairs.join(turned, on=["target", "given"], how="anti").is_empty()
+        prompted = recorded.filter(pl.col("synopsis") == "prompt")["given"]
+        alone = prompted.null_count()
+        return cls(both_ways, given_prompt=alone < len(prompted), alone_given_prompt=alone > 0)
+
+
+def of_study_kind(metric: Metric, study: Study, options: Options) -> Metric:
+    """The metric that this one is on the study: a default may depend on the kind of task."""
+    if not isinstance(metric, LikelihoodMetric) or not metric.of_kind:
+        return metric
+    of_agents = study.one_sample_each()
+    share, repeating = share_with_source(of_agents), agents_repeating_texts(of_agents)
+    kind, reason = metric, "the prompts do not hold what the responses are about"
+    if share >= ENOUGH_TASKS:
+        if options.models.recorded and not RecordedPairs.of(study).alone_given_prompt:
+            reason = "the evidence holds no log-probabilities given the prompts alone"
+        else:
+            kind = metric.of_kind["sources"]
+            reason = f"on {share:.0%} of the tasks the prompt holds what the responses are about"
+    elif len(repeating) > 1 and (not options.models.recorded or len(read_recorded(study, "control_logprobs"))):
+        kind = metric.of_kind["repeated texts"]
+        reason = f"{listed(repeating)} give one text to many tasks, so what agents share on other tasks does not count"
+    return replace(kind, kind_note=f"{metric.name} is {kind.short_for} here: {reason}.")
 
 
 def plan_run(study: Study, options: Options) -> RunPlan:
     """Plan a run. Raises if the options exclude each other, or the study does not have what a metric needs."""
     asked = with_default_metrics(study, options)
-    metrics = check_options(asked)
+    metrics = [of_study_kind(metric, study, asked) for metric in check_options(asked)]
     agents = study.one_sample_each()
     options = samples_apart(study, asked)
     called = not options.models.recorded and any(metric.needs.compares_by_model for metric in metrics)
@@ -324,7 +370,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     questions, shuffles = _critic_work(study, options, peers, metrics)
     known, rewriting = _rewriting(study, metrics, options) if called else ((), False)
     writes = called and options.scoring.synopsis_writer is not None
-    written = [name for metric in metrics if writes and (name := _asked(metric).synopsis) is not None]
+    written = [name for metric in metrics if writes for name in _synopses(metric)]
     lacking = [n for n in written if n in PROMPTS and any(task.synopsis(n) is None for task, _ in study.with_peers())]
     return RunPlan(
         study=study,
@@ -452,16 +498,16 @@ def _check_peers(study: Study) -> None:
 
 def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
     """Refuse a synopsis that no task has and no model writes."""
-    name = _asked(metric).synopsis
-    if name is None or any(task.synopsis(name) for task, _ in study):
-        return
-    if name in PROMPTS and options.scoring.synopsis_writer is not None:
-        return
-    can = f". A model can write it: gem-s[{name},writer=MODEL]" * (name in PROMPTS)
-    raise MetricError(
-        f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
-        f"{suggested(name, study.synopses, 'Known synopses')}{can}"
-    )
+    for name in _synopses(metric):
+        if any(task.synopsis(name) for task, _ in study):
+            continue
+        if name in PROMPTS and options.scoring.synopsis_writer is not None:
+            continue
+        can = f". A model can write it: gem-s[{name},writer=MODEL]" * (name in PROMPTS)
+        raise MetricError(
+            f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
+            f"{suggested(name, study.synopses, 'Known synopses')}{can}"
+        )
 
 
 # --- who is compared with whom -------------------------------------------------------------------------------------
@@ -594,7 +640,8 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
     if options.scoring.rewriters and (not recorded or lacking or several):
         # several rewriters are compared with each other, so each makes its own
         return (() if several else recorded), True
-    styled = [metric.name for metric in wanted if not _asked(metric).control]
+    # a default that conditions on the prompt is about the responses as they are
+    styled = [m.name for m in wanted if not _asked(m).control and not getattr(m, "short_for", "")]
     if not recorded and any(_asked(metric).text == "rewrites" for metric in wanted):
         raise MetricError("gem rewrites responses first. Choose a chat model with --rewriter, or use gem-raw")
     if lacking:

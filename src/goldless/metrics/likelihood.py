@@ -117,7 +117,7 @@ class LikelihoodMetric:
     of_kind: Mapping[TaskKind, LikelihoodMetric] = field(default_factory=dict)
     """The metric that this one is on studies of these kinds; on others it is itself."""
     kind_note: str = ""
-    """What this metric was taken to be on the study, and why, in a sentence."""
+    """A sentence that says which metric this one is on the study, and why."""
 
     @property
     def unit(self) -> str:

@@ -308,7 +308,7 @@ def with_default_metrics(study: Study, options: Options) -> Options:
 
 @dataclass(frozen=True)
 class RecordedPairs:
-    """What the recorded log-probabilities of a study allow."""
+    """The pairs that the recorded log-probabilities of a study hold."""
 
     both_ways: bool
     """True if of any two agents each response is given the other's."""

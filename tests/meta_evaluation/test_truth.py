@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.support.paths import BENCHMARKS
+from tests.support.paths import BENCHMARKS, DOCS
 
 SCRIPT = BENCHMARKS / "method" / "truth.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="installed without the benchmarks")
@@ -203,3 +203,34 @@ def test_a_set_that_is_not_there_names_the_command_that_fetches_it(script, tmp_p
     with pytest.raises(SystemExit):
         script.main([str(tmp_path), "--sets", "summeval"])
     assert "goldless study fetch summeval" in capsys.readouterr().err
+
+
+@pytest.mark.recorded
+def test_the_page_has_the_figures_that_the_recorded_gains_give(script, recorded):
+    """Of SummEval: the rows that need no other package."""
+    data = recorded / "truth"
+    if not data.is_dir():
+        pytest.skip(f"no {data}")
+    truth_set = script.read_truth_set(data, "summeval")
+    scores = {"length": truth_set.lengths, "word overlap": script.word_overlap(truth_set)}
+    for scorer, name in script.SCORERS.items():
+        gains = script.read_gains(data / f"gains_{scorer}" / "summeval.parquet", truth_set)
+        for estimator in script.PAGE_ESTIMATORS[name]:
+            scores[f"{estimator} ({name})"] = script.ESTIMATORS[estimator](gains)
+    page = (DOCS / "truth.md").read_text(encoding="utf-8")
+    honest = truth_set.honest
+    truth, lengths = truth_set.truth[:, honest], truth_set.lengths[:, honest]
+    for metric, table in scores.items():
+        found = script.agreement(table[:, honest], truth, lengths, by_agent=False)
+        assert f"| {metric} | {script.page_cell(found)} |" in page
+
+
+@pytest.mark.recorded
+@pytest.mark.slow
+def test_the_tasks_of_the_page_are_those_of_the_recorded_sets(script, recorded):
+    data = recorded / "truth"
+    if not data.is_dir():
+        pytest.skip(f"no {data}")
+    for name in ("summeval", "realsumm", "faithbench", "ted_zhen"):
+        assert sorted(script.PAGE_TASKS[name]) == list(script.read_truth_set(data, name).tasks)
+    assert len(script.PAGE_TASKS["alpaca_dev"]) == 25

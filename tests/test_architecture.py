@@ -85,7 +85,7 @@ def test_without_the_folder_of_apps_the_core_is_imported_and_scores(without, tmp
     scored = run("-m", "goldless", "score", "answers.csv", "--metric", "length", "--out", "run")
     assert scored.returncode == 0, scored.stderr
     assert (tmp_path / "run" / "report.html").is_file()
-    commands = ("gre show published:70b", "study import helm answers.csv --out study", "export eee run")
+    commands = ("gre demo --out gre", "study import helm answers.csv --out study", "export eee run")
     absent = run("-c", EXIT_CODES, *commands)
     assert absent.stdout.split() == ["2"] * len(commands), absent.stderr
     assert "Traceback" not in absent.stderr

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from goldless.apps.gre.boards import Board, read_board
 from goldless.arrays import FloatArray
 from goldless.statistics.bootstrap import Estimate, left_out_intervals
+from gre_boards import Board, read_board
 
 EXACT_WAYS = 100_000
 """Up to this many assignments of sizes, all are tried."""

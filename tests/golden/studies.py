@@ -111,9 +111,6 @@ def make(folder: Path) -> None:
     others = [{"task": s, **{a: text(s, a) for a in POINTS}} for s in SUBJECTS]
     write(folder / "wide.csv", others)
     papers(folder / "papers")
-    board = [{"agent": a, "gem": n / 10, "gem-s[abstract]": n / 9, "parameters": 10 * n} for a, n in POINTS.items()]
-    write(folder / "board.csv", board)
-    write(folder / "benchmarks.csv", [{"agent": a, "mmlu": 60 + n, "gpqa": n} for a, n in POINTS.items()])
     write(folder / "bad.csv", _bad(answers()[:6]))
     write(folder / "configured" / "answers.csv", answers())
     settings = 'level = 0.9\n[score]\nmetric = "length"\n'

@@ -70,22 +70,21 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
         ("gate", run, "--baseline", AGENT, "--candidate", PEER, "--metric", "length", "--margin", "1", *QUICK),
         ("compare", "--rankings", run, sound),
         ("plan", "--cost", run),
-        ("replay", run),
+        ("replay", run, "--badge", f"{out}.svg"),
         ("agree", sound.parent / "study-jsonl", "--scores", run / "response_scores.csv"),
         *(("export", name, run, "--out", out, *how) for name, how in FORMATS.items()),
     ]
 
 
-def of_edition(edition: Path, out: Path, script: str, sound: Path) -> list[Words]:
+def of_edition(edition: Path, out: Path, script: str) -> list[Words]:
     """The commands that read an edition of GRE-bench."""
     return [
-        *(("gre", verb, edition) for verb in ("show", "run", "collect")),
+        *(("gre", verb, edition) for verb in ("run", "collect")),
         ("gre", "submit", edition, "--preregister"),
         ("gre", "submit", edition, edition / "submitted.jsonl", "--name", "second", "--team", "lab"),
         ("gre", "publish", edition, "--out", out),
         ("gre", "score", edition, "--scorer", script),
         ("gre", "review", edition, "--models", script),
-        ("gre", "compare", edition, sound / "edition"),
         ("study", "check", edition / "study"),
     ]
 
@@ -101,17 +100,6 @@ def of_import(folder: Path, out: Path, form: str) -> list[Words]:
         ("study", "import", *paths, "--out", out, *how),
         ("study", "check", *paths, *how),
         ("score", *paths, *how, "--metric", "length", *QUICK),
-    ]
-
-
-def of_board(folder: Path, out: Path, sound: Path) -> list[Words]:
-    """The commands that read tables of scores."""
-    board, benchmarks = folder / "board.csv", folder / "benchmarks.csv"
-    return [
-        ("gre", "show", board),
-        ("gre", "compare", board, sound / "board" / "board.csv"),
-        ("gre", "correlate", board, "--benchmarks", benchmarks),
-        ("gre", "figure", board, "--out", f"{out}.svg"),
     ]
 
 
@@ -163,16 +151,14 @@ def commands(kind: str, at: Path, out: Path, sound: Path) -> list[Words]:
         "models": lambda: of_study(at / "answers.jsonl", out, f"scripted:{at / 'script.jsonl'}")[-5:],
         "settings": lambda: of_settings(at, out, f"scripted:{at / 'script.jsonl'}"),
         "papers": lambda: [("gre", "collect", out, "--from-folder", at)],
-        "reviewarena": lambda: [("gre", "collect", out, "--from-reviewarena", at)],
-        "edition": lambda: of_edition(at, out, script, sound),
-        "board": lambda: of_board(at, out, sound),
+        "edition": lambda: of_edition(at, out, script),
         "journal": lambda: of_journal(at / "journal.sqlite", out),
         "watch": lambda: of_watch(at, script, sound),
     }.get(kind, lambda: of_study(at, out, script))()
 
 
 KINDS = {"study-jsonl": 4, "study-csv": 4, "study-parquet": 4, "run": 8, "single": 2, "settings": 4, "models": 1}
-KINDS |= {"edition": 4, "papers": 1, "reviewarena": 1, "board": 1, "journal": 2, "watch": 2}
+KINDS |= {"edition": 4, "papers": 1, "journal": 2, "watch": 2}
 KINDS |= {f"import-{name}": 1 for name in ("lm_eval", "promptfoo", "every_eval_ever", "inspect", "traces", "table")}
 KINDS |= {f"import-{name}": 1 for name in ("wide", "alpaca_eval", "arena_votes", "mt_bench", "arena_hard", "helm")}
 KINDS |= {"import-lighteval": 1}

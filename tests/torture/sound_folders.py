@@ -123,18 +123,11 @@ def _edition(place: Path) -> None:
     for name in ("first", "submitted"):
         write(edition / f"{name}.jsonl", [{"paper": paper, "text": f"Good, says {name}."} for paper in asked])
     _run("gre", "submit", edition, edition / "first.jsonl", "--name", "first", "--team", "lab")
-    reviews = [{"summary": "Of it.", "weaknesses": f"Weak {n}."} for n in range(3)]
-    known = {"venue_id": "V", "title": "On it", "abstract": "Of it.", "decision": "Accept", "markdown": "All of it."}
-    arena = [{"forum_id": paper, **known, "reviews_json": json.dumps(reviews)} for paper in ("p1", "p2")]
-    write(place / "reviewarena" / "data" / "iclr-00000-of-00001.parquet", arena)
     model = ScriptedModel(logprobs=_logprobs)
     settings = {"metrics": ["gem-raw"], "resamples": 100}
     begun, asking = open_edition(edition), Options.of(journal=place / "asked.sqlite")
     anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, options=asking))
     (place / "asked.sqlite").unlink()
-    board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in POINTS.items()]
-    write(place / "board" / "board.csv", board)
-    write(place / "board" / "benchmarks.csv", [{"agent": a, "mmlu": 60 + w, "gpqa": w} for a, w in POINTS.items()])
 
 
 def _journal(place: Path) -> None:

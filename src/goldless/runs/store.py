@@ -28,13 +28,11 @@ from goldless.studies.writing import write_texts
 REPORT = "report.html"
 
 
-def check_writable(
-    folder: Path, study: Study | None = None, *, replaces_evidence: bool = False, option: str = "--out"
-) -> None:
+def check_writable(folder: Path, study: Study | None = None, *, replaces_evidence: bool = False) -> None:
     """Check before any paid call that results can be written to a folder.
 
     Raises if it is a study, if it has results of another study, or, with ``replaces_evidence``, if it is the input
-    folder. ``option``: the option that names the folder.
+    folder.
     """
     made_by = _made_by(folder)
     if replaces_evidence:
@@ -52,7 +50,7 @@ def check_writable(
         raise UserError(
             f"{folder} is the input folder; writing there would overwrite its evidence. Choose another folder"
         )
-    try_writing(folder, f"Choose another folder with {option}")
+    try_writing(folder, "Choose another folder")
 
 
 def try_writing(folder: Path, advice: str) -> None:

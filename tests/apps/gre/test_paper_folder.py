@@ -1,19 +1,16 @@
-"""Papers and reviews on this machine: a folder of one's own, and the corpus ReviewArena."""
+"""Papers and reviews in a folder on this machine."""
 
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import open_edition, open_or_begin, table_rows
-from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
-from goldless.errors import StudyError, UserError
+from goldless.apps.gre.paper_folder import PaperFolder
+from goldless.errors import StudyError
 from tests.apps.gre.paper_listing import drawn
 from tests.apps.gre.pdf_files import text_pdf
 from tests.support.study_files import write_rows
@@ -175,81 +172,3 @@ def test_no_name_of_a_paper_leads_out_of_the_folder(make, tmp_path):
 )
 def test_a_table_that_cannot_be_used_is_one_problem_with_its_place(make, tables, said):
     assert problems(make(**tables))[0].startswith(said)
-
-
-VENUE = "ICLR.cc/2025/Conference"
-SCHEMA = dict.fromkeys(
-    ("forum_id", "conference", "track", "venue_id", "title", "abstract", "decision", "decision_comment"), pl.String
-) | {"authors": pl.List(pl.String), "year": pl.Int32, "reviews_json": pl.String, "markdown": pl.String}
-"""Of the dataset card of Samarth0710/reviewbench, under ``dataset_info``, in part."""
-
-
-def review(number, **fields):
-    """A review with the fields that the card lists; those a form does not have are empty."""
-    empty = dict.fromkeys(("soundness", "quality", "strengths_and_weaknesses", "was_revised"), "")
-    own = {"review_id": f"r{number}", "reviewer": f"Reviewer_{number}", "rating": "8", "confidence": 4}
-    return {**empty, **own, "rebuttal": "We thank the reviewer for this insightful comment.", **fields}
-
-
-def row(paper, *, reviews=3, **columns):
-    written = [
-        review(n, summary=f"It is on {paper}.", weaknesses=f"Weak point {n} of {paper}.") for n in range(reviews)
-    ]
-    own = {"forum_id": paper, "conference": "iclr", "year": 2025, "venue_id": VENUE, "title": f"On {paper}"}
-    own |= {"abstract": f"Of {paper}.", "decision": "Accept (poster)", "decision_comment": "The chair likes it a lot."}
-    own |= {"markdown": f"# On {paper}\n\nThe whole text.", "reviews_json": json.dumps(written)}
-    return {**own, **columns}
-
-
-def corpus(folder, rows):
-    (folder / "data").mkdir(parents=True)
-    pl.DataFrame(rows, schema=SCHEMA).write_parquet(folder / "data" / "iclr-00000-of-00001.parquet")
-    return folder
-
-
-def collected(tmp_path, folder, **settings):
-    begun = open_or_begin(tmp_path / "edition")
-    return collect_edition(begun, {"from_reviewarena": str(folder), **settings})
-
-
-def test_papers_come_with_text_prose_of_reviews_and_decision_but_without_replies_and_meta_review(tmp_path):
-    made = collected(tmp_path, corpus(tmp_path / "arena", [row("a"), row("b")]), venue=VENUE)
-    study = made.study()
-    assert sorted(study.tasks) == ["a", "b"]
-    paper = study.task("a")
-    assert paper.prompt == "# On a\n\nThe whole text."
-    assert (paper.synopses["abstract"], paper.extra["decision"]) == ("Of a.", "Accept (poster)")
-    assert paper.extra["source"] == f"ReviewArena {VENUE}"
-    texts = {response.text for response in study.responses("a")}
-    assert texts == {f"Summary:\n\nIt is on a.\n\nWeaknesses:\n\nWeak point {n} of a." for n in range(3)}
-    stored = "".join(file.read_text() for file in made.study_folder.iterdir())
-    assert "insightful" not in stored
-    assert "chair" not in stored
-
-
-def test_unusable_papers_are_left_out_with_the_reason(tmp_path):
-    rows = [row("good"), row("few", reviews=2), row("none", markdown=""), row("gone", decision="Withdrawn")]
-    rows += [row("broken", reviews_json="{not json"), row("bare", abstract="")]
-    made = collected(tmp_path, corpus(tmp_path / "arena", rows))
-    assert made.study().tasks == ("good",)
-    assert {out["paper"]: out["reason"] for out in table_rows(made.study(), "left_out")} == {
-        "few": "few_reviews",
-        "none": "no_paper",
-        "gone": "withdrawn",
-        "broken": "few_reviews",
-        "bare": "no_abstract",
-    }
-
-
-def test_a_paper_listed_twice_is_used_once_and_reported(tmp_path, goldless):
-    arena = corpus(tmp_path / "arena", [row("a"), row("a", title="Again")])
-    ended = goldless("gre", "collect", tmp_path / "e", "--from-reviewarena", arena)
-    assert ended.code == 0, ended.err
-    assert "rows that repeat a forum_id: 1" in " ".join(ended.err.split())
-    assert open_edition(tmp_path / "e").study().task("a").extra["title"] == "On a"
-
-
-def test_a_paper_that_the_corpus_does_not_have_is_refused(tmp_path):
-    arena = ReviewArena(corpus(tmp_path / "arena", [row("a")]))
-    with pytest.raises(UserError, match="'b' is listed and not there"):
-        arena.paper("b", reviews=1)

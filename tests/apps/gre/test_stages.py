@@ -99,7 +99,7 @@ async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edi
     assert table.rows[-1] == {"agent": "beta", "written": 0, "papers": 2, "parameters": 8e9}
     shown = {column.heading: column.text(table.rows[-1]) for column in table.columns}
     assert (shown["reviews"], shown["gem-raw"]) == ("0/2", "missing")
-    lines = (edition.run_folder() / "gre.md").read_text().splitlines()
+    lines = (edition.run_folder / "gre.md").read_text().splitlines()
     assert any("beta" in line and "0/2" in line for line in lines)
     found = RunFolder(edition.run_folder())
     assert found.leaderboard.findings[0].message == ("beta has no score because it has no review.")

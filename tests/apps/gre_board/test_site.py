@@ -14,13 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from goldless.apps.gre.boards import read_board
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
 from goldless.apps.gre.edition import INJECTED, Edition, marked_papers, open_edition
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
-from goldless.apps.gre.size_figure import size_figure
 from goldless.apps.gre_board.preregistration import preregister
 from goldless.apps.gre_board.submissions import submit
 from goldless.concurrency import in_own_thread
@@ -37,8 +35,8 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 SCORE = {"metrics": ["gem", "gem-s[abstract]"], "resamples": 200}
 
 
-def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
-    """The offline edition, scored by a scorer and, into runs of these names, by others.
+def scored_demonstration(folder: Path, scorer) -> Path:
+    """The offline edition, scored by a scorer.
 
     Two of its papers have hidden instructions, it is preregistered, and a team submitted twice.
     """
@@ -57,8 +55,7 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
         rows = [{"paper": paper, "text": said} for paper, said in texts.items()]
         file = write_rows(folder.parent / f"try-{number}.jsonl", rows)
         submit(edition, file, name=f"try-{number}", team=TEAM)
-    for run, one in {None: scorer, **scorers}.items():
-        _score(edition, one, run)
+    _score(edition, scorer)
     return folder
 
 
@@ -67,7 +64,7 @@ def later_edition(folder: Path, earlier: Path, scorer) -> Path:
 
     Its first paper has another text than was registered, and a title that would do harm if a page took it for markup.
     """
-    shutil.copytree(earlier, folder, ignore=shutil.ignore_patterns("run*", "by-*"))
+    shutil.copytree(earlier, folder, ignore=shutil.ignore_patterns("run*"))
     tasks = folder / "study" / "tasks.jsonl"
     rows = [json.loads(line) for line in tasks.read_text().splitlines()]
     rows[0] |= {"title": HOSTILE, "prompt": f"{rows[0]['prompt']} Thanks."}
@@ -76,10 +73,10 @@ def later_edition(folder: Path, earlier: Path, scorer) -> Path:
     return folder
 
 
-def _score(edition: Edition, scorer, run=None) -> None:
+def _score(edition: Edition, scorer) -> None:
     rewriter = ScriptedModel(answers=lambda request: request.messages[-1].content[-200:], name="rewriter")
     given = {"scorer": scorer, "rewriters": (rewriter,)}
-    _run(score_edition, edition, SCORE, run=run, stand_ins=given, options=_asking(edition.folder))
+    _run(score_edition, edition, SCORE, stand_ins=given, options=_asking(edition.folder))
 
 
 def _run(work, *arguments, **options):
@@ -103,9 +100,9 @@ def scorer(name, by=1.0) -> ScriptedModel:
 
 @pytest.fixture(scope="module")
 def editions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two years of the offline edition: the first with two scorers, the second with another."""
+    """Two years of the offline edition, by two scorers."""
     folder = tmp_path_factory.mktemp("editions")
-    first = scored_demonstration(folder / "demo-2025", scorer("toy"), **{"by-b": scorer("other", 0.5)})
+    first = scored_demonstration(folder / "demo-2025", scorer("toy"))
     return first, later_edition(folder / "demo-2026", first, scorer("newer", 2.0))
 
 
@@ -163,12 +160,10 @@ def test_the_run_of_an_edition_replays(goldless, editions):
     assert "come out the same, from the evidence alone" in " ".join(ended.out.split())
 
 
-def test_every_file_of_a_run_and_its_figure_say_that_the_papers_are_invented(editions):
+def test_every_file_of_a_run_says_that_the_papers_are_invented(editions):
     for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.json", "gre.md", "response_scores.csv"):
         assert "demonstration:invented" in (editions[0] / "run" / name).read_text(), name
     assert "DEMONSTRATION, NOT A RESULT" in (editions[0] / "run" / "report.html").read_text()
-    figure = " ".join(re.sub("<[^>]*>", " ", size_figure(read_board(editions[0]))).split())
-    assert "DEMONSTRATION, NOT A RESULT" in figure
 
 
 @pytest.mark.nightly
@@ -274,7 +269,7 @@ def test_a_reader_goes_from_the_board_to_the_models_and_to_the_years(opened):
     assert later[6] != earlier[6]
     assert "are on different scales" in page.locator("#models").inner_text()
     page.get_by_role("link", name="Board: demo-2025").click()
-    assert "Agents under different scorers" in page.locator("#firm").inner_text()
+    assert "How few papers flip rank 1" in page.locator("#firm").inner_text()
 
 
 @pytest.mark.parametrize(("system", "width"), [("light", 360), pytest.param("dark", 1280, marks=pytest.mark.nightly)])

@@ -19,7 +19,7 @@ import numpy as np
 from goldless.apps.gre import edition as of_edition
 from goldless.apps.gre.config import CollectConfig
 from goldless.apps.gre.edition import CANARY, INJECTED, Edition, Row, table_rows, write_rows
-from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
+from goldless.apps.gre.paper_folder import PaperFolder
 from goldless.apps.gre.paper_text import MOST_UNREADABLE, storable, unreadable_share
 from goldless.apps.gre.papers import (
     HUMAN,
@@ -37,7 +37,7 @@ from goldless.runs.progress import Progress
 from goldless.runs.store import try_writing
 from goldless.studies import Study, read_study, write_study
 
-SOURCE = ("venue", "from_folder", "from_reviewarena")
+SOURCE = ("venue", "from_folder")
 LEFT_OUT = "left_out"
 """The table of papers that were drawn but could not be used."""
 REVIEWS = "reviews"
@@ -95,8 +95,6 @@ def _add(tables: Tables, more: Tables) -> None:
 def _source(
     edition: Edition, config: CollectConfig, say: Callable[[str], None], connection: Mapping[str, Any]
 ) -> PaperSource:
-    if config.from_reviewarena is not None:
-        return ReviewArena(edition.folder / config.from_reviewarena, config.venue, say=say)
     if config.venue is None:
         folder = edition.folder / str(config.from_folder)
         if not folder.is_dir():

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from goldless.apps.gre.additions import added_verbs
 from goldless.apps.gre.config import ASKED, NOT_NEGATIVE, CollectConfig, ReviewConfig, ScoreConfig, as_given
-from goldless.cli.command import OUTPUT, verb, verbs_app
+from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import INCOMPLETE, NOTHING, NOTHING_SCORED, ProgressBars, end, say
 from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
-from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, option
+from goldless.runs.option_forms import NAMES, OptionForm, argument, option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
-    from goldless.apps.gre.boards import BenchmarkCorrelations, Board, BoardComparison
     from goldless.apps.gre.edition import Edition
     from goldless.apps.gre.results import EditionResult
     from goldless.apps.gre.reviewing import Generated
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     Scored = tuple[Edition, EditionResult, Evaluation]
 
 COSTS = ("budget_usd", "on", "journal")
-BOARD = "Folder of an edition or run, a CSV file with agent and metrics, published:70b or published:8b."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,25 +37,14 @@ class OfEdition:
         return open_edition(self.edition)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OfBoard:
-    board: str = argument("BOARD", BOARD)
-
-    def read(self) -> Board:
-        from goldless.apps.gre.boards import read_board
-
-        return read_board(self.board)
-
-
 def _settings(table: Any, verb_options: Any) -> dict[str, Any]:
     """The settings of a table that were given; the others remain as in the edition's config."""
-    folders = ("from_folder", "from_reviewarena")
     given = {
         name: getattr(verb_options, name)
         for name in table.__dataclass_fields__
         if getattr(verb_options, name, None) is not None
     }
-    return {name: str(Path(value).resolve()) if name in folders else value for name, value in given.items()}
+    return {name: str(Path(value).resolve()) if name == "from_folder" else value for name, value in given.items()}
 
 
 # --- collecting ----------------------------------------------------------------------------------------------------
@@ -168,32 +155,25 @@ def _tell_generated(generated: Generated, output: Output | None = None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EditionScoreOptions(as_given(ScoreConfig), OfEdition):  # type: ignore[misc]
-    run: str | None = option(
-        None,
-        "Write results to this subfolder of the edition instead of run, for example for a second scorer.",
-        "NAME",
-        group=OUTPUT,
-    )
+    """Options of ``gre score``."""
 
 
 @verb(*COSTS, prominent=("metrics", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
 async def score(verb_options: EditionScoreOptions, options: Options) -> Scored:
     """Score the reviews of an edition by GEM, GEM-S (abstract) and GEM-S (ASSW), with the human baseline.
 
-    Reviews are rewritten first (prompt C.1) and the authors' own claims summarised (C.4), where that is not done yet.
+    Reviews are rewritten first (prompt C.1) and the authors' verb_options claims summarised (C.4), where that is not done yet.
 
     Example:
       goldless gre score iclr2024 --scorer hf:NAME --rewriter openai:gpt-4o
     """
     from goldless.apps.gre.scoring import score_edition
 
-    return await score_edition(
-        verb_options.opened(), _settings(ScoreConfig, verb_options), options=options, run=verb_options.run
-    )
+    return await score_edition(verb_options.opened(), _settings(ScoreConfig, verb_options), options=options)
 
 
 @score.renderer
-def _show(scored: Scored, output: Output, *, verb_options: Any) -> None:
+def _show(scored: Scored, output: Output) -> None:
     """Print all tables, and report on standard error what a reader of them must know."""
     from goldless.reports.document import write
 
@@ -204,8 +184,7 @@ def _show(scored: Scored, output: Output, *, verb_options: Any) -> None:
         lambda: {**write(result), **{name: write(one) for name, one in added.items()}, "scores": write(evaluation)},
     )
     output.tell_warnings(evaluation)
-    run = verb_options.run if isinstance(verb_options, EditionScoreOptions) else None
-    Output(folder=edition.run_folder(run)).tell_end(evaluation, holds="results and evidence")
+    Output(folder=edition.run_folder).tell_end(evaluation, holds="results and evidence")
     if evaluation.nothing_scored:
         end(NOTHING, NOTHING_SCORED)
 
@@ -236,16 +215,15 @@ class EditionDemoOptions:
 async def demo(verb_options: EditionDemoOptions, options: Options) -> Scored:
     """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
 
-    This is a demonstration, not a result. It takes a few minutes, most of them for the embedded model's own reviews.
+    This is a demonstration, not a result. It takes a few minutes, most of them for the embedded model's verb_options reviews.
 
     Example:
       goldless gre demo --out gre-demo
     """
-    from goldless.apps.gre import boards, demonstration
+    from goldless.apps.gre import demonstration
     from goldless.apps.gre.results import DEMONSTRATION
     from goldless.apps.gre.reviewing import review_edition
     from goldless.apps.gre.scoring import score_edition
-    from goldless.apps.gre.size_figure import size_figure
 
     say(DEMONSTRATION, style="bold yellow")
     edition = demonstration.begin_demonstration(verb_options.folder)
@@ -253,97 +231,18 @@ async def demo(verb_options: EditionDemoOptions, options: Options) -> Scored:
         raise UserError(f"{verb_options.folder} is not a demonstration edition. Choose another folder with --out")
     edition = _collect(edition, {})
     demonstration.write_scripts(edition)
-    say("Reviews of three invented models are at hand; the embedded model writes its own now …")
+    say("Reviews of three invented models are at hand; the embedded model writes its verb_options now …")
     edition, _ = await review_edition(edition, {}, options=options)
     demonstration.add_invented_rewrites(edition)
     say("Preprocessing and scoring by the embedded model …")
-    scored = await score_edition(edition, {}, options=options)
-    drawn = edition.folder / "figure.svg"
-    drawn.write_text(size_figure(boards.read_board(edition.folder)), encoding="utf-8")
-    say(f"figure: {drawn}")
-    return scored
+    return await score_edition(edition, {}, options=options)
 
 
 run.renderer(_show)
 demo.renderer(_show)
 
-# --- boards ----------------------------------------------------------------------------------------------------------
-
-
-@verb()
-def show(verb_options: OfBoard) -> Board:
-    """Print a board with all its metrics.
-
-    Example:
-      goldless gre show published:70b
-    """
-    return verb_options.read()
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareBoardsOptions:
-    first: str = argument("BOARD", BOARD)
-    second: str = argument("BOARD", BOARD)
-
-
-@verb()
-def compare(verb_options: CompareBoardsOptions) -> BoardComparison:
-    """Compare two editions, or two scorers of one: how similarly they rank the agents, and which rose or fell.
-
-    Examples:
-      goldless gre compare 2023/ 2024/
-      goldless gre compare published:70b published:8b
-    """
-    from goldless.apps.gre.boards import compare_boards, read_board
-
-    return compare_boards(read_board(verb_options.first), read_board(verb_options.second))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorrelateOptions(OfBoard):
-    benchmarks: str = option(
-        REQUIRED, "A .csv file with agent and a column per benchmark, or published for those of the GEM paper.", "FILE"
-    )
-
-
-@verb()
-def correlate(verb_options: CorrelateOptions) -> BenchmarkCorrelations:
-    """Correlate a board with other benchmarks, over the agents that both have: Pearson, Spearman and Kendall's tau-b.
-
-    Example:
-      goldless gre correlate published:70b --benchmarks published
-    """
-    from goldless.apps.gre import boards
-
-    return boards.correlate(verb_options.read(), boards.read_benchmark_scores(verb_options.benchmarks))
-
-
-@dataclass(frozen=True, kw_only=True)
-class FigureOptions(OfBoard):
-    out_file: Path = option(REQUIRED, "Write the figure to this file.", "--out FILE.svg")
-
-
-@verb()
-def figure(verb_options: FigureOptions) -> None:
-    """Draw scores by number of parameters as SVG, a panel per metric, with intervals and the human baseline.
-
-    Example:
-      goldless gre figure published:70b --out figure.svg
-    """
-    from goldless.apps.gre.size_figure import size_figure
-    from goldless.files import write_text
-
-    file = verb_options.out_file
-    if file.suffix.lower() != ".svg":
-        raise UserError(f"--out must end in .svg, got {file}")
-    if file.is_file() and not file.read_bytes().startswith(b"<svg"):
-        raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")
-    write_text(file, size_figure(verb_options.read()))
-    say(f"figure: {file}")
-
-
 app = verbs_app(
     "GRE-bench: which model writes the most informative reviews, on papers it cannot have seen?",
-    *(demo, run, collect, review, score, show, compare, correlate, figure),
+    *(demo, run, collect, review, score),
     *added_verbs(),
 )

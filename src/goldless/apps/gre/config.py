@@ -53,9 +53,6 @@ class CollectConfig(ConfigPart):
     from_folder: str | None = option(
         None, "Folder with papers and reviews; see docs/gre_bench.md for its layout.", "FOLDER"
     )
-    from_reviewarena: str | None = option(
-        None, "Folder with the corpus ReviewArena; --venue chooses one of its venues.", "FOLDER"
-    )
     papers: int | None = option(None, "Number of papers to draw (default: all usable ones).", at_least=1)
     reviews: int = option(3, "Human reviews per paper: one candidate, the others references.", at_least=2)
     seed: int = option(0, "Seed for drawing papers and reviews.", at_least=0)
@@ -65,9 +62,8 @@ class CollectConfig(ConfigPart):
     def __post_init__(self) -> None:
         """Refuse settings that exclude each other."""
         ConfigPart.__post_init__(self)
-        elsewhere = self.venue is not None or self.from_reviewarena is not None
-        if elsewhere == (self.from_folder is not None):
-            raise ValueError("set either from_folder, or one or both of venue and from_reviewarena")
+        if (self.venue is None) == (self.from_folder is None):
+            raise ValueError("set either from_folder or venue")
         if self.papers is not None and self.injected > self.papers:
             raise ValueError(f"injected must be at most papers, {self.papers}, got {self.injected}")
 

@@ -6,7 +6,6 @@ versions of some, with a hidden instruction (see ``collecting``).
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -50,13 +49,10 @@ class Edition:
     def study_folder(self) -> Path:
         return self.folder / STUDY
 
-    def run_folder(self, name: str | None = None) -> Path:
-        """Folder of the results; ``name``: of additional results, such as with another scorer."""
-        if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise UserError(f"--run must consist of letters, digits, '.', '_' and '-', got {name!r}")
-        if name in {STUDY, COLLECTED}:
-            raise UserError(f"--run: {name} is another folder of the edition. Choose another name")
-        return self.folder / (name or RUN)
+    @property
+    def run_folder(self) -> Path:
+        """Folder of the results."""
+        return self.folder / RUN
 
     @property
     def collected(self) -> bool:
@@ -76,7 +72,7 @@ class Edition:
         if not self.collected:
             raise UserError(
                 f"{self.folder}: no papers collected yet. Run: goldless gre collect {self.folder} "
-                "--venue VENUE, --from-reviewarena FOLDER or --from-folder FOLDER"
+                "--venue VENUE, or --from-folder FOLDER"
             )
         study = read_study(self.study_folder)
         collect, noted = self.config.collect, noted_draw(study)
@@ -103,8 +99,6 @@ class Edition:
         collect = self.config.collect
         if collect is None:
             return self.name
-        if collect.from_reviewarena is not None:
-            return f"ReviewArena {collect.venue or (self.folder / collect.from_reviewarena).resolve().name}"
         return collect.venue or (self.folder / str(collect.from_folder)).resolve().name
 
     @property

@@ -1,25 +1,15 @@
-"""Papers and reviews that lie on this machine: a folder of one's own, or a download of the corpus ReviewArena.
-
-The layout of a folder is in docs/gre_bench.md. ReviewArena has OpenReview papers with reviews, decisions and OCR text,
-in the columns of the dataset card of ``Samarth0710/reviewbench`` on the Hugging Face Hub. It has no dates, only the
-venue's year, and papers are public before that year begins: the contamination clock never calls them clean.
-"""
+"""Papers and reviews in a folder on this machine; its layout is in docs/gre_bench.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
-import polars as pl
-
 from goldless.apps.gre.paper_text import pdf_text
-from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnusablePaperError
-from goldless.apps.gre.review_form import says_something, sections_and_extra
+from goldless.apps.gre.papers import HumanReview, Paper, UnusablePaperError
 from goldless.dates import first_day
-from goldless.errors import UserError, nearest
-from goldless.files import POLARS_FAILED
+from goldless.errors import nearest
 from goldless.studies.checking import Problems, Row, all_at_once, describe, is_empty
 from goldless.studies.tables import ALLOWED, FORMATS, Table
 
@@ -186,74 +176,3 @@ class PaperFolder:
                 check.add(f"paper {paper!r} has no review {review!r} with a text to be rewritten", line)
             else:
                 self._reviews[paper][review] = replace(found, rewrite=(rewriter, text))
-
-
-# --- ReviewArena -----------------------------------------------------------------------------------------------------
-
-
-COLUMNS = ("forum_id", "venue_id", "title", "abstract", "decision", "reviews_json", "markdown")
-KEPT = ("conference", "year", "track", "decision")
-"""Columns that are kept of a paper; the decision's comment and the authors' rebuttal are not."""
-LISTED = 12
-OUTCOMES: dict[str, Reason] = {"withdraw": "withdrawn", "desk": "desk_rejected"}
-
-
-class ReviewArena:
-    """A downloaded corpus, or the papers of one venue in it."""
-
-    def __init__(self, folder: Path, venue: str | None = None, *, say: Callable[[str], None] = lambda _: None) -> None:
-        self.name = f"ReviewArena {venue or folder.resolve().name}"
-        self._folder = folder
-        if not any(folder.glob("data/*.parquet")):
-            raise UserError(
-                f"{folder}: no data/*.parquet. Download the corpus there, for example with: hf download "
-                f"Samarth0710/reviewbench --repo-type dataset --local-dir {folder}"
-            )
-        rows = pl.scan_parquet(folder / "data" / "*.parquet").with_columns(pl.col(COLUMNS).cast(pl.String))
-        listed = self._collected(rows.select(COLUMNS).select("forum_id", "venue_id"))
-        mine = listed if venue is None else listed.filter(pl.col("venue_id") == venue)
-        self._papers = tuple(mine["forum_id"].drop_nulls().unique(maintain_order=True))
-        self._rows = rows if venue is None else rows.filter(pl.col("venue_id") == venue)
-        if not self._papers:
-            venues = listed["venue_id"].value_counts(sort=True).rows()
-            there = ", ".join(f"{name} ({count:,})" for name, count in venues[:LISTED]) or "none"
-            more = f" and {len(venues) - LISTED} more" if len(venues) > LISTED else ""
-            asked = "" if venue is None else f" of the venue {venue!r}"
-            raise UserError(f"{folder}: no papers{asked}. Its venues: {there}{more}")
-        if repeated := len(mine) - len(self._papers):
-            say(f"{self.name}: rows that repeat a forum_id: {repeated}; the first row of each is used")
-
-    def _collected(self, rows: pl.LazyFrame) -> pl.DataFrame:
-        try:
-            return rows.collect()
-        except (OSError, *POLARS_FAILED) as error:
-            said = f"cannot be read as ReviewArena's ({str(error).splitlines()[0]}). Download it again"
-            raise UserError(f"{self._folder}/data: {said}") from error
-
-    def papers(self) -> Sequence[str]:
-        return self._papers
-
-    def paper(self, name: str, *, reviews: int) -> Paper:  # noqa: ARG002 - all of them are at hand
-        rows = self._collected(self._rows.filter(pl.col("forum_id") == name).head(1))
-        if rows.is_empty():  # a damaged file may list a paper and not have it
-            raise UserError(f"{self._folder}/data: paper {name!r} is listed and not there. Download it again")
-        row = rows.row(0, named=True)
-        text = {column: str(row[column] or "") for column in COLUMNS}
-        for word, reason in OUTCOMES.items():
-            if word in text["decision"].lower():
-                raise UnusablePaperError(reason, text["decision"])
-        try:
-            stored = [one for one in orjson.loads(text["reviews_json"]) if isinstance(one, dict)]
-        except (orjson.JSONDecodeError, TypeError):
-            stored = []
-        found: dict[str, HumanReview] = {}
-        for number, content in enumerate(stored, 1):
-            review = str(content.pop("review_id", None) or number)
-            content.pop("rebuttal", None)  # its reviewer did not write it
-            sections, extra = sections_and_extra(content)
-            known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
-            if says_something(sections):
-                found.setdefault(review, HumanReview(review, sections, known))
-        columns = {"title": text["title"], "synopsis_abstract": text["abstract"].strip()}
-        columns |= {column: row[column] for column in KEPT if row.get(column) not in {None, ""}}
-        return Paper(name, text["markdown"], columns, tuple(found.values()))

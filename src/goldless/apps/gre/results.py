@@ -7,7 +7,6 @@ by a guess. A model without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,10 +19,7 @@ from goldless._version import __version__
 from goldless.apps.gre.additions import AddedResult
 from goldless.apps.gre.edition import (
     CANARY,
-    COLLECTED,
     INJECTED,
-    RUN,
-    STUDY,
     Edition,
     marked_papers,
     noted_draw,
@@ -34,10 +30,9 @@ from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_r
 from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.dates import first_day, last_day
-from goldless.errors import MetricError, UserError, listed
+from goldless.errors import UserError, listed
 from goldless.files import write_json
-from goldless.meta_evaluation.consistency import Consistency, compare_scorers
-from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores, run_scores
+from goldless.meta_evaluation.judges import Scores, response_scores
 from goldless.records import Agent
 from goldless.reports.document import InMemory, Result, Unreadable, cells, read_document, write, written_property
 from goldless.reports.html.blocks import Block, code, fold, note, result_table, section, warning, words
@@ -274,95 +269,21 @@ class Flip:
     """Papers on which both have a score."""
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Firmness of the ranking."""
-
-    scorers: Mapping[str, str]
-    """The scorer of each run, the edition's own first."""
-    flips: tuple[Flip, ...]
-    notes: tuple[str, ...]
-    places: Mapping[str, Mapping[str, Mapping[str, int | None]]] = field(default_factory=dict)
-    """Ranks by metric, model and run; None: no score there. Equal scores share the better rank."""
-    agreement: Consistency | None = None
-    """Of the scorers; None: there is one, or they have too few models in common."""
-
-    def tables(self) -> list[ReportTable]:
-        """Ranks by scorer with their consistency where there are two, and how few papers flip rank 1."""
-        columns: tuple[Column, ...] = (
-            Column("metric", "metric"),
-            Column("leader", "rank 1", "name"),
-            Column("n", "papers to remove", "count", "-"),
-            Column("papers", "of", "count"),
-            Column("other", "then ahead", "name", "nobody"),
-            Column("removed", "papers to remove, by name", absent="-", wide=True),
-        )
-        rows = [
-            {**asdict(one), "n": None if one.other is None else len(one.removed), "removed": one.removed or None}
-            for one in self.flips
-        ]
-        flips = ReportTable("How few papers flip rank 1", columns, tuple(rows), notes=(FLIPS,))
-        if len(self.scorers) < 2:
-            return [flips]
-        heads = [Column(f"#{run}", f"# {run} ({scorer})", "count", "-") for run, scorer in self.scorers.items()]
-        rows = [
-            {"metric": metric, "agent": agent, **{f"#{run}": rank for run, rank in ranks.items()}}
-            for metric, places in self.places.items()
-            for agent, ranks in places.items()
-        ]
-        columns = (Column("metric", "metric"), Column("agent", "agent", "name"), *heads)
-        ranks = ReportTable("Ranks by scorer", columns, tuple(rows), notes=self.notes)
-        return [ranks, *([] if self.agreement is None else self.agreement.tables()), flips]
-
-
-def comparable_runs(edition: Edition) -> tuple[list[RunFolder], list[str]]:
-    """The edition's own run and others of the same papers and reviews; and notes on those that are left out.
-
-    Results that newer ones have replaced are not mentioned.
-    """
-    replaced = re.compile(r".+-(?:[0-9a-f]{8}|before)(?:-\d+)?")
-    found = sorted(path.parent.name for path in edition.folder.glob("*/leaderboard.json"))
-    names = [name for name in found if name not in {RUN, STUDY, COLLECTED} and not replaced.fullmatch(name)]
-    own, *others = (RunFolder(edition.folder / name, name) for name in [RUN, *names])
-    same = [run for run in others if run.made_by.fingerprint == own.made_by.fingerprint]
-    notes = [
-        f"{run.name} was scored on other papers or reviews than {RUN} and is left out; score it again."
-        for run in others
-        if run not in same
-    ]
-    return [own, *same], notes
-
-
-def edition_standing(edition: Edition, draws: Draws) -> Standing:
-    """The standing of an edition's own results, from the scores in its folders."""
-    runs, notes = comparable_runs(edition)
-    return standing([scored for run in runs for scored in run_scores(run)], draws, notes=notes)
-
-
-def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] = ()) -> Standing:
-    """The standing under every metric of the first run; ``scored``: of one study, run by run."""
-    mine = [one for one in scored if one.scorer == scored[0].scorer]
-    kept = [one for one in scored if one.metric in {own.metric for own in mine}]
-    agreement, told = None, list(notes)
-    if len({one.scorer for one in kept}) > 1:
-        try:
-            agreement = compare_scorers(kept, **draws)
-            told += agreement.notes
-        except MetricError as error:
-            told.append(f"No consistency: {error}.")
-    places: dict[str, dict[str, dict[str, int | None]]] = {}
-    for own in mine:
-        boards = {one.scorer: model_means(one.scores) for one in kept if one.metric == own.metric}
-        first = boards[own.scorer]
-        agents = sorted({a for means in boards.values() for a in means}, key=lambda a: (-first.get(a, -np.inf), a))
-        places[own.metric] = {a: {run: model_rank(means, a) for run, means in boards.items()} for a in agents}
-    return Standing(
-        scorers={one.scorer: one.settings.get("scorer", "no scorer") for one in kept},
-        flips=tuple(flip for one in mine for flip in rank_flip(one.metric, one.scores)),
-        notes=tuple(told),
-        places=places,
-        agreement=agreement,
+def flip_table(flips: Iterable[Flip]) -> ReportTable:
+    """How few papers flip rank 1, a row per metric."""
+    columns = (
+        Column("metric", "metric"),
+        Column("leader", "rank 1", "name"),
+        Column("n", "papers to remove", "count", "-"),
+        Column("papers", "of", "count"),
+        Column("other", "then ahead", "name", "nobody"),
+        Column("removed", "papers to remove, by name", absent="-", wide=True),
     )
+    rows = []
+    for flip in flips:
+        count = None if flip.other is None else len(flip.removed)
+        rows.append({**asdict(flip), "n": count, "removed": flip.removed or None})
+    return ReportTable("How few papers flip rank 1", columns, tuple(rows), notes=(FLIPS,))
 
 
 def model_means(scores: Scores) -> dict[str, float]:
@@ -502,8 +423,8 @@ class EditionResult(Result):
     """None: no model has written reviews."""
     injected: Holding | None = None
     """True if scores hold under hidden instructions; None: no paper has any."""
-    standing: Standing | None = None
-    """Firmness of the ranking of the edition's own results; None: they are not there."""
+    flips: tuple[Flip, ...] = ()
+    """The fewest papers that flip rank 1, by metric."""
     notes: tuple[str, ...] = ()
     """Sentences that other apps add."""
     added: InMemory[Mapping[str, AddedResult | None]] = field(default_factory=dict)
@@ -531,8 +452,13 @@ class EditionResult(Result):
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
-        parts = (self.contamination, self.injected, self.standing, *self.added.values())
-        return [self.table(), *(table for part in parts if part is not None for table in part.tables())]
+        tables = [self.table()]
+        for part in (self.contamination, self.injected):
+            tables += [] if part is None else part.tables()
+        tables.append(flip_table(self.flips))
+        for added in self.added.values():
+            tables += [] if added is None else added.tables()
+        return tables
 
     def _notes(self) -> Iterator[str]:
         if self.demonstration is not None:
@@ -591,6 +517,7 @@ def edition_result(
         written=tuple(written_reviews(agent, noted, len(study.tasks), written[agent.agent]) for agent in agents),
         contamination=contamination_clock(study.agents, dates, scores, settings=settings, **draws) if models else None,
         injected=None if hidden is None else holding(edition.whole_study(), evaluation, hidden, draws),
+        flips=tuple(flip for metric, score in scores.items() for flip in rank_flip(metric, score)),
         boards=dict(outcomes),
     )
 

@@ -6,7 +6,7 @@ Results that new ones would replace are recognised by their signatures and moved
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from goldless.apps.gre.papers import REFERENCE, is_person
 from goldless.apps.gre.results import (
     EditionResult,
     edition_result,
-    edition_standing,
     hidden_study,
     read_result,
 )
@@ -44,18 +43,16 @@ async def score_edition(
     edition: Edition,
     settings: Mapping[str, Any],
     *,
-    run: str | None = None,
     stand_ins: Mapping[str, Any] | None = None,
     options: Options | None = None,
 ) -> tuple[Edition, EditionResult, Evaluation]:
     """Score an edition, and write its leaderboards into its run folder with evidence and report.
 
-    ``settings``: of the config's table ``score``; those of another ``run`` beside the edition's own stay out of the
-    config. ``stand_ins``: models themselves for ``scorer``, ``rewriters`` or ``synopsis_writer``. ``options``: budget,
-    price, journal and so on.
+    ``settings``: of the config's table ``score``. ``stand_ins``: models themselves for ``scorer``, ``rewriters`` or
+    ``synopsis_writer``. ``options``: budget, price, journal and so on.
     """
     planned = edition.planned({"score": settings})
-    study, folder, own = planned.study(), edition.run_folder(run), edition.run_folder()
+    study, folder = planned.study(), edition.run_folder
     config: dict[str, Any] = asdict(planned.config.score)
     config |= {"rewriters": config.pop("rewriter"), "templates": config.pop("template")}
     how: dict[str, Any] = {"pairing": edition_pairing(study), "signature_settings": review_settings(planned, study)}
@@ -65,12 +62,12 @@ async def score_edition(
             open_model(model, use=use)
     check_options(asked)
     try_writing(edition.folder, "Results are written there; make it writable")
-    check_writable(folder, option="--run")
+    check_writable(folder)
     if "metrics" not in settings and asked.scoring.metrics != METRICS:
         asked.say(f"metrics from {CONFIG}: {', '.join(planned.config.score.metrics)}. Choose others with --metric")
     sentences = added_sentences(planned)  # raises before anything is paid
     before = (edition.folder / CONFIG).read_bytes()
-    tried = edition.with_settings({"score": settings} if folder == own else {})
+    tried = edition.with_settings({"score": settings})
     try:
         evaluation = await evaluate_study(study, asked)
     except Exception:  # settings that did not work are not kept; those of an interrupted run are
@@ -89,9 +86,8 @@ async def score_edition(
         save_run(with_findings, folder)
         if hidden is not None:
             save_run(hidden, folder / INJECTED)
-        if folder != own:
-            result.save(folder, study)
-        return _with_standing(planned, result, folder, study, asked.say), with_findings
+        result.save(folder, study)
+        return result, with_findings
 
     try:
         hidden = await _hidden_evaluation(planned, asked, evaluation)
@@ -99,24 +95,6 @@ async def score_edition(
         saved(None)  # what is finished is kept, whatever became of the hidden instructions
         raise
     return tried, *saved(hidden)
-
-
-def _with_standing(
-    edition: Edition, result: EditionResult, folder: Path, study: Study, say: Callable[[str], None]
-) -> EditionResult:
-    """The result of a run folder with how firm the ranking is, which stands in the edition's own results."""
-    own = edition.run_folder()
-    kept = result if folder == own else read_result(RunFolder(own))
-    if not isinstance(kept, EditionResult):
-        return result
-    firm = edition_standing(edition, edition.config.score.draws)
-    try:
-        replace(kept, standing=firm).save(own, study if folder == own else None)
-    except UserError as error:
-        if folder == own:
-            raise
-        say(f"{own} does not say how firm the ranking is: {str(error).partition('. ')[0]}")
-    return replace(result, standing=firm)
 
 
 def review_settings(edition: Edition, study: Study) -> dict[str, str]:

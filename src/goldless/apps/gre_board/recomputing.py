@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goldless.apps.gre.edition import INJECTED, RUN, Edition
+from goldless.apps.gre.edition import INJECTED, Edition
 from goldless.apps.gre.results import (
     Clock,
     EditionResult,
-    Standing,
-    comparable_runs,
     edition_result,
     hidden_study,
-    standing,
 )
 from goldless.apps.gre.scoring import edition_pairing, review_settings
 from goldless.apps.gre_board.results import PUBLIC_BOARD, PublicBoard
 from goldless.errors import UserError
-from goldless.meta_evaluation.judges import ScoredBy, response_scores
+from goldless.meta_evaluation.judges import Scores, response_scores
 from goldless.reports.document import write
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
@@ -41,10 +39,9 @@ class Recomputed:
     """Its papers and reviews."""
     result: EditionResult
     """Of its own run."""
-    scored: tuple[ScoredBy, ...]
-    """Scores of reviews by metric and run, its own run first; the first metric is the one that ranks."""
+    scores: Mapping[str, Scores]
+    """Scores of reviews by metric; the first metric is the one that ranks."""
     clock: Clock
-    standing: Standing
     board: PublicBoard
     """Its registration and its submissions."""
 
@@ -54,28 +51,23 @@ class Recomputed:
 
     @property
     def metric(self) -> str:
-        return self.scored[0].metric
+        return next(iter(self.scores))
 
 
 async def recompute(edition: Edition) -> Recomputed:
-    """The results of an edition and of the runs beside its own, from their evidence alone."""
-    study, (folders, notes) = edition.study(), comparable_runs(edition)
-    runs = {run.name: await _evaluated(edition, study, run.path) for run in folders}
-    scored = tuple(
-        ScoredBy(run, outcome.metric, response_scores(outcome.responses), outcome.settings)
-        for run, found in runs.items()
-        for outcome in found.outcomes.values()
-    )
+    """The results of an edition, from their evidence alone."""
+    study, folder = edition.study(), edition.run_folder
+    evaluation = await _evaluated(edition, study, folder)
+    scores = {metric: response_scores(outcome.responses) for metric, outcome in evaluation.outcomes.items()}
     # hidden instructions are left out if their reviews were not scored
-    folder, second, hidden = edition.run_folder() / INJECTED, hidden_study(edition.whole_study()), None
-    if second is not None and (folder / "leaderboard.json").is_file():
-        hidden = await _evaluated(edition, second, folder)
-    result = edition_result(edition, study, runs[RUN], hidden)
-    board = PUBLIC_BOARD.result(edition, study, runs[RUN]) or PublicBoard()
+    second, hidden = hidden_study(edition.whole_study()), None
+    if second is not None and (folder / INJECTED / "leaderboard.json").is_file():
+        hidden = await _evaluated(edition, second, folder / INJECTED)
+    result = edition_result(edition, study, evaluation, hidden)
+    board = PUBLIC_BOARD.result(edition, study, evaluation) or PublicBoard()
     if result.contamination is None:
         raise UserError(f"{edition.folder}: no model has written reviews. Run: goldless gre review {edition.folder}")
-    firm = standing(scored, edition.config.score.draws, notes=notes)
-    return Recomputed(edition, study, replace(result, standing=firm), scored, result.contamination, firm, board)
+    return Recomputed(edition, study, result, scores, result.contamination, board)
 
 
 async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation:

@@ -13,9 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from goldless.apps.gre.boards import OTHER_SCALES
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.apps.gre.results import estimate_columns, model_means, table_blocks
+from goldless.apps.gre.results import estimate_columns, flip_table, model_means, table_blocks
 from goldless.apps.gre_board.recomputing import Recomputed
 from goldless.errors import UserError
 from goldless.files import write_text
@@ -51,6 +50,10 @@ FOOTER = (
 )
 KNOWN = {"title": "title", "public_date": "public since"}
 """The columns of facts about a paper, each with its heading."""
+OTHER_SCALES = (
+    "Scores of different scorers or papers are on different scales: compare ranks, correlations and distances to the "
+    "human baseline; the change of a score alone means nothing."
+)
 DECIMALS = 4
 """Of every number on a page: processors differ in the last digits of a sum."""
 
@@ -63,7 +66,7 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     boards = {one.name: _file(one.name) for one in editions} | {latest.name: "index.html"}
     signatures: list[Block] = []
     for one in editions[::-1]:
-        signatures += [heading(one.name), *(code(scored.signature) for scored in one.scored)]
+        signatures += [heading(one.name), *map(code, one.result.signatures.values())]
     pages: dict[str, tuple[str, Iterable[Section]]] = {
         **{boards[one.name]: (one.name, _edition(one)) for one in editions},
         "editions.html": ("Editions and models", _editions(editions)),
@@ -118,7 +121,7 @@ def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Blo
 def _edition(one: Recomputed) -> Iterator[Section]:
     result, public = one.result, one.board
     yield Section("board", "", tuple(_board(one)))
-    yield Section("firm", "How firm the ranking is", _tables(one.standing.tables()))
+    yield Section("firm", "How firm the ranking is", _tables([flip_table(result.flips)]))
     if public.submissions is not None:
         log = fold("All submissions", _tables([public.submissions.log_table()]))
         yield Section("submissions", "Submissions", (*_tables(public.submissions.tables()), log))
@@ -174,7 +177,7 @@ def _board(one: Recomputed) -> Iterator[Block]:
 
 
 def _papers(one: Recomputed) -> Iterator[Block]:
-    scores = one.scored[0].scores
+    scores = one.scores[one.metric]
     agents = [HUMAN, *sorted({agent for _, agent in scores if not is_person(agent)})]
     facts = {task: one.study.task(task).extra for task in one.study.tasks}
     columns = (
@@ -200,9 +203,9 @@ def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
             "edition": one.name,
             "source": one.result.source,
             "papers": one.result.papers,
-            "models": len(model_means(one.scored[0].scores)),
-            "rank 1": next((flip.leader for flip in one.standing.flips if flip.metric == one.metric), None),
-            "scorers": ", ".join(one.standing.scorers.values()),
+            "models": len(model_means(one.scores[one.metric])),
+            "rank 1": next((flip.leader for flip in one.result.flips if flip.metric == one.metric), None),
+            "scorer": one.result.boards[one.metric].settings.get("scorer", "none"),
         }
         for one in editions[::-1]
     ]

@@ -1,4 +1,4 @@
-"""Charts as SVG: interval plots, scatter plots and heat maps, all on the same marks, scales and colours.
+"""Charts as SVG: interval plots and heat maps, all on the same marks, scales and colours.
 
 ``element`` is the only place that writes angle brackets, and it escapes everything. The hues of series are those of
 Okabe and Ito (blue, vermilion, green, purple, ochre), adjusted in lightness for a contrast of 3:1 in either theme; text
@@ -8,15 +8,12 @@ has at least 4.5:1 (WCAG 2.1, AA).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
-import numpy as np
 from markupsafe import Markup, escape
 
-from goldless.arrays import BoolArray, FloatArray
 from goldless.reports.html.labels import excerpt, fitted, numeral, text_width, visible
 from goldless.reports.report_table import large_text
 from goldless.statistics.bootstrap import ABSENT, Estimate
@@ -36,23 +33,14 @@ COLOURS: dict[str, tuple[str, str]] = {
     "ochre": ("#8a6a00", "#d9b33c"),
 }
 """Name: (light, dark)."""
-SERIES = ("blue", "vermilion", "green", "purple", "ochre", "muted")
 WIDTH = 760
 """Width in pixels of all charts except heat maps."""
 NARROW = 370
 """Width of the same charts on a small screen."""
 SMALL = 11.5
 """Size of the letters of ticks, legends and points."""
-Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle", "stroke"]
-SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
-"""Shapes of series, in order."""
-PATHS = {
-    "square": "M-4.5-4.5h9v9h-9z",
-    "diamond": "M0-5.9l5.9 5.9l-5.9 5.9l-5.9-5.9z",
-    "triangle": "M0-5.4l5.2 9.4h-10.4z",
-    "cross": "M-4.5-4.5l9 9m0-9l-9 9",
-    "stroke": "M0-10.8v21.6",
-}
+Shape = Literal["dot", "ring", "cross", "stroke"]
+PATHS = {"cross": "M-4.5-4.5l9 9m0-9l-9 9", "stroke": "M0-10.8v21.6"}
 """Shapes around the origin; dots and rings are circles."""
 LONGEST_HINT = 300
 LONGEST_FINDING = 1000
@@ -152,35 +140,21 @@ def theme_css() -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class AxisScale:
-    """From values to pixels, in proportion to the values or to their logarithms."""
+    """From values to pixels, in proportion to the values."""
 
     least: float
     most: float
     begin: float
     """Pixel of the smallest value."""
     end: float
-    logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
         """The pixel of a value; values outside the scale are clamped."""
-        least, most = self.least, self.most
-        if self.logarithmic:
-            if value <= 0:
-                return self.begin
-            least, most, value = math.log(least), math.log(most), math.log(value)
-        share = (value - least) / ((most - least) or 1.0)
+        share = (value - self.least) / ((self.most - self.least) or 1.0)
         return self.begin + min(1.0, max(0.0, share)) * (self.end - self.begin)
 
     def ticks(self, wanted: int = 6) -> list[tuple[float, str]]:
-        """Pixels and texts of round numbers: on a logarithmic scale powers of ten, with 2 and 5 if there is room."""
-        if self.logarithmic:
-            low, high = math.log10(self.least), math.log10(self.most)
-            steps = (1, 2, 5) if high - low <= wanted / 2 else (1,)
-            found = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
-            found = [tick for tick in found if self.least <= tick <= self.most]
-            while len(found) > wanted + 2:
-                found = found[::2]
-            return [(self(tick), large_text(tick) if tick >= 1000 else f"{tick:g}") for tick in found]
+        """Pixels and texts of round numbers."""
         rough = (self.most - self.least) / wanted
         size = 10.0 ** math.floor(math.log10(rough))
         step = size * min((1, 2, 5, 10), key=lambda step: abs(math.log(step * size / rough)))
@@ -192,12 +166,9 @@ class AxisScale:
         return [(self(tick), numeral(tick, decimals)) for tick in found]
 
 
-def scale_over(values: Iterable[float | None], begin: float, end: float, *, logarithmic: bool = False) -> AxisScale:
+def scale_over(values: Iterable[float | None], begin: float, end: float) -> AxisScale:
     """A scale over all values with a small margin; around the value if they are all equal."""
     found = [value for value in values if value is not None]
-    if logarithmic:
-        above = [value for value in found if value > 0] or [1.0]
-        return AxisScale(min(above) / 1.35, max(above) * 1.35, begin, end, logarithmic=True)
     least, most = (min(found), max(found)) if found else (0.0, 1.0)
     if most - least <= 1e-12 * max(1.0, abs(most)):
         around = abs(most) * 0.1 or 0.5
@@ -279,7 +250,7 @@ def interval_plot(
     bottom = y + 4
     under = [_bottom_axis(scale, bottom, top, axis)]
     if band is not None:
-        under.insert(0, _band(band, scale, top, bottom, upright=True))
+        under.insert(0, _band(band, scale, top, bottom))
     if reference is not None:
         under.append(line(scale(reference), top, scale(reference), bottom, "reference"))
     return picture(*under, *drawn, width=width, height=bottom + 44, title=title)
@@ -303,28 +274,23 @@ def _interval(row: IntervalRow, scale: AxisScale, y: float, left: float, width: 
     return element("g", hint(row.hint), *parts)
 
 
-def _band(band: Band, scale: AxisScale, begin: float, end: float, *, upright: bool) -> Markup:
-    """A range of a scale from one end of the other axis to the other; its label is above it."""
-
-    def turned(along: float, across: float) -> tuple[float, float]:
-        return (along, across) if upright else (across, along)
-
-    parts, at = [], scale.end
+def _band(band: Band, scale: AxisScale, top: float, bottom: float) -> Markup:
+    """A shaded range of a scale with its label above it."""
+    parts, x = [], scale.end
     middle, low, high = band.range.numbers
-    if middle is not None:
-        at = scale(middle)
-        parts.append(line(*turned(at, begin), *turned(at, end), "band-line"))
     if low is not None and high is not None:
         first, last = sorted((scale(low), scale(high)))
-        at = (first + last) / 2 if upright else first
-        (x, y), (width, height) = turned(first, begin), turned(max(1.0, last - first), end - begin)
-        parts.insert(0, element("rect", x=x, y=y, width=width, height=height, class_="band"))
-    if not upright:
-        parts.append(words(band.label, end - 4, at - 5, class_="tick", anchor="end"))
-    elif band.label:
-        near_end = at > scale.end - text_width(band.label, SMALL) / 2
-        where, anchor = (scale.end, "end") if near_end else (at, "middle")
-        parts.append(words(band.label, where, begin - 6, class_="tick", anchor=anchor))
+        x = (first + last) / 2
+        width = max(1.0, last - first)
+        parts.append(element("rect", x=first, y=top, width=width, height=bottom - top, class_="band"))
+    if middle is not None:
+        parts.append(line(scale(middle), top, scale(middle), bottom, "band-line"))
+        if low is None or high is None:
+            x = scale(middle)
+    if band.label:
+        near_end = x > scale.end - text_width(band.label, SMALL) / 2
+        label_x, anchor = (scale.end, "end") if near_end else (x, "middle")
+        parts.append(words(band.label, label_x, top - 6, class_="tick", anchor=anchor))
     return Markup().join(parts)
 
 
@@ -342,150 +308,6 @@ def mini_interval(value: float | None, low: float | None, high: float | None, sc
     size, box = {"width": width, "height": MINI_HEIGHT}, f"0 0 {width:g} {MINI_HEIGHT:g}"
     about = {"class_": "mini chart", "aria_hidden": "true", "focusable": "false", "preserveAspectRatio": "none"}
     return element("svg", *parts, viewBox=box, **size, **about)
-
-
-# --- the scatter plot ------------------------------------------------------------------------------------------------
-
-HEIGHT = 420
-LEFT, RIGHT, TOP, BOTTOM = 58, 28, 40, 52
-
-
-@dataclass(frozen=True)
-class Point:
-    """One point."""
-
-    label: str
-    x: float
-    y: Estimate
-    series: str = ""
-    """Its series, shown in the legend."""
-    shape: Shape = "dot"
-    tone: str = "blue"
-    hint: str = ""
-
-
-def _family_lines(points: Iterable[Point], unconnected: str) -> Iterator[tuple[str, list[tuple[float, float]]]]:
-    """A line through the points of each series, from left to right, with its class."""
-    families: dict[str, list[Point]] = {}
-    for point in points:
-        if point.series != unconnected:
-            families.setdefault(point.series, []).append(point)
-    for of in families.values():
-        if len(of) > 1:
-            yield f"family {of[0].tone}", sorted((point.x, point.y.value or 0.0) for point in of)
-
-
-def series_legend(points: Iterable[Point], width: float) -> tuple[Markup, float]:
-    """The series with their marks, in as many lines as they need, and the height of all."""
-    series = {point.series: point for point in points if point.series}
-    return legend([(mark(point.shape, 8, 6, point.tone), name) for name, point in series.items()], width, 0)
-
-
-def scatter_plot(
-    points: Sequence[Point],
-    *,
-    title: str,
-    x_axis: str,
-    y_axis: str,
-    logarithmic: bool = False,
-    unconnected: str = "",
-    band: Band | None = None,
-    width: float = WIDTH,
-    legend_below: bool = True,
-) -> Markup:
-    """Points with intervals, a line through each series but one, and a band; a label without room is left out."""
-    right, bottom = width - RIGHT, HEIGHT - BOTTOM
-    across = scale_over([point.x for point in points], LEFT, right, logarithmic=logarithmic)
-    ends = [end for point in points for end in point.y.numbers]
-    up = scale_over([*ends, *(band.range if band else ABSENT).numbers], bottom, TOP)
-    spots = [(across(point.x), up(point.y.value or 0.0)) for point in points]
-    families = _family_lines(points, unconnected)
-    paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in families]
-    whiskers = {
-        at: (x, up(point.y.low), x, up(point.y.high))
-        for at, (point, (x, _)) in enumerate(zip(points, spots, strict=True))
-        if point.y.low is not None and point.y.high is not None
-    }
-    names = [fitted(point.label, min(190, width * 0.4), SMALL) for point in points]
-    segments = [*((*one, *other) for _, path in paths for one, other in pairwise(path)), *whiskers.values()]
-    places = label_places(spots, names, lines=segments, within=(LEFT + 2, TOP - 8, width - 2, bottom - 1))
-    parts = [] if band is None else [_band(band, up, LEFT, right, upright=False)]
-    parts.append(_bottom_axis(across, bottom, TOP, x_axis))
-    for y, text in up.ticks():
-        parts += [line(LEFT, y, right, y, "grid"), words(text, LEFT - 8, y + 4, class_="tick", anchor="end")]
-    parts.append(words(y_axis, LEFT, TOP - 12, class_="axis-title"))
-    parts += [element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in p), class_=class_) for class_, p in paths]
-    labels = []
-    for point, (x, y), name, box in zip(points, spots, names, places, strict=True):
-        if box is not None:
-            nearest = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
-            if math.dist((x, y), nearest) >= LED_FROM:
-                parts.append(line(x, y, *nearest, "lead"))
-            middle, class_ = (box[0] + box[2]) / 2, f"point-label {point.tone}"
-            labels.append(words(name, middle, box[3] - SMALL * 0.28, class_=class_, anchor="middle"))
-    for at, (point, spot) in enumerate(zip(points, spots, strict=True)):
-        whisker = [line(*whiskers[at], f"whisker thin {point.tone}")] if at in whiskers else []
-        parts.append(element("g", hint(point.hint), *whisker, mark(point.shape, *spot, point.tone)))
-    below, tall = series_legend(points, width - LEFT) if legend_below else (Markup(""), 0.0)
-    if tall:
-        labels.append(element("g", below, transform=f"translate({LEFT} {HEIGHT + 4})"))
-    return picture(*parts, *labels, width=width, height=HEIGHT + tall, title=title)
-
-
-Box = tuple[float, float, float, float]
-"""Left, top, right, bottom."""
-NARROWER = 0.93
-"""Width of the letters of names, relative to the widths that ``text_width`` assumes."""
-MARK = 6.0
-"""Half the size of a point."""
-REACHES = (9.0, 13.0, 18.0, 26.0, 36.0, 48.0, 62.0)
-"""Distances of a label from its point."""
-DIRECTIONS = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
-LED_FROM = 16.0
-"""From this distance on, a leader line connects label and point."""
-PIECE = 5.0
-"""Lines are kept clear in pieces of this length."""
-
-
-def label_places(
-    points: Sequence[tuple[float, float]], names: Sequence[str], *, lines: Sequence[Box], within: Box
-) -> list[Box | None]:
-    """A place for each name beside its point: on no other label or point and, where possible, on no line.
-
-    Those with the least room come first, each at the cheapest place that is left: near its point, at the right-hand
-    side, across few lines. None: no room, or an empty name.
-    """
-    marks = np.array([(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in points]).reshape(-1, 4)
-    dots = [np.zeros((0, 2))]
-    for x1, y1, x2, y2 in lines:
-        count = 1 + int(max(abs(x2 - x1), abs(y2 - y1)) / PIECE)
-        dots.append(np.array([x1, y1]) + np.outer(np.arange(count + 1), [x2 - x1, y2 - y1]) / count)
-    crossed = np.tile(np.concatenate(dots), 2)
-    reach, turn = (places.ravel() for places in np.meshgrid(REACHES, np.arange(len(DIRECTIONS)), indexing="ij"))
-    right, down = np.array(DIRECTIONS)[turn].T
-    aside = reach * np.where(right * down != 0, 0.75, 1.0)
-    offered: list[list[tuple[float, Box]]] = []
-    for (x, y), name in zip(points, names, strict=True):
-        width, height = text_width(name, SMALL) * NARROWER, SMALL * 1.12
-        left, top = x + right * aside - (1 - right) / 2 * width, y + down * aside - (1 - down) / 2 * height
-        boxes = np.stack([left, top, left + width, top + height], axis=1)
-        inside = (boxes[:, :2] >= within[:2]).all(axis=1) & (boxes[:, 2:] <= within[2:]).all(axis=1)
-        free = inside & ~_overlaps(boxes, marks).any(axis=1)
-        costs = reach * 0.6 + turn * 0.4 + 4 * _overlaps(boxes, crossed).sum(axis=1)
-        offered.append(sorted(zip(costs[free].tolist(), map(tuple, boxes[free].tolist()), strict=True)))
-    found: list[Box | None] = [None] * len(points)
-    taken = np.zeros((0, 4))
-    for at in sorted(range(len(points)), key=lambda at: len(offered[at])):
-        boxes = np.array([box for _, box in offered[at]]).reshape(-1, 4)
-        for choice in np.flatnonzero(~_overlaps(boxes, taken).any(axis=1))[:1]:
-            found[at], taken = offered[at][choice][1], np.vstack([taken, boxes[choice]])
-    return found
-
-
-def _overlaps(boxes: FloatArray, others: FloatArray) -> BoolArray:
-    """True where one of the boxes, in rows, overlaps one of the others, in columns."""
-    both: BoolArray = (boxes[:, None, :2] < others[:, 2:]) & (others[:, :2] < boxes[:, None, 2:])
-    return both[..., 0] & both[..., 1]
 
 
 # --- the heat map ----------------------------------------------------------------------------------------------------

@@ -42,7 +42,6 @@ SECTIONS = {
     "leaderboard": "goldless.reports.html.scores:leaderboard_section",
     "task scores": "goldless.reports.html.scores:task_scores_section",
     "pair scores": "goldless.reports.html.scores:pair_scores_section",
-    "sizes": "goldless.reports.html.scores:sizes_section",
     "asked": "goldless.reports.html.about:asked_section",
 }
 """Our sections in page order. Those of apps and packages, of the group ``goldless.sections``, come after them."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import polars as pl
 
 from goldless.errors import listed
-from goldless.grouped import mean_in_order
 from goldless.reports.decisions import comparison_table, nearest_first, outlook_of
 from goldless.reports.document import cells
 from goldless.reports.findings import comparative, direction, in_text, named
@@ -19,9 +17,9 @@ from goldless.reports.html.charts import HeatCell, IntervalRow, interval_plot, p
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.texts import TextLinks, agents_of, has_texts
 from goldless.reports.leaderboard import Leaderboard, metric_finding
-from goldless.reports.report_table import Column, large_text
+from goldless.reports.report_table import Column
 from goldless.reports.run_folder import RunFolder
-from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals
+from goldless.statistics.bootstrap import FEW_TASKS, Estimate
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.standings import LeaderboardRow
 
@@ -348,82 +346,6 @@ def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> It
     )
     caption = ("Tasks with the most ", term("influence"), ": change of the agent's mean when the task is left out")
     yield blocks.table(caption, columns, rows)
-
-
-# --- scores against size (GEM, figure 5) -----------------------------------------------------------------------------
-
-PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
-"""Names of groups or families whose agents are people."""
-
-
-@section("sizes", "Score by size", appendix=True)
-@each_metric
-def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
-    """Scores by number of parameters; None if fewer than two agents have a size and a score."""
-    sized = {row.agent: row for row in run.agent_notes if (row.parameters or 0.0) > 0}
-    found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
-    if len(found) < 2:
-        return
-    decimals, rows, points = decimals_for(board.ends), list[dict[str, Any]](), list[charts.Point]()
-    families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
-    for row, agent in found:
-        family, size = agent.family or "other", agent.parameters or 0.0
-        hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
-        at = families.index(family)
-        look = charts.SHAPES[at % len(charts.SHAPES)], charts.SERIES[at % len(charts.SERIES)]
-        points.append(charts.Point(row.agent, size, row.estimate, family, *look, hint))
-        rows.append(cells(row, score=row.score, parameters=agent.parameters, family=agent.family))
-    people, band, about_people = _people(run, metric, board), None, ""
-    if people is not None:
-        rows.append(cells(people, agent="people (mean)", score=people.value))
-        band = charts.Band(people, "people")
-        about_people = " The grey line is the mean of the human agents, in the band of its interval if it has one."
-    columns = (
-        *blocks.names(agent="agent"),
-        *blocks.names("-", family="family"),
-        Column("parameters", "parameters", "large", "-"),
-        Column("score", "score", "number", decimals=decimals),
-        Column("low high", "", "interval", "none", decimals),
-        *blocks.counts(n="tasks"),
-    )
-    best, of_best = max(found, key=lambda one: one[0].score or 0.0)
-    yield figure(
-        "sizes",
-        ("Score by size: ", Name(metric)),
-        (
-            f"Score ({board.unit}) by number of parameters, with ",
-            term("interval", f"{percent(board.level)} intervals"),
-            f"; lines connect agents of one family.{about_people}",
-        ),
-        pictures(
-            charts.scatter_plot,
-            points,
-            title=f"{metric}: score by number of parameters",
-            x_axis="parameters (log scale)",
-            y_axis=board.unit,
-            logarithmic=True,
-            unconnected="other",
-            band=band,
-        ),
-        [blocks.table("Agents with known size", columns, rows)],
-        finding=f"Of the agents with known size, {label(best.agent)} ({large_text(of_best.parameters or 0.0)} "
-        "parameters) has the highest score.",
-    )
-
-
-def _people(run: RunFolder, metric: str, board: Leaderboard) -> Estimate | None:
-    """The mean over people with its interval over tasks; None if no person has a score."""
-    people = [
-        row.agent for row in run.agent_notes if PEOPLE & {(of or "").strip().lower() for of in (row.group, row.family)}
-    ]
-    if run.scores is None or not people:
-        return None
-    mine = run.scores.filter((pl.col("metric") == metric) & pl.col("agent").is_in(people))
-    means = mine.group_by("task", maintain_order=True).agg(mean_in_order(pl.col("score")))["score"].drop_nulls()
-    if means.is_empty():
-        return None
-    (found,) = task_intervals(means.to_numpy()[:, None], tails=True, level=board.level)
-    return None if found.value is None else found
 
 
 # --- raters ----------------------------------------------------------------------------------------------------------

@@ -1,16 +1,20 @@
-"""Boards: agents' scores under one or more metrics, from a run, a year's edition, the GEM paper's tables or a CSV.
+"""Boards of GRE-bench compared with each other and with other benchmarks (GEM, section 5 and tables 3, 6 and 7).
 
-Boards are compared with others, and with other benchmarks (GEM, section 5 and Table 3, whose cells are Pearson's
-coefficients and not Spearman's). Scores of different scorers or papers are on different scales, so ranks, correlations
-and distances to each board's own human baseline compare, and a difference of scores does not. A result names a board by
-its signature; a table that was published, or a CSV file, by what it is and by a hash of its scores.
+    python benchmarks/papers/gre_boards.py show published:70b
+    python benchmarks/papers/gre_boards.py compare published:70b published:8b
+    python benchmarks/papers/gre_boards.py correlate published:70b published
+
+A board is the folder of an edition or a run, a CSV file ``agent, METRIC…``, or a table of the paper. Benchmarks are a
+CSV file ``agent, BENCHMARK…`` or ``published``, those of the paper. Scores of different scorers are on different
+scales, so only ranks and correlations compare. The cells of the paper's Table 3 are Pearson's coefficients.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +25,10 @@ from scipy.special import ndtri
 
 from goldless.apps.gre.edition import CONFIG, RUN, is_edition
 from goldless.apps.gre.papers import HUMAN, is_reference
-from goldless.apps.gre.results import EditionResult, model_rank, read_result, side_by_side, uneven_notes
+from goldless.apps.gre.results import EditionResult, read_result, side_by_side, uneven_notes
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.records import Agent
-from goldless.reports.document import Result, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
@@ -50,7 +53,7 @@ ALLOWED = (
 
 
 @dataclass(frozen=True)
-class Board(Result):
+class Board:
     """Agents' scores by metric, without references; ``human`` is the baseline."""
 
     name: str
@@ -75,16 +78,13 @@ class Board(Result):
         found = self.metrics[metric].get(HUMAN)
         return None if found is None or found.score is None else found
 
-    def told(self, metric: str) -> str:
+    def identifier(self, metric: str) -> str:
         """The identifier of its scores under a metric: the signature, or a name with a hash."""
         if metric in self.settings:
             return signature_line(self.settings[metric])
         if self.name in PUBLISHED:
             return f"published:{PUBLISHED[self.name][0].partition('_')[0]}"
         return f"{self.name}-{evidence_hash((agent, one.score) for agent, one in self.metrics[metric].items())}"
-
-    def tables(self) -> list[ReportTable]:
-        return [self.table()]
 
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first."""
@@ -234,180 +234,76 @@ def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) 
 
 # --- two boards ------------------------------------------------------------------------------------------------------
 
-INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
-"""Parts of a signature that may differ between runs without changing the scale of scores."""
-OTHER_SCALES = (
-    "Scores of different scorers or papers are on different scales: compare ranks, correlations and distances to the "
-    "human baseline; the change of a score alone means nothing."
-)
+OTHER_SCALES = "Scores of different scorers or papers are on different scales: compare ranks and correlations."
 
 
 @dataclass(frozen=True)
-class AgentChange:
-    """One agent on two boards."""
-
-    metric: str
-    agent: str
-    first: float
-    second: float
-    """On one scale with the first only if both signatures are equal."""
-    first_rank: int
-    """Among the agents on both boards; equal scores share the better rank."""
-    second_rank: int
-    first_to_human: float | None
-    """Score minus that of the human baseline of its own board; None: no baseline."""
-    second_to_human: float | None
-
-    @written_property
-    def change(self) -> float:
-        return self.second - self.first
-
-    @written_property
-    def rank_change(self) -> int:
-        """Positive if it rose."""
-        return self.first_rank - self.second_rank
-
-
-@dataclass(frozen=True)
-class BoardComparison(Result):
+class BoardComparison:
     """Two boards, metric by metric."""
 
     first: str
     second: str
     agreements: tuple[BoardAgreement, ...]
-    """Under the metrics that could be compared: those with enough agents on both boards."""
-    changes: tuple[AgentChange, ...]
-    level: float
-    notes: tuple[str, ...] = field()
+    """Under the metrics with enough agents on both boards."""
+    notes: tuple[str, ...]
     signatures: Mapping[str, str]
-    """Signatures of the comparison, by metric."""
+    """By metric."""
 
-    def tables(self) -> list[ReportTable]:
-        """One row per metric and coefficient; and by metric, one row per agent, by its rank on the second board."""
+    def table(self) -> ReportTable:
+        """One row per metric and coefficient."""
         columns = (
             Column("metric", "metric"),
             Column("coefficient", "coefficient"),
             Column("value", "agreement", "number", decimals=3, reason="note"),
-            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2, reason="note"),
+            Column("low high", f"{LEVEL * 100:g}%", "interval", decimals=2, reason="note"),
             Column("n", "agents", "count"),
         )
-        rows = tuple({"metric": found.metric, **asdict(one)} for found in self.agreements for one in found.coefficients)
+        rows = []
+        for agreement in self.agreements:
+            rows += [{"metric": agreement.metric, **asdict(found)} for found in agreement.coefficients]
         title = f"{self.first} and {self.second}: agreement over agents"
-        agreement = ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
-        return [agreement, *(self._changes(found.metric) for found in self.agreements)]
-
-    def _changes(self, metric: str) -> ReportTable:
-        rows = [
-            cells(change, change=change.change, rank_change=change.rank_change)
-            for change in self.changes
-            if change.metric == metric
-        ]
-        columns = [
-            Column("agent", "agent"),
-            Column("first_rank", "# first", "count"),
-            Column("second_rank", "# second", "count"),
-            Column("rank_change", "rose by", "signed", decimals=0),
-            Column("first", "first", "number", decimals=2),
-            Column("second", "second", "number", decimals=2),
-            Column("change", "change of score", "signed", decimals=2, wide=True),
-        ]
-        to_human = ("first_to_human", "second_to_human")
-        if rows and all(rows[0][name] is not None for name in to_human):
-            columns += [Column(name, "minus human", "signed", decimals=2) for name in to_human]
-        title = f"{metric}: agents on {self.first} (first) and {self.second} (second)"
-        return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
+        return ReportTable(title, columns, tuple(rows), " || ".join(self.signatures.values()), self.notes)
 
 
 def compare_boards(first: Board, second: Board) -> BoardComparison:
-    """Every metric that both boards have, over the agents that both have.
-
-    A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
-    """
+    """Every metric that both boards have, over the agents that both have. Raises if all have too few of them."""
     shared = [metric for metric in first.metrics if metric in second.metrics]
     common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
     metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
+    counts = ", ".join(f"{metric}: {n}" for metric, n in common.items()) or "no metric in common"
     if not metrics:
-        found = ", ".join(f"{metric}: {n}" for metric, n in common.items()) or "no metric in common"
         sides = " and ".join(f"{board.name} ({', '.join(board.metrics)})" for board in (first, second))
         raise UserError(
-            f"too few agents have a score on both {sides}: {found}. A comparison needs at least {FEWEST_AGENTS} with "
+            f"too few agents have a score on both {sides}: {counts}. A comparison needs at least {FEWEST_AGENTS} with "
             "the same name under the same metric, besides the human baseline"
         )
-    names = (first.name, second.name)
-    if first.name == second.name:
-        names = (f"{first.name} (first)", f"{second.name} (second)")
-    return BoardComparison(
-        *names,
-        agreements=tuple(
-            BoardAgreement(m, common[m], agent_correlations(first.models(m), second.models(m))) for m in metrics
-        ),
-        changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
-        level=LEVEL,
-        notes=(OTHER_SCALES, INTERVALS, *_notes(dict(zip(names, (first, second), strict=True)), common)),
-        signatures={m: _signature("comparison", m, first=first.told(m), second=second.told(m)) for m in metrics},
-    )
-
-
-def _changes(first: Board, second: Board, metric: str) -> Iterator[AgentChange]:
-    common = [agent for agent in second.models(metric) if agent in first.models(metric)]
-    sides = [{agent: board.models(metric)[agent] for agent in common} for board in (first, second)]
-    humans = [None if (human := board.human(metric)) is None else human.score for board in (first, second)]
-    for agent in common:
-        ranks = [model_rank(side, agent) or 0 for side in sides]
-        to_human = [None if h is None else side[agent] - h for side, h in zip(sides, humans, strict=True)]
-        yield AgentChange(metric, agent, sides[0][agent], sides[1][agent], ranks[0], ranks[1], *to_human)
-
-
-def _notes(boards: Mapping[str, Board], common: Mapping[str, int]) -> Iterator[str]:
-    """Parts not compared, and differences between the boards; what is true of several metrics is said once."""
-    few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
-    if few:
-        yield f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
-    about: dict[str, list[str]] = {}
-    one, other = boards.values()
-    for metric, n in common.items():
-        for name, board, opposite in zip(boards, (one, other), (other, one), strict=True):
-            if alone := [agent for agent in board.models(metric) if agent not in opposite.models(metric)]:
-                about.setdefault(f"left out, because only {name} has a score: {', '.join(alone)}", []).append(metric)
-        for said in _differences(one, other, metric) if n >= FEWEST_AGENTS else ():
-            about.setdefault(said, []).append(metric)
-    for name, board in boards.items():
-        if all(board.human(metric) is None for metric in board.metrics):
-            yield f"{name} has no score of {HUMAN!r}, so there is no distance to a human baseline."
-        if lone := [metric for metric in board.metrics if metric not in common]:
-            yield f"Not compared, because only {name} has them: {', '.join(lone)}."
-        yield from (f"{name}: {note}." for note in board.notes)
-    yield from (f"{', '.join(metrics)}: {said}." for said, metrics in about.items())
-
-
-def _differences(first: Board, second: Board, metric: str) -> Iterator[str]:
-    lacking = [board.name for board in (first, second) if metric not in board.settings]
-    if lacking:
-        yield f"no signature on {' and '.join(lacking)}, so other differences are unknown"
-        return
-    here, there = (board.settings[metric] for board in (first, second))
-    for key in {**here, **there}:
-        if key not in INCIDENTAL and here.get(key) != there.get(key):
-            yield f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}"
+    agreements = [
+        BoardAgreement(metric, common[metric], agent_correlations(first.models(metric), second.models(metric)))
+        for metric in metrics
+    ]
+    notes = [OTHER_SCALES, INTERVALS, f"Agents with a score on both: {counts}."]
+    notes += [f"{board.name}: {note}." for board in (first, second) for note in board.notes]
+    signatures = {
+        metric: _signature("comparison", metric, first=first.identifier(metric), second=second.identifier(metric))
+        for metric in metrics
+    }
+    return BoardComparison(first.name, second.name, tuple(agreements), tuple(notes), signatures)
 
 
 # --- other benchmarks ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class BenchmarkCorrelations(Result):
+class BenchmarkCorrelations:
     """A board and other benchmarks."""
 
     board: str
     scores: str
     rows: tuple[BoardAgreement, ...]
     level: float
-    notes: tuple[str, ...] = field()
+    notes: tuple[str, ...]
     signatures: Mapping[str, str]
     """Signatures by metric."""
-
-    def tables(self) -> list[ReportTable]:
-        return [self.table()]
 
     def table(self) -> ReportTable:
         interval = f"{self.level * 100:g}%"
@@ -474,7 +370,7 @@ def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:
             INTERVALS,
             *(f"Left out, {where}: {agents}." for where, agents in left_out.items() if agents),
         ),
-        signatures={m: _signature("correlation", m, board=board.told(m), benchmarks=told) for m in board.metrics},
+        signatures={m: _signature("correlation", m, board=board.identifier(m), benchmarks=told) for m in board.metrics},
     )
 
 
@@ -483,3 +379,17 @@ def _near(agents: Iterable[str], others: Iterable[str]) -> str:
     known = list(others)
     near = {agent: difflib.get_close_matches(agent, known, n=2, cutoff=0.5) for agent in agents if agent not in known}
     return ", ".join(f"{agent} (similar: {', '.join(names) or 'none'})" for agent, names in near.items())
+
+
+def main(verb: str, board: str, second: str = "") -> None:
+    """Print a board, the agreement of two, or the correlations of one with other benchmarks."""
+    result: Board | BoardComparison | BenchmarkCorrelations = read_board(board)
+    if verb == "compare":
+        result = compare_boards(read_board(board), read_board(second))
+    elif verb == "correlate":
+        result = correlate(read_board(board), read_benchmark_scores(second))
+    print(result.table().to_markdown())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import runpy
@@ -26,7 +27,8 @@ agent_correlations, compare_boards, correlate = (
     gre_boards.correlate,
 )
 Board, read_benchmark_scores, read_board = gre_boards.Board, gre_boards.read_benchmark_scores, gre_boards.read_board
-size_figure = pytest.importorskip("gre_figure").size_figure
+gre_figure = pytest.importorskip("gre_figure")
+label_places, size_figure = gre_figure.label_places, gre_figure.size_figure
 
 
 def test_tables_6_and_7_read_as_18_models_with_three_metrics_and_the_sizes_the_paper_gives():
@@ -276,6 +278,26 @@ def test_a_board_without_sizes_cannot_be_drawn():
     unsized = drawn_board([Agent("a")], {"a": cell("a", 1.0)})
     with pytest.raises(UserError, match="no agent has both a number of parameters and a score"):
         size_figure(unsized)
+
+
+def overlap(one, other):
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+@pytest.mark.parametrize("spread", [260, 4])
+def test_no_label_covers_another_or_a_point_or_leaves_the_edges_and_without_room_there_is_none(spread):
+    points = [(20 + x, 20 + y) for x, y in np.random.default_rng(0).uniform(0, spread, (25, 2)).tolist()]
+    names = [f"model-{place}" for place in range(25)]
+    places = label_places(points, names, lines=[], within=(0.0, 0.0, 400.0, 300.0))
+    found = [place for place in places if place is not None]
+    assert found
+    assert spread > 4 or None in places
+    assert not any(overlap(one, other) for one, other in itertools.combinations(found, 2))
+    for place in found:
+        assert not any(overlap(place, (x - 6, y - 6, x + 6, y + 6)) for x, y in points)
+        assert min(place[:2]) >= 0
+        assert place[2] <= 400
+        assert place[3] <= 300
 
 
 SCRIPT = ROOT / "benchmarks" / "papers" / "size_effect.py"

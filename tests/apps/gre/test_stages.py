@@ -101,8 +101,8 @@ async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edi
     assert (shown["reviews"], shown["gem-raw"]) == ("0/2", "missing")
     lines = (edition.run_folder / "gre.md").read_text().splitlines()
     assert any("beta" in line and "0/2" in line for line in lines)
-    found = RunFolder(edition.run_folder())
+    found = RunFolder(edition.run_folder)
     assert found.leaderboard.findings[0].message == ("beta has no score because it has no review.")
-    assert "beta has no score because it has no review." in (edition.run_folder() / "report.html").read_text()
+    assert "beta has no score because it has no review." in (edition.run_folder / "report.html").read_text()
     (side_by_side, *_) = [block for block in edition_section(found).blocks if "<table" in block]
     assert "beta" in side_by_side.rpartition("<tr>")[2]

@@ -162,7 +162,7 @@ class EditionScoreOptions(as_given(ScoreConfig), OfEdition):  # type: ignore[mis
 async def score(verb_options: EditionScoreOptions, options: Options) -> Scored:
     """Score the reviews of an edition by GEM, GEM-S (abstract) and GEM-S (ASSW), with the human baseline.
 
-    Reviews are rewritten first (prompt C.1) and the authors' verb_options claims summarised (C.4), where that is not done yet.
+    Reviews are rewritten first (prompt C.1) and the authors' own claims summarised (C.4), where that is not done yet.
 
     Example:
       goldless gre score iclr2024 --scorer hf:NAME --rewriter openai:gpt-4o
@@ -215,7 +215,7 @@ class EditionDemoOptions:
 async def demo(verb_options: EditionDemoOptions, options: Options) -> Scored:
     """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
 
-    This is a demonstration, not a result. It takes a few minutes, most of them for the embedded model's verb_options reviews.
+    This is a demonstration, not a result. It takes a few minutes, most of them for the embedded model's own reviews.
 
     Example:
       goldless gre demo --out gre-demo
@@ -231,7 +231,7 @@ async def demo(verb_options: EditionDemoOptions, options: Options) -> Scored:
         raise UserError(f"{verb_options.folder} is not a demonstration edition. Choose another folder with --out")
     edition = _collect(edition, {})
     demonstration.write_scripts(edition)
-    say("Reviews of three invented models are at hand; the embedded model writes its verb_options now …")
+    say("Reviews of three invented models are at hand; the embedded model writes its own now …")
     edition, _ = await review_edition(edition, {}, options=options)
     demonstration.add_invented_rewrites(edition)
     say("Preprocessing and scoring by the embedded model …")

@@ -270,7 +270,7 @@ class Flip:
 
 
 def flip_table(flips: Iterable[Flip]) -> ReportTable:
-    """How few papers flip rank 1, a row per metric."""
+    """The fewest papers that flip rank 1, a row per metric."""
     columns = (
         Column("metric", "metric"),
         Column("leader", "rank 1", "name"),

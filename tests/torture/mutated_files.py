@@ -70,7 +70,7 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
         ("gate", run, "--baseline", AGENT, "--candidate", PEER, "--metric", "length", "--margin", "1", *QUICK),
         ("compare", "--rankings", run, sound),
         ("plan", "--cost", run),
-        ("replay", run, "--badge", f"{out}.svg"),
+        ("replay", run),
         ("agree", sound.parent / "study-jsonl", "--scores", run / "response_scores.csv"),
         *(("export", name, run, "--out", out, *how) for name, how in FORMATS.items()),
     ]

@@ -9,6 +9,7 @@ import asyncio
 import math
 import re
 
+import anyio
 import polars as pl
 import pytest
 
@@ -353,6 +354,13 @@ def test_it_works_where_an_event_loop_is_running_as_in_a_notebook(study_file, to
         return goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
 
     assert scores(asyncio.run(cell())) == pytest.approx(EXPECTED)
+
+
+def test_it_works_in_a_thread_that_an_event_loop_started(study_file, toy_scorer):
+    async def program():
+        return await asyncio.to_thread(goldless.evaluate, study_file(), metrics="gem-raw", scorer=toy_scorer())
+
+    assert scores(anyio.run(program)) == pytest.approx(EXPECTED)
 
 
 def test_a_model_that_was_given_is_not_closed(study_file, toy_scorer):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.generation import ASSW, REWRITE_TOKENS, rewrite, write_synopsis
+from goldless.generation import REWRITE_TOKENS, rewrite, write_synopsis
 from goldless.models.interface import ChatReply, Message
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Response, Task
-from goldless.templates import GENERAL, PEER_REVIEW
+from goldless.templates import ASSW, GENERAL, PEER_REVIEW
 
 pytestmark = pytest.mark.anyio
 

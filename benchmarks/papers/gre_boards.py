@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -27,15 +27,14 @@ from goldless.apps.gre.edition import CONFIG, RUN, is_edition
 from goldless.apps.gre.papers import HUMAN, is_reference
 from goldless.apps.gre.results import EditionResult, read_result, side_by_side, uneven_notes
 from goldless.errors import UserError, nearest
-from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
+from goldless.meta_evaluation.consistency import correlations
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
-from goldless.runs.recorded import evidence_hash
-from goldless.signature import Signature, signature_line
+from goldless.signature import Signature, evidence_hash
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.standings import LeaderboardRow
-from goldless.studies.checking import Cells, all_at_once
+from goldless.studies.checking import all_at_once
 from goldless.studies.frames import read_agents
 from goldless.studies.tables import Table
 
@@ -81,7 +80,7 @@ class Board:
     def identifier(self, metric: str) -> str:
         """The identifier of its scores under a metric: the signature, or a name with a hash."""
         if metric in self.settings:
-            return signature_line(self.settings[metric])
+            return Signature.line(self.settings[metric])
         if self.name in PUBLISHED:
             return f"published:{PUBLISHED[self.name][0].partition('_')[0]}"
         return f"{self.name}-{evidence_hash((agent, one.score) for agent, one in self.metrics[metric].items())}"
@@ -97,7 +96,7 @@ class Board:
         notes = list(self.notes)
         if self.estimated_sizes:
             notes.append(f"estimated sizes: {', '.join(self.estimated_sizes)}")
-        signatures = " || ".join(map(signature_line, self.settings.values()))
+        signatures = " || ".join(map(Signature.line, self.settings.values()))
         return ReportTable(self.name, *side_by_side(ranked, about, known), signatures, tuple(notes))
 
 
@@ -155,7 +154,7 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
             table.add(f"no rows. The table needs one row per agent: agent, then one column per {what}")
         if "" in columns:
             table.add("a column has no name in the header", 1)
-        numbers: dict[str, Cells] = dict.fromkeys(columns, "optional_number")
+        numbers: dict[str, Any] = dict.fromkeys(columns, "optional_number")
         rows = table.read({"agent": "optional_name", "size_estimated": "optional_text", **numbers}).to_dicts()
         agents = read_agents(table)[0] if table.rows else {}
     agents = {name: agent for name, agent in agents.items() if not is_reference(name)}
@@ -172,6 +171,9 @@ def table_board(path: Path, *, about: Iterable[str] = ABOUT_AGENTS, what: str = 
 # --- correlations over agents ----------------------------------------------------------------------------------------
 
 LEVEL = 0.95
+FEWEST_AGENTS = 3
+"""Fewer have no correlation."""
+Coefficient = Literal["pearson", "spearman", "kendall"]
 LOST: Mapping[Coefficient, int] = {"pearson": 3, "spearman": 3, "kendall": 4}
 """Subtracted from the number of agents in the standard error."""
 INTERVALS = (
@@ -308,7 +310,7 @@ class BenchmarkCorrelations:
     def table(self) -> ReportTable:
         interval = f"{self.level * 100:g}%"
         columns = [Column("metric", "metric"), Column("benchmark", "benchmark"), Column("n", "agents", "count")]
-        for name in COEFFICIENTS:
+        for name in LOST:
             wide = name != "pearson"
             columns += [
                 Column(name, name, "number", decimals=2, reason=f"{name}_note"),

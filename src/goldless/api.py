@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -143,7 +144,8 @@ def _in_loop(work: Callable[[], Awaitable[Any]]) -> Any:
     except RuntimeError:
         running = False
     if not running:
-        return anyio.run(work)
+        # a thread that an event loop started has that loop in its context
+        return contextvars.Context().run(anyio.run, work)
     with ThreadPoolExecutor(1, thread_name_prefix="goldless") as threads:
         return threads.submit(anyio.run, work).result()
 

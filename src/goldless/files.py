@@ -32,6 +32,8 @@ OLD_SECONDS = 24 * 3600
 FULL = {errno.ENOSPC, errno.EDQUOT}
 MADE_BY = "made_by.json"
 """The record of a run folder, by which one is known."""
+PROGRESS_FILE = "progress.json"
+"""The file of a run folder that says how far its command is."""
 MOST_DOCUMENT_BYTES = 1 << 28
 """The largest document of a run folder that is read."""
 MOST_TABLE_BYTES = 1 << 32

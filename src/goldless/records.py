@@ -140,6 +140,19 @@ class TextItem:
     peers: Mapping[str, str]
     """Texts of the peers it is compared with, by agent."""
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The response by the names that a metric may take."""
+        return {
+            "response": self.text,
+            "prompt": self.task.prompt,
+            "task": self.task.task,
+            "agent": self.agent,
+            "references": list(self.peers.values()),
+            "reference": self.task.reference,
+            "synopses": dict(self.task.synopses),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
@@ -149,6 +162,20 @@ class ItemScore:
     """Higher is better. None: missing."""
     problem: str | None = None
     """The reason why it is missing, if the metric says so."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a reader of the ranking should know."""
+
+    kind: str
+    """The check that found it, such as ``same-text``."""
+    agents: tuple[str, ...]
+    """The agents it concerns."""
+    message: str
+    """A whole sentence."""
+    metrics: tuple[str, ...] = ()
+    """The metrics it concerns; empty: the texts themselves."""
 
 
 class ItemMetric(Protocol):

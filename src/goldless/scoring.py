@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -73,6 +73,8 @@ MOST_NAMED = 20
 """Texts that an error names."""
 Asked = tuple[tuple[Message, ...], str]
 """The messages that the scorer is shown, and the text it predicts."""
+QUESTIONS_TOGETHER = 2048
+"""Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
 Texts = Mapping[Any, str | CallFailure]
 """Texts by agent, those of other tasks by task and agent; if a text is missing, its failure instead."""
 
@@ -226,6 +228,38 @@ async def score_together(
     if places:
         await jobs[0].stage.scorer.score(requests, deliver)
     return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], SCORED)
+
+
+def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
+    """Groups of consecutive tasks to ask about in one call, by their numbers of questions.
+
+    A group ends at ``least`` questions, so with 1 every task with questions is its own group.
+    """
+    first = asked = 0
+    for place, count in enumerate(questions):
+        asked += count
+        if asked >= least:
+            yield range(first, place + 1)
+            first, asked = place + 1, 0
+    if first < len(questions):
+        yield range(first, len(questions))
+
+
+async def score_by_task(
+    jobs_by_task: Sequence[Sequence[ScoringJob]], done: Callable[[int], None] = lambda _: None
+) -> pl.DataFrame:
+    """The log-probabilities of the jobs of each task, in their order; ``done`` receives the number of finished tasks.
+
+    A scorer that is faster with many questions gets many tasks in one call.
+    """
+    first = next((job for jobs in jobs_by_task for job in jobs), None)
+    least = QUESTIONS_TOGETHER if first is not None and first.stage.scorer.capabilities.together else 1
+    scored = [pl.DataFrame(schema=LOGPROBS)]
+    for places in task_groups([sum(len(job.questions) for job in jobs) for jobs in jobs_by_task], least):
+        together = [job for place in places for job in jobs_by_task[place]]
+        scored.append((await score_together(together)).select(*LOGPROBS))
+        done(places.stop)
+    return pl.concat(scored)
 
 
 NOTHING = CallFailure("bad_reply", "the scorer returned no reply for this question")

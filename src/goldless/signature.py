@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,14 +39,22 @@ class Signature:
         return {"metric": self.metric, **settings, **made_by} if self.metric else {}
 
     def __str__(self) -> str:
-        return signature_line(self.parts)
+        return self.line(self.parts)
+
+    @staticmethod
+    def line(parts: Mapping[str, str]) -> str:
+        """The line of a signature's parts; empty for none."""
+        fields = (value if key == "metric" else f"{key}:{value}" for key, value in parts.items())
+        # a name may hold the sign that parts the line
+        return "|".join(field.replace("|", "/") for field in fields)
 
 
-def signature_line(parts: Mapping[str, str]) -> str:
-    """The line of a signature's parts; empty for none."""
-    fields = (value if key == "metric" else f"{key}:{value}" for key, value in parts.items())
-    # a name may hold the sign that parts the line
-    return "|".join(field.replace("|", "/") for field in fields)
+def evidence_hash(rows: Iterable[tuple[Any, ...]]) -> str:
+    """Eight digits that identify a small table, independent of the order of its rows."""
+    digest = hashlib.sha256()
+    for line in sorted(repr(row) for row in rows):
+        digest.update(line.encode())
+    return digest.hexdigest()[:8]
 
 
 def table_hash(table: pl.DataFrame) -> str:

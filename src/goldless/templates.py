@@ -31,6 +31,11 @@ class Template:
     synopsis_heading: str
     candidate_heading: str
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """Its texts by field."""
+        return {field: getattr(self, field) for field in FIELDS}
+
     def question(self, synopsis: str | None, candidate: str | None) -> str:
         """The user message: the synopsis and the first response, or that they are not available."""
         parts = (self.synopsis_heading, synopsis or NOT_AVAILABLE, self.candidate_heading, candidate or NOT_AVAILABLE)
@@ -101,6 +106,42 @@ PLAIN = Template(
     synopsis_heading="What is known of the task:",
     candidate_heading="What somebody else answered:",
 )
+
+ABSTRACT = (
+    "You are given the material of a task. Write a short abstract of it: what it is about and what it sets out to do, "
+    "in one paragraph of at most 150 words. Report only what the material says. Do not judge it. Output the abstract "
+    "and nothing else."
+)
+"""Our wording: the GEM paper has abstracts generated for its peer-grading study (section 4.1) but prints no prompt."""
+
+ASSW = (
+    "You are given a paper submission for a top-tier Machine Learning conference. Your goal is to identify and list "
+    "the strengths and weaknesses that the paper claims about itself. This task requires careful reading of the "
+    "paper.\n"
+    "Please follow these steps to complete the task:\n"
+    "1. Carefully read the entire paper submission. As you read, identify instances where the authors mention "
+    "strengths or positive aspects of their research, methodology, results, or contributions. These are the strengths "
+    "claimed by the paper. Also, identify instances where the authors mention limitations, weaknesses, or areas for "
+    "future improvement in their work. These are the weaknesses claimed by the paper.\n"
+    "2. Compile your findings into two separate lists: one for strengths and one for weaknesses.\n"
+    "3. For each list, write each point on a separate line, keeping it concise. Add an extra blank line between each "
+    "point for clarity.\n"
+    "4. Format your output as follows:\n"
+    "<strengths_claimed_by_the_paper>\n"
+    "[List each strength claimed by the paper in separate lines, with an extra blank line between each point]\n"
+    "</strengths_claimed_by_the_paper>\n"
+    "<weaknesses_claimed_by_the_paper>\n"
+    "[List each weakness claimed by the paper in separate lines, with an extra blank line between each point]\n"
+    "</weaknesses_claimed_by_the_paper>\n"
+    "Important: Focus only on the strengths and weaknesses that the paper claims about itself. Do not include your own "
+    "evaluation or opinion of the paper's merits or shortcomings. Do not include the strengths and weaknesses of the "
+    "baseline. Your task is to report what the authors themselves have stated about their work's strengths and "
+    "limitations."
+)
+"""GEM paper, prompt C.4."""
+
+SYNOPSIS_PROMPTS = {"abstract": ABSTRACT, "assw": ASSW}
+"""Synopses that can be generated, by name; any other must be in the study."""
 
 TEMPLATES = {template.name: template for template in (GENERAL, PLAIN, PEER_REVIEW)}
 FIELDS = ("rewrite", "predict", "synopsis_heading", "candidate_heading")

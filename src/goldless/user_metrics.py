@@ -107,19 +107,6 @@ def _limited(metric: ItemMetric, seconds: float | None) -> ItemMetric:
 # --- scores and messages --------------------------------------------------------------------------------------------
 
 
-def item_fields(item: TextItem) -> dict[str, Any]:
-    """Return the fields of a response by the names that a metric may take."""
-    return {
-        "response": item.text,
-        "prompt": item.task.prompt,
-        "task": item.task.task,
-        "agent": item.agent,
-        "references": list(item.peers.values()),
-        "reference": item.task.reference,
-        "synopses": dict(item.task.synopses),
-    }
-
-
 def number_score(value: Any, *, verb: str = "returned", absent: str = "None") -> ItemScore:
     """A finite number is the score and None is missing; anything else is a problem, never a score."""
     if value is None:
@@ -438,8 +425,8 @@ def _python_metric(found: Any, settings: Mapping[str, str], name: str) -> ItemMe
 
     def call(given: Any) -> Any:
         if takes_all:
-            return found(items=[{"id": i, **item_fields(item)} for i, item in enumerate(given)])
-        fields = item_fields(given)
+            return found(items=[{"id": i, **item.fields} for i, item in enumerate(given)])
+        fields = given.fields
         return found(**{field: fields[field] for field in taken})
 
     return CallMetric(name=name, settings=settings, call=call, takes_all=takes_all, timeout_seconds=FUNCTION_SECONDS)
@@ -463,7 +450,7 @@ class CommandMetric:
         if not items:
             return []
         # Escaped to ASCII: a text may hold half a surrogate pair or what somebody's reader takes for the end of a line.
-        lines = (json.dumps({"id": i, **item_fields(item)}).encode("ascii") + b"\n" for i, item in enumerate(items))
+        lines = (json.dumps({"id": i, **item.fields}).encode("ascii") + b"\n" for i, item in enumerate(items))
         most = min(OUTPUT_PER_ITEM * max(len(items), 16), MOST_OUTPUT)
         try:
             ended = await run_program(self.words, lines, timeout_seconds=self.timeout_seconds, most_output=most)

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from goldless.runs.progress import PROGRESS_FILE, ProgressFile
+from goldless.files import PROGRESS_FILE
+from goldless.runs.progress import ProgressFile
 
 KEPT = "finished work is kept, and the same command resumes from there"
 SECONDS = 60

@@ -79,8 +79,8 @@ BEFORE = """
 import goldless.runs.pipeline, goldless.api
 import goldless.models.canaries, goldless.models.embedded, goldless.metrics.sentence_embedding
 import goldless.models.journalled, goldless.models.usage, goldless.models.local_weights
-from goldless.models.catalogue import forms, is_server, open_model
-forms(), is_server("openai:m")
+from goldless.models.catalogue import forms, is_local, open_model
+forms(), is_local("openai:m")
 import sys; print(*sys.modules)
 """
 

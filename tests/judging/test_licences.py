@@ -10,14 +10,13 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.judging.licences import (
+    Licence,
     LicensedTrait,
     Sitting,
     check,
     issue,
     prompt_hash,
-    read_licence,
     read_licences,
-    refuse,
     write_licence,
 )
 from goldless.judging.scales import find_scale
@@ -107,16 +106,16 @@ def test_reviewers_are_refused_with_all_reasons_of_all_of_them():
         (other, licence_of(other, task_kind="dialogue", issued=dt.date(2025, 1, 1))),
         (bare, None),
     ]
-    asked = {"scale": "pairwise", "prompt_hash": prompt_hash(PAIRWISE, DESCRIBED), "task_kind": "news summary"}
+    asked = {"scale": PAIRWISE, "task_description": DESCRIBED, "task_kind": "news summary"}
     with pytest.raises(UserError) as caught:
-        refuse(held, **asked, today=dt.date(2026, 3, 1))
+        Licence.require(held, **asked, today=dt.date(2026, 3, 1))
     lines = str(caught.value).splitlines()
     assert lines[1:] == [
         "  openai:gpt: it expired on 2025-04-01, and today is 2026-03-01",
         "  openai:gpt: it is for tasks of the kind 'dialogue', not 'news summary'",
         "  gguf:smol: no licence",
     ]
-    refuse(held[:1], **asked, today=dt.date(2026, 3, 1))
+    Licence.require(held[:1], **asked, today=dt.date(2026, 3, 1))
 
 
 # --- what it says ----------------------------------------------------------------------------------------------------
@@ -143,7 +142,7 @@ def test_an_address_with_a_password_is_refused_without_showing_it():
 def test_a_written_licence_reads_back_the_same(tmp_path):
     licence = licence_of()
     path = write_licence(licence, tmp_path / "licences")
-    assert read_licence(path) == licence
+    assert Licence.read(path) == licence
     assert path.name.startswith("http-qwen-1f2e3d4c-pairwise-")
     assert read_licences(tmp_path / "licences") == [licence]
     assert read_licences(tmp_path / "nowhere") == []
@@ -153,7 +152,7 @@ def test_a_licence_issued_again_replaces_the_one_before_and_leaves_nothing_besid
     write_licence(licence_of(), tmp_path)
     path = write_licence(licence_of(weight=0.5, issued=dt.date(2026, 2, 1)), tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    assert read_licence(path).weight == 0.5
+    assert Licence.read(path).weight == 0.5
 
 
 def changed(path, change):
@@ -177,14 +176,14 @@ def changed(path, change):
 def test_a_file_that_is_no_licence_is_refused_by_its_name_and_field(tmp_path, change, said):
     path = changed(write_licence(licence_of(), tmp_path), change)
     with pytest.raises(UserError, match=said) as caught:
-        read_licence(path)
+        Licence.read(path)
     assert path.name in str(caught.value)
 
 
 def test_all_wrong_fields_are_named_at_once(tmp_path):
     path = changed(write_licence(licence_of(), tmp_path), lambda d: d.update(scale="", goldless=1, traits=3))
     with pytest.raises(UserError) as caught:
-        read_licence(path)
+        Licence.read(path)
     assert len(str(caught.value).splitlines()) == 4
 
 

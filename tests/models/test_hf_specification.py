@@ -10,7 +10,7 @@ import pytest
 
 from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
 from goldless.models.local_weights import HfModel
-from goldless.models.local_weights.specification import HfSpecification, parse_specification
+from goldless.models.local_weights.specification import HfSpecification
 
 
 @pytest.fixture
@@ -45,22 +45,22 @@ def adapter(folder: Path) -> None:
     ],
 )
 def test_base_adapter_and_weights_are_told_apart_and_written_back_the_same(here, text, expected):
-    assert parse_specification(text) == expected
+    assert HfSpecification.parse(text) == expected
     assert str(expected) == text
 
 
 def test_a_folder_that_exists_as_written_is_taken_as_it_is(here: Path):
     for name in ("a+b", "c?weights=4bit", "d+tuned"):
         (here / name).mkdir()
-        assert parse_specification(name) == HfSpecification(name)
-    assert parse_specification("a+b?weights=4bit") == HfSpecification("a+b", weights="4bit")
+        assert HfSpecification.parse(name) == HfSpecification(name)
+    assert HfSpecification.parse("a+b?weights=4bit") == HfSpecification("a+b", weights="4bit")
 
 
 def test_plus_signs_in_the_folders_are_told_from_the_one_between_them(here: Path):
     (here / "a+b").mkdir()
     adapter(here / "c++")
-    assert parse_specification("a+b+c++") == HfSpecification("a+b", "c++")
-    assert parse_specification("owner/model+c++") == HfSpecification("owner/model", "c++")
+    assert HfSpecification.parse("a+b+c++") == HfSpecification("a+b", "c++")
+    assert HfSpecification.parse("owner/model+c++") == HfSpecification("owner/model", "c++")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_plus_signs_in_the_folders_are_told_from_the_one_between_them(here: Path
 )
 def test_what_cannot_be_read_says_what_is_wrong(here, text, message):
     with pytest.raises(ModelSpecError, match=message):
-        parse_specification(text)
+        HfSpecification.parse(text)
 
 
 def test_an_adapter_whose_training_was_interrupted_is_said_to_be_unfinished(here: Path):
@@ -95,7 +95,7 @@ def test_an_adapter_whose_training_was_interrupted_is_said_to_be_unfinished(here
     with pytest.raises(
         ModelSpecError, match=r"the training in half is not finished. Run the same goldless finetune"
     ) as caught:
-        parse_specification("base+half")
+        HfSpecification.parse("base+half")
     assert "Write hf:BASE" not in str(caught.value)
 
 

@@ -14,7 +14,6 @@ from goldless.models.catalogue import (
     PROVIDERS,
     find_provider,
     is_local,
-    is_server,
     is_small,
     open_model,
     specification_of,
@@ -72,8 +71,8 @@ def test_what_is_no_provider_is_told_and_left_out():
 
 def test_what_a_plugins_record_says_decides_like_our_own():
     toy, remote = ModelIdentity("toy", "anything"), ModelIdentity("remote", "claude-3-haiku-20240307")
-    assert (is_local(toy), is_small(toy), is_server("toy:x"), price_of(toy)) == (True, False, False, Price(0.0, 0.0))
-    assert (is_local(remote), is_server("remote:x")) == (False, True)
+    assert (is_local(toy), is_small(toy), not is_local("toy:x"), price_of(toy)) == (True, False, False, Price(0.0, 0.0))
+    assert (is_local(remote), is_local("remote:x")) == (False, False)
     # Anthropic's list price of this model: 0.25 and 1.25 US dollars per million tokens
     assert price_of(remote) == Price(0.25, 1.25)
     assert (specification_of(toy), specification_of(remote)) == ("toy:anything", None)

@@ -12,13 +12,14 @@ import polars as pl
 import pytest
 
 import goldless
+from goldless.files import PROGRESS_FILE
 from goldless.models.scripted import ScriptedModel
 from goldless.reports.document import read_document
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, RunProgress
 from goldless.runs import evaluation, progress
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study, score_study
-from goldless.runs.progress import PROGRESS_FILE, Progress, ProgressFile
+from goldless.runs.progress import Progress, ProgressFile
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 

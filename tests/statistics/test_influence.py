@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from goldless.statistics.influence import Influence, fewest_to_flip, leave_one_out_changes, most_influential
+from goldless.statistics.influence import Influence, leave_one_out_changes, most_influential
 
 NAN = np.nan
 
@@ -44,30 +40,3 @@ def test_agents_that_answer_alike_stay_tied():
     found = most_influential(np.stack([column, column], axis=1), [str(i) for i in range(20)], ["a", "b"], k=40)
     assert not any(one.ranking_changes for one in found)
     assert {(one.rank, one.rank_without) for one in found} == {(1, 1)}
-
-
-# --- the fewest tasks that flip a comparison -------------------------------------------------------------------------
-
-
-def fewest_by_trying(values) -> int | None:
-    """The smallest number of tasks to remove, by trying all choices."""
-    for n in range(len(values)):
-        for removed in itertools.combinations(range(len(values)), n):
-            if sum(value for place, value in enumerate(values) if place not in removed) < 0:
-                return n
-    return None
-
-
-@given(st.lists(st.integers(-6, 6), min_size=1, max_size=8))
-def test_the_fewest_tasks_that_flip_a_difference_are_those_found_by_trying_all(values):
-    found = fewest_to_flip(np.array(values, dtype=float))
-    assert (None if found is None else len(found)) == fewest_by_trying(values)
-    if found is not None:
-        assert sum(value for place, value in enumerate(values) if place not in found) < 0
-
-
-def test_the_most_decisive_task_is_first_and_a_tie_is_no_flip():
-    assert fewest_to_flip(np.array([1.0, 3.0, -1.0])) == (1, 0)
-    assert fewest_to_flip(np.array([1.0, 0.0])) is None
-    assert fewest_to_flip(np.array([-1.0, 0.5])) == ()
-    assert fewest_to_flip(np.array([])) is None

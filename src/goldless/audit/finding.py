@@ -1,22 +1,6 @@
-"""One thing the audit found, in a sentence and as data."""
+"""Names in the sentences of an audit."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something a reader of the ranking should know."""
-
-    kind: str
-    """The check that found it, such as ``same-text``."""
-    agents: tuple[str, ...]
-    """The agents it concerns."""
-    message: str
-    """A whole sentence."""
-    metrics: tuple[str, ...] = ()
-    """The metrics it concerns; empty: the texts themselves."""
 
 
 def listed(names: tuple[str, ...] | list[str], most: int = 5) -> str:

@@ -16,8 +16,9 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.audit.finding import Finding, listed
+from goldless.audit.finding import listed
 from goldless.grouped import mean_in_order, sd_in_order
+from goldless.records import Finding
 
 LEAST_AGENTS = 4
 """With fewer there is nothing beyond the levels of agents and peers."""

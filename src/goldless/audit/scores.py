@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.audit.finding import Finding
 from goldless.audit.texts import sampled_tasks
+from goldless.records import Finding
 from goldless.studies import Study
 
 NO_MORE_THAN_LENGTH = 0.8

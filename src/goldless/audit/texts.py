@@ -18,7 +18,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
-from goldless.audit.finding import Finding, listed
+from goldless.audit.finding import listed
+from goldless.records import Finding
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
 

@@ -10,7 +10,6 @@ from goldless.judging.asking import ReviewQuestion, ReviewStage, Verdicts
 from goldless.judging.judges import find_critic_prompt, find_judge
 from goldless.judging.licences import prompt_hash
 from goldless.models.interface import ModelIdentity
-from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_journal, open_models
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import named_reviewers, review_parts, reviewer_stage, shown
@@ -57,7 +56,7 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
             about = [
                 ReviewQuestion(r["task"], r["first"] or r["agent"], r["second"], r.get("second_task")) for r in asked
             ]
-            at_once = model.at_once(CALLS_AT_ONCE)
+            at_once = model.at_once()
             found = await stage.review(about, *shown(run.study), at_once=at_once)
             judged.keep(run, verdicts_frame(found) if critic else judgements_frame(found))
             told = "asking again" if critic else f"asking {name} again"

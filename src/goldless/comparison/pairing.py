@@ -13,6 +13,7 @@ import polars as pl
 
 from goldless.arrays import FloatArray
 from goldless.errors import GoldlessError, UserError, check_known
+from goldless.files import PROGRESS_FILE
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import panel_scores, panel_verdicts
@@ -21,9 +22,8 @@ from goldless.metrics.metric import ENOUGH_PEERS, PAIRS, Metric, OverPeers
 from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import SCORES, RunFolder
-from goldless.runs.progress import PROGRESS_FILE
 from goldless.runs.review_evidence import recorded_review
-from goldless.signature import signature_line
+from goldless.signature import Signature
 from goldless.statistics.additive import PairDifferences, scores_over_tasks
 
 OF_THE_DATA = frozenset(
@@ -387,7 +387,7 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
         peer_names=common,
         left_out=len(levels) - len(there),
         unanswered=own.filter(pl.col("second").is_null())["first"].drop_nulls().to_numpy(),
-        signature=" || ".join(dict.fromkeys(signature_line(metric.settings) for metric in scored)),
+        signature=" || ".join(dict.fromkeys(Signature.line(metric.settings) for metric in scored)),
         warnings=tuple(warnings),
         limits=None if limits is None else (limits[0] - limits[1], limits[1] - limits[0]),
     )

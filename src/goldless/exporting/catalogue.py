@@ -9,38 +9,20 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from goldless.errors import UserError, check_known
 from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import has_pairs, write_pairs
-from goldless.exporting.scored_run import ScoredRun, check_free, scored_run
+from goldless.exporting.scored_run import BuiltInExporter, ScoredRun, check_free, scored_run
 from goldless.exporting.tables import write_csv, write_markdown, write_schemas
 from goldless.files import temporary_prefix
 from goldless.plugins import Catalogue, must_have
 from goldless.reports.run_folder import RunFolder
 from goldless.studies import Study, as_study, write_study
 from goldless.studies.writing import Exporter
-
-
-def _is_run(thing: Any) -> bool:
-    return isinstance(thing, ScoredRun)
-
-
-@dataclass(frozen=True)
-class BuiltInExporter:
-    """An exporter that comes with goldless."""
-
-    description: str
-    suffix: str
-    write: Callable[..., Any]
-    """Of what is exported and a path; its keywords are the exporter's options."""
-    exports: Callable[[Any], bool] = _is_run
-    is_file: Callable[[Any], bool] | None = None
-    """True if one file is written of this object; False: a folder; None: the suffix tells."""
 
 
 def _study_folder(suffix: Literal["jsonl", "parquet"]) -> BuiltInExporter:
@@ -59,7 +41,7 @@ BUILT_IN: Mapping[str, Exporter] = {
         "",
         write_csv,
         exports=lambda thing: isinstance(thing, Study | ScoredRun),
-        is_file=_is_run,
+        is_file=lambda thing: isinstance(thing, ScoredRun),
     ),
     "parquet": _study_folder("parquet"),
     "markdown": BuiltInExporter("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -112,6 +114,41 @@ class ScoredRun(RunFolder):
         found = rows.join(tasks, on="task", how="left", maintain_order="left")
         return found.join(texts, on=["task", "agent"], how="left", maintain_order="left")
 
+    @staticmethod
+    def write_files(folder: Path, files: Mapping[str, Iterable[str]]) -> None:
+        """Write text files, given by their path in the folder and their pieces of text."""
+
+        def fill(fresh: Path) -> None:
+            for name, pieces in files.items():
+                file = fresh / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with file.open("w", encoding="utf-8", newline="\n") as opened:
+                    opened.writelines(pieces)
+
+        filled_folder(folder, fill)
+
+    @staticmethod
+    def file_name(name: str) -> str:
+        """A name that every file system takes."""
+        return re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or "unnamed"
+
+
+def _is_run(thing: Any) -> bool:
+    return isinstance(thing, ScoredRun)
+
+
+@dataclass(frozen=True)
+class BuiltInExporter:
+    """An exporter that comes with goldless."""
+
+    description: str
+    suffix: str
+    write: Callable[..., Any]
+    """Of what is exported and a path; its keywords are the exporter's options."""
+    exports: Callable[[Any], bool] = _is_run
+    is_file: Callable[[Any], bool] | None = None
+    """True if one file is written of this object; False: a folder; None: the suffix tells."""
+
 
 def scored_run(folder: Path) -> ScoredRun:
     """The run in a folder; raises if it has no scores of agents."""
@@ -134,21 +171,3 @@ def check_free(path: Path, *, folder: bool) -> None:
             raise UserError(f"{path} is not empty. Choose another folder")
     elif path.exists():
         raise UserError(f"{path} already exists. Choose another path")
-
-
-def write_folder(path: Path, files: Mapping[str, Iterable[str]]) -> None:
-    """Write text files, given by their path in the folder and their pieces of text."""
-
-    def fill(fresh: Path) -> None:
-        for name, pieces in files.items():
-            file = fresh / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("w", encoding="utf-8", newline="\n") as opened:
-                opened.writelines(pieces)
-
-    filled_folder(path, fill)
-
-
-def path_name(name: str) -> str:
-    """A name that every file system takes."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or "unnamed"

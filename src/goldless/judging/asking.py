@@ -17,7 +17,7 @@ import anyio
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, UserError
 from goldless.evidence import JudgementEvidence, VerdictReply
-from goldless.judging.scales import Scale
+from goldless.judging.scales import Scale, fence
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -100,6 +100,10 @@ class VerdictQuestion:
     def texts(self) -> tuple[str, ...]:
         """All texts that the question shows."""
         return tuple(text for text in (self.first, self.second, self.prompt) if text is not None)
+
+    def fence(self, *more_texts: str, mark: str = "") -> str:
+        """A line that none of the texts contains, nor more of them."""
+        return fence(*self.texts, *more_texts, mark=mark)
 
     @property
     def marked_by(self) -> str:

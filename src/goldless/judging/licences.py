@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
@@ -70,6 +70,9 @@ class SharedErrors:
     of: Literal["errors", "votes"]
 
 
+REFUSED = "these reviewers have no valid licence. Let them take the exams, or leave them out:"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Licence:
     """A reviewer's licence to judge, with its weight."""
@@ -100,8 +103,44 @@ class Licence:
     shared: Mapping[str, SharedErrors] = field(default_factory=dict)
     """By the short name of the other reviewer, for what a panel of both is worth; licences of before have none."""
 
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """The licence in a file. Raises a UserError that names the file and every field that is wrong."""
+        try:
+            return TypeAdapter(cls).validate_json(Path(path).read_bytes())
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read as a licence ({error})") from error
+        except ValidationError as error:
+            lines = ["the licence is not valid. Issue it again:"]
+            for problem in error.errors():
+                got = "" if problem["type"] == "missing" else f", got {problem['input']!r:.200}"
+                where = f"{'.'.join(map(str, problem['loc']))}: " if problem["loc"] else ""
+                lines.append(f"  {path}: {where}{problem['msg']}{got}")
+            raise UserError("\n".join(lines)) from error
 
-_LICENCE = TypeAdapter(Licence)
+    @staticmethod
+    def require(
+        reviewers: Iterable[tuple[ModelIdentity, Licence | None]],
+        *,
+        scale: Scale,
+        task_description: str,
+        task_kind: str,
+        today: dt.date | None = None,
+    ) -> None:
+        """Raise with every reason why reviewers may not judge; return if all licences are valid.
+
+        ``reviewers``: each with its licence, or None if it has none. ``today`` None: the current day, in UTC.
+        """
+        day = dt.datetime.now(dt.UTC).date() if today is None else today
+        wanted: dict[str, Any] = {"scale": scale.name, "prompt_hash": prompt_hash(scale, task_description)}
+        wanted |= {"task_kind": task_kind, "today": day}
+        lines = [
+            f"  {identity.short}: {reason}"
+            for identity, licence in reviewers
+            for reason in (["no licence"] if licence is None else check(licence, identity=identity, **wanted))
+        ]
+        if lines:
+            raise UserError("\n".join([REFUSED, *lines]))
 
 
 def prompt_hash(scale: Scale, task_description: str) -> str:
@@ -194,32 +233,6 @@ def _plain_kind(words: str) -> str:
     return " ".join(words.split()).casefold()
 
 
-REFUSED = "these reviewers have no valid licence. Let them take the exams, or leave them out:"
-
-
-def refuse(
-    held: Iterable[tuple[ModelIdentity, Licence | None]],
-    *,
-    scale: str,
-    prompt_hash: str,
-    task_kind: str,
-    today: dt.date | None = None,
-) -> None:
-    """Raise with every reason why reviewers may not judge; return if all licences are valid.
-
-    ``held``: each reviewer with its licence, or None if it has none. ``today`` None: the current day, in UTC.
-    """
-    day = dt.datetime.now(dt.UTC).date() if today is None else today
-    asked = {"scale": scale, "prompt_hash": prompt_hash, "task_kind": task_kind}
-    lines = [
-        f"  {identity.short}: {reason}"
-        for identity, licence in held
-        for reason in (["no licence"] if licence is None else check(licence, identity=identity, **asked, today=day))
-    ]
-    if lines:
-        raise UserError("\n".join([REFUSED, *lines]))
-
-
 # --- on disk -------------------------------------------------------------------------------------------------------
 
 
@@ -236,7 +249,7 @@ def write_licence(licence: Licence, folder: Path | str) -> Path:
     path = folder / f"{words}-{subject[:8]}{SUFFIX}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(path, _LICENCE.dump_json(licence, indent=2).decode() + "\n")
+        write_text(path, TypeAdapter(Licence).dump_json(licence, indent=2).decode() + "\n")
     except OSError as error:
         raise UserError(f"{path}: the licence cannot be written ({error.strerror}). Choose another folder") from error
     return path
@@ -244,19 +257,4 @@ def write_licence(licence: Licence, folder: Path | str) -> Path:
 
 def read_licences(folder: Path | str) -> list[Licence]:
     """All licences in the folder, sorted by file name; empty if there is no such folder."""
-    return [read_licence(path) for path in sorted(Path(folder).glob(f"*{SUFFIX}"))]
-
-
-def read_licence(path: Path | str) -> Licence:
-    """The licence in a file. Raises a UserError that names the file and every field that is wrong."""
-    try:
-        return _LICENCE.validate_json(Path(path).read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read as a licence ({error})") from error
-    except ValidationError as error:
-        lines = ["the licence is not valid. Issue it again:"]
-        for problem in error.errors():
-            given = "" if problem["type"] == "missing" else f", got {problem['input']!r:.200}"
-            where = f"{'.'.join(map(str, problem['loc']))}: " if problem["loc"] else ""
-            lines.append(f"  {path}: {where}{problem['msg']}{given}")
-        raise UserError("\n".join(lines)) from error
+    return [Licence.read(path) for path in sorted(Path(folder).glob(f"*{SUFFIX}"))]

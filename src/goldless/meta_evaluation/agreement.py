@@ -24,6 +24,8 @@ from goldless.meta_evaluation.judges import (
     metric_judges,
     recorded_judges,
     refuse_rater_metrics,
+    response_scores,
+    scoring_judge,
 )
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import (
@@ -36,6 +38,7 @@ from goldless.metrics.label_agreement import (
     compare_all_credits,
 )
 from goldless.metrics.pair_labels import PairLabels
+from goldless.records import Preference
 from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.findings import Name, Said, named
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -43,9 +46,8 @@ from goldless.reports.run_record import Spending
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import what_people_said
-from goldless.signature import Signature
+from goldless.signature import Signature, evidence_hash
 from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, holm, sign_flip_ps
 from goldless.statistics.rank_correlation import (
@@ -56,6 +58,7 @@ from goldless.statistics.rank_correlation import (
     rank_correlations,
 )
 from goldless.studies import Study
+from goldless.studies.frames import NO_LABELS
 
 Over = Literal["tasks", "responses", "agents"]
 """The scope of a correlation: the responses of each task, averaged over tasks; all responses; the agents' means."""
@@ -421,6 +424,28 @@ def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
         return found
     check_known([criterion], [name for name in found if name is not None], "no label has the criterion", "Criteria")
     return [criterion]
+
+
+def preference_agreement(
+    study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None, *, resamples: int, level: float
+) -> CriterionAgreement | None:
+    """Agreement of people and metrics on the criterion of some preferences; None: there are none.
+
+    ``scores``: metric, task, agent, score.
+    """
+    if not labels:
+        return None
+    # only what was labelled: a large study is as quick as a small one
+    labelled = study.subset(tasks=dict.fromkeys(label.task for label in labels))
+    labelled = labelled.with_labels(pl.concat([NO_LABELS, pl.DataFrame(labels)], how="diagonal_relaxed"))
+    names: dict[str, Any] = {"tasks": labelled.tasks, "agents": labelled.agent_list}
+    judges = []
+    if scores is not None:
+        of_tasks = scores.filter(pl.col("task").is_in(labelled.tasks))
+        for (metric,), rows in of_tasks.group_by("metric", maintain_order=True):
+            judges.append(scoring_judge(str(metric), "scores", response_scores(rows), **names))
+    options = Options.of(resamples=resamples, level=level, criterion=labels[0].criterion)
+    return agreement_on(labelled, judges, options)
 
 
 def agreement_on(

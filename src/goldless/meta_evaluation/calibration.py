@@ -19,6 +19,7 @@ from goldless.errors import MetricError, UserError, check_known, listed
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.judges import (
     Given,
+    ScoredBy,
     check_unlike,
     draws_of,
     given_judges,
@@ -26,7 +27,6 @@ from goldless.meta_evaluation.judges import (
     read_table,
     recorded_judges,
     refuse_rater_metrics,
-    run_scores,
     scoring_judge,
 )
 from goldless.metrics.label_agreement import Judge
@@ -39,8 +39,7 @@ from goldless.reports.run_record import Spending
 from goldless.runs.evaluation import Evaluation, score_table
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.recorded import evidence_hash
-from goldless.signature import Signature
+from goldless.signature import Signature, evidence_hash
 from goldless.statistics.bootstrap import Estimate, Limits
 from goldless.statistics.comparisons import SIGNIFICANT, holm
 from goldless.statistics.prediction_powered import (
@@ -402,7 +401,7 @@ def proxy_judges(study: Study, options: Options, scale: str | None, scores: Give
     judges = [*(one for one in recorded if one.kind != "panel"), *given_judges(scores, study)]
     if run is None or (named and not options.scoring.metrics):
         return judges, False
-    scored = run_scores(RunFolder(run))
+    scored = ScoredBy.of_run(RunFolder(run))
     known = [one.metric for one in scored]
     check_known(map(str, options.scoring.metrics), known, f"{run} has no metric", "It has")
     names = {"tasks": study.tasks, "agents": study.agent_list}

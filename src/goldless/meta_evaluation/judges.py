@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import polars as pl
@@ -29,9 +29,8 @@ from goldless.reports.formats import unguarded
 from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options, check_options
-from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
-from goldless.signature import Signature, signature_line, table_hash
+from goldless.signature import Signature, evidence_hash, table_hash
 from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 from goldless.studies.checking import Cells, Problems, all_at_once
@@ -326,17 +325,17 @@ class ScoredBy:
     @property
     def signature(self) -> str:
         """The settings in one line."""
-        return signature_line(self.settings)
+        return Signature.line(self.settings)
 
-
-def run_scores(run: RunFolder) -> list[ScoredBy]:
-    """The scores in a run folder, by metric and signature."""
-    table = run.required_scores().with_columns(pl.col("signature").fill_null(""))
-    parts = table.group_by("metric", "signature", maintain_order=True)
-    return [
-        ScoredBy(run.name, str(metric), response_scores(rows), Signature.parse(str(line)).parts)
-        for (metric, line), rows in parts
-    ]
+    @classmethod
+    def of_run(cls, run: RunFolder) -> list[Self]:
+        """The scores in a run folder, by metric and signature."""
+        table = run.required_scores().with_columns(pl.col("signature").fill_null(""))
+        parts = table.group_by("metric", "signature", maintain_order=True)
+        return [
+            cls(run.name, str(metric), response_scores(rows), Signature.parse(str(line)).parts)
+            for (metric, line), rows in parts
+        ]
 
 
 def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = ()) -> list[ScoredBy]:
@@ -361,7 +360,7 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
         raise UserError(
             f"the runs are of different studies, or of a study that was changed: {several}. Compare runs of one study"
         )
-    found = [scored for run in runs for scored in run_scores(run)]
+    found = [scored for run in runs for scored in ScoredBy.of_run(run)]
     known = list(dict.fromkeys(scored.metric for scored in found))
     check_known(metrics, known, "no run has", "Metrics in the runs")
     return [scored for scored in found if not metrics or scored.metric in metrics]

@@ -15,8 +15,18 @@ from goldless.meta_evaluation.crash_test import CrashResult, CrashTest, Rating
 from goldless.meta_evaluation.perturbations.perturbation import Must
 from goldless.reports.findings import Said, in_text
 from goldless.reports.html import blocks
-from goldless.reports.html.blocks import Block, bullets, figure, fold, remarks, result_table, section, term, words
-from goldless.reports.html.charts import Band, IntervalRow, Shape, interval_plot, pictures
+from goldless.reports.html.blocks import (
+    Block,
+    bullets,
+    fold,
+    interval_figure,
+    remarks,
+    result_table,
+    section,
+    term,
+    words,
+)
+from goldless.reports.html.charts import Band, IntervalRow, Shape
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
@@ -43,9 +53,9 @@ def _drawn(
     **plot: Any,
 ) -> Block:
     """Values with intervals, and the table with their numbers; ``plot``: axis, reference and band."""
-    drawn = pictures(interval_plot, rows, title=table.title, **plot)
     finding = " ".join(in_text(one, label) for one in said)
-    return figure(slug, table.title, caption, drawn, [result_table(table)], finding=finding)
+    data = [result_table(table)]
+    return interval_figure(slug, table.title, caption, rows, data, finding=finding, title=table.title, **plot)
 
 
 @section("agreement", "Agreement with people")

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goldless.sentences import Sentence
+from goldless.sentences import Sentence, split_sentences
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,32 @@ def make_information_map(
         peer_text=peer_text,
         signature=signature,
     )
+
+
+def map_of_stored_values(
+    candidate: str, peer: str, given: Sequence[float], marginal: Sequence[float], pieces: Sequence[str] | None
+) -> tuple[InformationMap, bool] | None:
+    """The map from the stored log p(y|x) and log p(y) of each token, and whether tokens have a position in the text.
+
+    Contributions of the candidate's sentences are not known. None: these are not the values of the same tokens.
+    """
+    sentences, known = split_sentences(peer), split_sentences(candidate)
+    if len(given) != len(marginal) or not given or not sentences or not known:
+        return None
+    placed = pieces is not None and len(pieces) == len(given) and "".join(pieces) == peer
+    found = make_information_map(
+        task="",
+        agent="",
+        peer="",
+        agent_text=candidate,
+        agent_sentences=known,
+        peer_sentences=sentences,
+        pieces=pieces if placed and pieces is not None else [""] * len(given),
+        conditional_nats=given,
+        marginal_nats=marginal,
+        without_nats=[given] * len(known),  # no sentence was left out
+    )
+    return found, placed
 
 
 def sentence_gains(

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goldless.errors import CapabilityError, ModelSpecError, nearest
-from goldless.models.interface import Model, ModelIdentity
-from goldless.models.provider import Form, Provider, Say, Use
+from goldless.models.interface import Model, ModelIdentity, Use
+from goldless.models.provider import Form, Provider, Say
 from goldless.plugins import Catalogue, must_be
 
 DIALECTS = ("sglang", "vllm", "completions-echo")
@@ -221,21 +221,16 @@ def check_scorer(given: Any) -> None:
         provider.check_scorer(given.partition(":")[2])
 
 
-def is_server(spec: str) -> bool:
-    """True if a specification names a model that runs elsewhere or in a separate process."""
-    provider = find_provider(spec)
-    return provider is not None and not provider.local
-
-
 def unopened_identity(spec: str) -> ModelIdentity | None:
     """The identity for a specification without opening the model and without a key; None if that is not possible."""
     unopened = _known_provider(spec).unopened
     return None if unopened is None else unopened(spec.partition(":")[2])
 
 
-def is_local(identity: ModelIdentity) -> bool:
-    """True if a model runs on this machine; False for an unknown provider."""
-    return getattr(PROVIDERS.get(identity.provider), "local", False)
+def is_local(model: ModelIdentity | str) -> bool:
+    """True if a model, by its identity or specification, runs on this machine; False for an unknown provider."""
+    provider = find_provider(model) if isinstance(model, str) else PROVIDERS.get(model.provider)
+    return getattr(provider, "local", False)
 
 
 def is_small(identity: ModelIdentity) -> bool:

@@ -92,6 +92,10 @@ class Capabilities:
     """On a server that computes what requests begin with once, if one of them is answered before the others."""
 
 
+Use = Literal["both", "chat", "scoring"]
+"""What a model is opened for."""
+
+
 class AnyModel(Protocol):
     """The common part of scorers and chat models."""
 

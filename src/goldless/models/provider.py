@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
-from goldless.models.interface import Model, ModelIdentity
+from goldless.models.interface import Model, ModelIdentity, Use
 
-Use = Literal["both", "chat", "scoring"]  # what a model is opened for
 Say = Callable[[str], None]  # receives messages for the user while a model is downloaded or loaded
 
 

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import PeerGraph
 from goldless.errors import MetricError, listed, suggested
 from goldless.metrics.label_information import Information, LabelInformation, RaterInformation
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
+from goldless.records import Finding
 from goldless.reports.decisions import Stopped
 from goldless.reports.document import Result, cells, write, written_property
-from goldless.reports.findings import MOST_NAMED, REVIEW, Name, Said, comparative, heading, in_text, named
+from goldless.reports.findings import MOST_NAMED, REVIEW, Name, Said, comparative, direction, heading, in_text, named
 from goldless.reports.report_table import Column, ReportTable, decimals_for, typeset
-from goldless.signature import signature_line
+from goldless.signature import Signature
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
@@ -107,7 +107,12 @@ class Leaderboard(Tabled):
     @written_property
     def signature(self) -> str:
         """The settings in one line."""
-        return signature_line(self.settings)
+        return Signature.line(self.settings)
+
+    @property
+    def scale(self) -> str:
+        """The unit of its scores, and what a higher one means."""
+        return f"{self.unit}, {direction(self.metric)}"
 
     def to_json(self) -> str:
         """The leaderboard as one JSON object."""
@@ -376,7 +381,7 @@ class RaterScores(Tabled):
     @written_property
     def signature(self) -> str:
         """The settings in one line."""
-        return signature_line(self.settings)
+        return Signature.line(self.settings)
 
     def table(self) -> ReportTable:
         """The raters by criterion, after the mean over their pairs and over those of each group."""

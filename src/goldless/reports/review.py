@@ -15,7 +15,7 @@ from goldless.reports.document import Result, cells, written_property
 from goldless.reports.findings import REVIEW, Said
 from goldless.reports.leaderboard import Leaderboard, metric_finding
 from goldless.reports.report_table import Column, ReportTable
-from goldless.signature import signature_line
+from goldless.signature import Signature
 from goldless.statistics.bootstrap import ABSENT, Estimate
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.standings import LeaderboardRow
@@ -151,7 +151,7 @@ class ReviewReport(Result):
     @written_property
     def signature(self) -> str:
         """The settings in one line."""
-        return signature_line(self.settings)
+        return Signature.line(self.settings)
 
     def __repr__(self) -> str:
         return f"<Review of {self.study!r} on {self.scale}; panel: {', '.join(self.voters) or 'none'}>"

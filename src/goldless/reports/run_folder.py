@@ -10,16 +10,17 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import polars as pl
 
 from goldless.errors import UserError
 from goldless.evidence import TABLES, of_verb
-from goldless.files import MOST_TABLE_BYTES, POLARS_FAILED, UnsafeFileError, safe_file
+from goldless.files import MOST_TABLE_BYTES, POLARS_FAILED, PROGRESS_FILE, UnsafeFileError, safe_file
 from goldless.grouped import sum_in_order
 from goldless.metrics.metric import PAIRS
 from goldless.records import Agent
@@ -65,12 +66,50 @@ def _read(path: Path, name: str, _: Stamp) -> Any:
 class RunFolder:
     """A folder with results, or with a run in progress. What was read once is kept, so make a new one to look again."""
 
+    SCORE_COLUMNS: ClassVar = KEYS
+    """Columns of the scores of responses, with their types."""
+    EVIDENCE: ClassVar = EVIDENCE
+    """The tables in which failures are counted."""
+    TABLE_COLUMNS: ClassVar = SCHEMAS
+    """Columns of the other tables, with their types."""
+
     def __init__(self, path: Path | str, name: str | None = None) -> None:
         """``name``: as messages and pages call it; by default the folder's."""
         self.path = Path(path)
         self.name = name or self.path.resolve().name
         self._damaged: dict[str, str] = {}
         """A sentence for each table that was looked at and cannot be read, by name."""
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    @property
+    def scores_file(self) -> Path:
+        return self.path / SCORES
+
+    @property
+    def progress_file(self) -> Path:
+        return self.path / PROGRESS_FILE
+
+    @property
+    def in_progress(self) -> bool:
+        """True if a command has begun to write to it, whether it is still running or not."""
+        return self.progress_file.is_file()
+
+    @property
+    def stamp(self) -> Stamp:
+        """A value that changes when its scores, texts or evidence are written."""
+        tables = (path for name in ("tasks", "responses", *EVIDENCE) for path in self.files(name))
+        return stamp((self.scores_file, self.path / "agents.jsonl", *tables))
+
+    @property
+    def last_written(self) -> datetime | None:
+        """The time of its last result: as its record says, else that of a file; None: there is none."""
+        times = []
+        for made in self.made_by.made.values():
+            with suppress(ValueError, OverflowError):
+                times.append(datetime.fromisoformat(made.at).astimezone(UTC))
+        written = stamp(self.path / f"{name}.json" for name in (*RESULTS, "progress"))
+        return max(times) if times else datetime.fromtimestamp(written[0][1] / 1e9, UTC) if written else None
 
     # --- documents ---------------------------------------------------------------------------------------------------
 
@@ -92,6 +131,16 @@ class RunFolder:
     @property
     def review(self) -> ReviewReport | None:
         return self._found("review", ReviewReport)
+
+    @property
+    def leaderboard_or_empty(self) -> Leaderboards:
+        """The scores of metrics; without any where the folder has none."""
+        return self.leaderboard or Leaderboards()
+
+    @property
+    def review_or_empty(self) -> ReviewReport:
+        """The review; without anything where the folder has none."""
+        return self.review or ReviewReport()
 
     @property
     def progress(self) -> RunProgress | None:
@@ -188,9 +237,8 @@ class RunFolder:
     @cached_property
     def scores(self) -> pl.DataFrame | None:
         """metric, task, agent, score, asked, used and signature of every response; None: the folder has none."""
-        path = self.path / SCORES
         try:
-            file = safe_file(path, self.path, most_bytes=MOST_TABLE_BYTES)
+            file = safe_file(self.scores_file, self.path, most_bytes=MOST_TABLE_BYTES)
             table = pl.scan_csv(file, schema_overrides={**KEYS, **COUNTED}, glob=False)
             there = table.collect_schema().names()
             more = [pl.col(name) if name in there else pl.lit(None, kind).alias(name) for name, kind in COUNTED.items()]
@@ -300,8 +348,7 @@ class RunFolder:
         found: list[dict[str, Any]] = []
         for table in EVIDENCE[:-1]:
             try:
-                rows = self.scan(table)
-                failed = None if rows is None else failed_rows(rows, table)
+                failed = self.failed_rows(table)
                 if failed is None:
                     continue
                 said = pl.coalesce("message", "reply").alias("example")
@@ -314,6 +361,11 @@ class RunFolder:
             except (OSError, ValueError, *POLARS_FAILED) as error:
                 self._damaged[table] = f"{table}.parquet cannot be read ({_first_line(error)})"
         return found
+
+    def failed_rows(self, table: str) -> pl.LazyFrame | None:
+        """The failed rows of a table of evidence, as ``failed_rows``; None: it has no failures."""
+        rows = self.scan(table)
+        return None if rows is None else failed_rows(rows, table)
 
     @property
     def report(self) -> Path | None:

@@ -49,8 +49,7 @@ from goldless.models.local_weights.specification import sharing_word
 from goldless.records import CallFailure
 from goldless.reports.run_record import Spending
 from goldless.runs import opening
-from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
-from goldless.runs.opening import OpenModel, Part
+from goldless.runs.opening import CALLS_AT_ONCE, OpenModel, Part
 from goldless.runs.options import PEERS, PLANTED
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts, model_name
 from goldless.runs.progress import Arrived, nobody
@@ -71,7 +70,7 @@ from goldless.runs.review_evidence import (
     shown,
     strangers,
 )
-from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage, WorkedExample
+from goldless.scoring import QUESTIONS_TOGETHER, SCORED, Question, ScoringJob, ScoringStage, WorkedExample, task_groups
 from goldless.templates import Template
 
 Job = TypeVar("Job")
@@ -79,8 +78,6 @@ TASKS_AT_ONCE = 32
 """Tasks in flight with a server; on this machine they run one after the other."""
 QUESTIONS_AT_ONCE = 128
 """Approximate number of questions per batch for a critic or reviewer here; a batch is stored as a whole."""
-QUESTIONS_TOGETHER = 2048
-"""Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
 BATCHES_TOGETHER = 2
 """Batches in flight with such a scorer: while one is computed, the next is made ready and the last one is stored."""
 NO_REWRITE = CallFailure("not_recorded", "the study has no rewrite of it", attempts=0)
@@ -118,9 +115,9 @@ def _check_models(plan: RunPlan, parts: Sequence[Part], models: Mapping[str, Ope
             for note in opening.scorer_notes(model.model, plan.options.scoring.chosen_templates(), plan.study):
                 warnings.warn(note, stacklevel=2)
         elif plan.rewriting and name.startswith("rewriter"):
-            opening.refuse_without_chat(model, "rewrite responses for gem")
+            model.require_chat("rewrite responses for gem")
         elif plan.synopses and name == SYNOPSIS_WRITER:
-            opening.refuse_without_chat(model, "write synopses")
+            model.require_chat("write synopses")
     if not plan.critic:
         return
     critic_stage(plan, models["critic"])  # refuses one that cannot give verdicts
@@ -324,7 +321,7 @@ class Collection:
             return written
 
         self._report(stage, len(jobs), model, 0)
-        return await side_by_side(one, jobs, model.at_once(CALLS_AT_ONCE))
+        return await side_by_side(one, jobs, model.at_once())
 
     # --- a critic's verdicts -----------------------------------------------------------------------------------------
 
@@ -354,7 +351,7 @@ class Collection:
         least = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 4
         batches = [
             [question for place in places for question in runs[place]]
-            for places in opening.task_groups(list(map(len, runs)), least)
+            for places in task_groups(list(map(len, runs)), least)
         ]
         complete = [frame([])] * len(batches)
         begun: dict[int, list[JudgementEvidence]] = {}
@@ -380,7 +377,7 @@ class Collection:
                 self.arrived(table, part, so_far)
                 report()
 
-            how: dict[str, Any] = {"at_once": model.at_once(CALLS_AT_ONCE), "answered": answered}
+            how: dict[str, Any] = {"at_once": model.at_once(), "answered": answered}
             complete[place] = frame(await stage.review(batches[place], texts, prompts, **how))
             begun.pop(place, None)
 
@@ -421,7 +418,7 @@ class Collection:
         planted = self._planted_pairs() if PLANTED in traits else []
         for name in reviewers:
             model = self.models[name]
-            may, at_once = strangers(study, options, name, model.identity.name), model.at_once(CALLS_AT_ONCE)
+            may, at_once = strangers(study, options, name, model.identity.name), model.at_once()
             for exam, title, on, pairs in sittings:
                 mine = [pair for pair in pairs if may >= {pair.first, pair.second}]
                 asked = exam_items.both_orders(mine) if on.pairwise else exam_items.single_ratings(mine)
@@ -446,7 +443,7 @@ class Collection:
                 self._report(f"{CONFIDENCE} of {name}", 2 * len(sets.easy), model, 0)
                 how: dict[str, Any] = {"task_description": described, "verdicts": options.models.verdicts}
                 stage = ReviewStage(model.judge, pairwise, reviewer=name, **how)
-                at_once = model.at_once(CALLS_AT_ONCE)
+                at_once = model.at_once()
                 found.append(await exam_items.sit_confidence(stage, sets, texts, prompts, at_once=at_once))
         exams = pl.concat(found)
         return ReviewEvidence(reviewers, exam_judgements(exams, "human"), exam_judgements(exams, "consistency"), exams)
@@ -481,7 +478,7 @@ class Collection:
             irrelevant = options.exam.irrelevant or relevant
             return exam_items.nearest_items(prompts, texts, relevant=relevant, irrelevant=irrelevant, **drawn)
         told: dict[str, Any] = {"instruction": options.review.task_description or None}
-        told["at_once"] = changer.at_once(CALLS_AT_ONCE)
+        told["at_once"] = changer.at_once()
         return await exam_items.changed_items(changer.chat, prompts, texts, relevant=relevant, **drawn, **told)
 
     def _confidence_sets(self, every: Mapping[str, Sequence[str]], answers: pl.DataFrame) -> ConfidenceSets:
@@ -522,7 +519,7 @@ class Collection:
             scoring.refuse_too_long([bad for jobs in by_task for bad in await scoring.unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together
-        groups = list(opening.task_groups(counts, QUESTIONS_TOGETHER if together else 1))
+        groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
         keys = [job.key(question) for jobs in by_task for job in jobs for question in job.questions]
         wanted = pl.DataFrame(keys, schema=dict.fromkeys(ASKED, pl.String), orient="row")
         known = self._known(scorer, wanted)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from goldless.audit.texts import text_findings
-from goldless.errors import CapabilityError, GoldlessError, listed
+from goldless.errors import CapabilityError, GoldlessError, PrerequisiteError, listed
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
+from goldless.models.embedded import find_embedded
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -162,9 +163,15 @@ class Plan(Result):
     """The tasks that ``--detect`` needs, if requested."""
 
 
-async def plan_study(study: Study, options: Options) -> Plan:
-    """Estimate the calls of an evaluation, for each metric alone and for all together."""
+async def plan_study(study: Study, options: Options, *, may_download: bool = True) -> Plan:
+    """Estimate the calls of an evaluation, for each metric alone and for all together.
+
+    Raises PrerequisiteError if the embedded model is needed and not there, unless it ``may_download``.
+    """
     work = plan_run(study, options)
+    needs_embedded = any(part.given == "embedded" for part in work.parts())
+    if needs_embedded and not may_download and find_embedded() is None:
+        raise PrerequisiteError("the embedded model is not on this machine yet. Run downloads it first, once")
     options = work.asked
     async with open_journal(options.models.journal) as journal, AsyncExitStack() as stack:
         models = {part.name: await _known_model(part, options, journal, stack) for part in work.parts()}

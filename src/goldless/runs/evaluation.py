@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray
-from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import AuditedRanking, score_findings
 from goldless.errors import GoldlessError, MetricError
@@ -31,7 +30,7 @@ from goldless.metrics.metric import (
     pair_means,
     without_closest,
 )
-from goldless.records import Agent, FailureKind
+from goldless.records import Agent, FailureKind, Finding
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import InMemory
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, RaterScores, leaderboard_notes
@@ -88,6 +87,12 @@ class MetricOutcome(Leaderboard):
     """All agents of the study, in its order."""
     problems: InMemory[Mapping[str, int]] = field(default_factory=dict)
     """Messages of a custom metric about responses it could not score, with counts."""
+
+    @property
+    def response_scores(self) -> dict[tuple[str, str], float | None]:
+        """The score of each response by task and agent; None: missing."""
+        rows = self.responses.select("task", "agent", "score").iter_rows()
+        return {(task, agent): score for task, agent, score in rows}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

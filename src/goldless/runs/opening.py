@@ -5,7 +5,7 @@ A scorer that was trained: how it was asked and on which tasks, held against wha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import Any
 
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
 from goldless.models.cache import default_journal
+from goldless.models.canaries import CanaryReport
 from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
 from goldless.models.interface import (
@@ -21,15 +22,17 @@ from goldless.models.interface import (
     ChatReply,
     ChatRequest,
     Deliver,
+    Message,
     ModelIdentity,
     Scorer,
     ScoreRequest,
+    Use,
     WrappedModel,
     content_hash,
 )
 from goldless.models.journal import Journal
 from goldless.models.journalled import BatchedChat, JournalledModel, batching, raise_if_waiting
-from goldless.models.provider import Use
+from goldless.models.tokens import RequestLength, context_limit, request_length
 from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.run_record import Spending as Spending  # noqa: PLC0414 - verbs take it from here
@@ -114,11 +117,28 @@ class OpenModel:
             result_usd=self.ledger.spent_usd + reused.cost_usd if known else None,
         )
 
-    def at_once(self, calls: int, *, here: int = 1) -> int:
+    def at_once(self, calls: int = CALLS_AT_ONCE, *, here: int = 1) -> int:
         """Requests under way: ``calls`` at a server, ``here`` on this machine, some for each worker of a fleet."""
         if self.crew is not None:
             return self.crew.at_once
         return here if self.local else calls
+
+    def context_limit(self, requested: int | None) -> int | None:
+        """Maximum tokens of request and reply, ``requested`` if that is lower; None: the server decides."""
+        return context_limit(self.chat, requested)
+
+    async def request_length(self, messages: Sequence[Message]) -> RequestLength:
+        """The messages' length; raises CallError if the model can count it but does not respond now."""
+        return await request_length(self.chat, messages)
+
+    async def check_scorer(self) -> CanaryReport:
+        """The report of its canaries; raises CanaryError if its log-probabilities cannot be trusted."""
+        return await check_canaries(self.model, self.judge.journal, self.ledger)
+
+    def require_chat(self, purpose: str) -> None:
+        """Raise if it cannot write text."""
+        if not self.model.capabilities.chat:
+            raise CapabilityError(f"{self.identity.short} does not write text, so it cannot {purpose}")
 
     def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""
@@ -126,21 +146,6 @@ class OpenModel:
         workers = None if self.crew is None else self.crew.size
         tokens, reused = usage.input_tokens + usage.output_tokens, self.chat.reused.calls
         return Progress(stage, done, total, tokens, spent, workers, failed, reused)
-
-
-def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
-    """Groups of consecutive tasks to ask about in one call, by their numbers of questions.
-
-    A group ends at ``least`` questions, so with 1 every task with questions is its own group.
-    """
-    first = asked = 0
-    for place, count in enumerate(questions):
-        asked += count
-        if asked >= least:
-            yield range(first, place + 1)
-            first, asked = place + 1, 0
-    if first < len(questions):
-        yield range(first, len(questions))
 
 
 @asynccontextmanager
@@ -247,12 +252,6 @@ def refuse_without_scoring(model: OpenModel, metrics: Sequence[str]) -> None:
     )
 
 
-def refuse_without_chat(model: OpenModel, purpose: str) -> None:
-    """Raise if a model cannot write text."""
-    if not model.model.capabilities.chat:
-        raise CapabilityError(f"{model.identity.short} does not write text, so it cannot {purpose}")
-
-
 def layout_note(model: AnyModel) -> str | None:
     """A warning about a chat model on a server that is scored without its chat template."""
     if model.identity.settings.get("layout") != "plain" or not model.capabilities.chat or is_local(model.identity):
@@ -274,6 +273,11 @@ def task_marks(task: Task, responses: Iterable[Response]) -> set[str]:
     """Hashes that identify a task: of its name with its prompt, and with each response to it."""
     texts = [task.prompt, *(response.text for response in responses)]
     return {content_hash(task.task, text) for text in texts if text}
+
+
+def trained_on(tasks: Iterable[tuple[Task, Sequence[Response]]]) -> dict[str, list[str]]:
+    """The part of a training record that tells these tasks: no text, only hashes."""
+    return {TRAINED_ON: sorted({mark for task, responses in tasks for mark in task_marks(task, responses)})}
 
 
 def scorer_notes(

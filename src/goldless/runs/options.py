@@ -487,6 +487,13 @@ class Options:
         values = flat_values(self)
         return {name: values[name] for name in names}
 
+    @property
+    def journal_file(self) -> Path:
+        """The journal: the one named, or the user's."""
+        from goldless.models.cache import default_journal  # noqa: PLC0415 - a help needs no journal
+
+        return Path(self.models.journal or default_journal())
+
     def of_results(self) -> dict[str, Any]:
         """The options that results depend on, besides evidence, as plain data; defaults are left out."""
         values = flat_values(self)

@@ -19,7 +19,6 @@ from goldless.audit.finding import listed
 from goldless.audit.task_kinds import ENOUGH_TASKS, share_with_source
 from goldless.audit.texts import agents_repeating_texts, repeats_prompts
 from goldless.errors import MetricError, UserError, check_known, suggested
-from goldless.generation import PROMPTS
 from goldless.judging import critic_questions as critic_work
 from goldless.judging.asking import ReviewQuestion
 from goldless.judging.judges import JUDGES, find_judge
@@ -42,7 +41,7 @@ from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import least_tasks
 from goldless.studies import Study
-from goldless.templates import Template
+from goldless.templates import SYNOPSIS_PROMPTS, Template
 
 SCORER = "scorer"
 """The part of the model that gives log-probabilities."""
@@ -77,8 +76,9 @@ class Preprocessor:
         }
 
 
-def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
-    """Recorded rewrites by rewriter and template; the last rewrite of a response is used."""
+def recorded_preprocessors(study: Study) -> list[Preprocessor]:
+    """The study's rewrites by rewriter and template; the last rewrite of a response is used."""
+    rewrites = recorded_rewrites(study)
     groups = rewrites.partition_by("rewriter", "template", maintain_order=True) if len(rewrites) else []
     return [
         Preprocessor(rows["template"][0], rows.unique(("task", "agent"), keep="last", maintain_order=True))
@@ -371,7 +371,9 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     known, rewriting = _rewriting(study, metrics, options) if called else ((), False)
     writes = called and options.scoring.synopsis_writer is not None
     written = [name for metric in metrics if writes for name in _synopses(metric)]
-    lacking = [n for n in written if n in PROMPTS and any(task.synopsis(n) is None for task, _ in study.with_peers())]
+    lacking = [
+        n for n in written if n in SYNOPSIS_PROMPTS and any(task.synopsis(n) is None for task, _ in study.with_peers())
+    ]
     return RunPlan(
         study=study,
         agents=agents,
@@ -448,7 +450,8 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
     critic, needs = any(metric.needs.verdicts is not None for metric in metrics), list(map(_asked, metrics))
     unused = {
         "--rewriter": options.scoring.rewriters and all(need.text == "responses" for need in needs),
-        "[writer=MODEL]": options.scoring.synopsis_writer and all(need.synopsis not in PROMPTS for need in needs),
+        "[writer=MODEL]": options.scoring.synopsis_writer
+        and all(need.synopsis not in SYNOPSIS_PROMPTS for need in needs),
         "--critic": options.scoring.critic != "embedded" and not critic and not options.models.recorded,
         "[calls=N]": options.scoring.budget_calls and not critic,
         "--reviewers": options.review.reviewers and not any(metric.needs.judgements for metric in metrics),
@@ -501,9 +504,9 @@ def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
     for name in _synopses(metric):
         if any(task.synopsis(name) for task, _ in study):
             continue
-        if name in PROMPTS and options.scoring.synopsis_writer is not None:
+        if name in SYNOPSIS_PROMPTS and options.scoring.synopsis_writer is not None:
             continue
-        can = f". A model can write it: gem-s[{name},writer=MODEL]" * (name in PROMPTS)
+        can = f". A model can write it: gem-s[{name},writer=MODEL]" * (name in SYNOPSIS_PROMPTS)
         raise MetricError(
             f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
             f"{suggested(name, study.synopses, 'Known synopses')}{can}"
@@ -633,7 +636,7 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
     wanted = [metric for metric in metrics if _asked(metric).text != "responses"]
     if not wanted:
         return (), False
-    recorded = tuple(preprocessors(recorded_rewrites(study)))
+    recorded = tuple(recorded_preprocessors(study))
     every = {(r.task, r.agent) for _, responses in study.with_peers() for r in responses}
     lacking = sum(len(every - set(p.table.select("task", "agent").iter_rows())) for p in recorded)
     several = len(options.scoring.rewriters) > 1

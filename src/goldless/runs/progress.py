@@ -13,10 +13,9 @@ from typing import Literal, Self
 
 import polars as pl
 
-from goldless.files import write_text
+from goldless.files import PROGRESS_FILE, write_text
 from goldless.reports.run_record import BoardSoFar
 
-PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN = 1.0
 """Between two writes of the file."""
 LONGEST_WRITE_SECONDS = 1.5

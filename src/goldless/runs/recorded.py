@@ -6,7 +6,6 @@ numbers can be. One function reads and checks every kind.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -228,14 +227,6 @@ def recorded_rewrites(study: Study) -> pl.DataFrame:
     with table.reading():
         found = rows.filter(pl.col("text").str.len_bytes() > 0).collect()
     return found.join(answered, on=["task", "agent"], how="semi", maintain_order="left")
-
-
-def evidence_hash(rows: Iterable[tuple[Any, ...]]) -> str:
-    """Eight digits that identify a small table, independent of the order of its rows."""
-    digest = hashlib.sha256()
-    for line in sorted(repr(row) for row in rows):
-        digest.update(line.encode())
-    return digest.hexdigest()[:8]
 
 
 # --- the evidence of metrics -----------------------------------------------------------------------------------------

@@ -21,9 +21,11 @@ from goldless.metrics.metric import Pairing
 from goldless.reports.document import Result, cells, write, written_property
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
+from goldless.runs.evaluation import Evaluation
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
+from goldless.studies import Study
 
 OF_REVIEW = ("reviewers", "panel", "rankings", "comparisons", "labels", "stopped", "sweep")
 """The parts of a review that are computed from its evidence."""
@@ -195,6 +197,16 @@ def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
         raise UserError("made by a newer goldless, with options that this one does not know, or damaged")
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in noted.items()}
     return Options.of(**{**given, **more, "recorded": True})
+
+
+async def recompute_evaluation(
+    study: Study, printed: Mapping[str, Any], **options: Any
+) -> tuple[Evaluation, list[Difference]]:
+    """The evaluation of a run from its recorded evidence, and the values that come out otherwise than printed."""
+    metrics = printed.get("metrics", {})
+    evaluation = await evaluate_study(study, recorded_options(printed, metrics=tuple(metrics), **options))
+    made = write(evaluation)["metrics"]
+    return evaluation, [one for name in metrics for one in compared(name, metrics[name], made.get(name)).differences]
 
 
 def compared(name: str, printed: Any, recomputed: Any) -> ReplayedPart:

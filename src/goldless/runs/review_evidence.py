@@ -24,10 +24,9 @@ from goldless.metrics import judgement_table as judged
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.metric import Pairing, in_both_orders
 from goldless.metrics.pair_labels import PairLabels, median_ratings, pair_labels, usual_margin
-from goldless.models.interface import ChatReply, content_hash
-from goldless.models.provider import Use
+from goldless.models.interface import ChatReply, Use, content_hash
 from goldless.records import CallFailure
-from goldless.runs.opening import OpenModel, Part, refuse_without_chat
+from goldless.runs.opening import OpenModel, Part
 from goldless.runs.options import Options
 from goldless.runs.recorded import RecordedTable, find_table
 from goldless.studies import Study
@@ -93,7 +92,7 @@ def reviewer_stage(options: Options, name: str, model: OpenModel, scale: Scale) 
         stage = find_review_stage(options.review.debate)
         return stage(model.judge, scale, reviewer=name, task_description=described)
     if not (scale.labels and reads_by_scoring(model.model.capabilities, options.models.verdicts)):
-        refuse_without_chat(model, f"review on the scale {scale.name}")
+        model.require_chat(f"review on the scale {scale.name}")
     verdicts = options.models.verdicts if scale.labels else "labels"
     return ReviewStage(model.judge, scale, reviewer=name, task_description=described, verdicts=verdicts)
 

@@ -224,7 +224,7 @@ def _licensed(plan: RunPlan, identities: Mapping[str, ModelIdentity]) -> Qualifi
     options, held, candidates = plan.options, list[licensing.Licence](), []
     refused: list[str] = []
     for path in options.exam.licences:
-        held += licensing.read_licences(path) if path.is_dir() else [licensing.read_licence(path)]
+        held += licensing.read_licences(path) if path.is_dir() else [licensing.Licence.read(path)]
     asked: dict[str, Any] = {
         "scale": options.review.chosen_scale.name,
         "task_kind": options.exam.task_kind or plan.study.name,

@@ -26,8 +26,7 @@ from goldless.models.interface import ChatRequest, Message, unusable
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
+from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
 from goldless.runs.pipeline import score_study
 from goldless.runs.plan import GROWTH
@@ -231,7 +230,7 @@ class Samples:
             options.progress(writer.progress("sampling", done, len(jobs)))
             return reply
 
-        replies = await side_by_side(one, jobs, writer.at_once(CALLS_AT_ONCE))
+        replies = await side_by_side(one, jobs, writer.at_once())
         for (task, number), reply in zip(jobs, replies, strict=True):
             lost = unusable(reply, "sample", sampling.max_tokens)
             if lost is None:
@@ -334,7 +333,7 @@ async def select_responses(
         open_journal(options.models.journal, options.occasion) as journal,
         open_models([Part("writer", sampling.writer, "chat")], options, journal) as models,
     ):
-        refuse_without_chat(models["writer"], "give samples")
+        models["writer"].require_chat("give samples")
         wanted = min(sampling.most, least_tasks(rule.for_each(0), rule.at_least) + 2)
         open_tasks = list(samples.texts)
         while True:

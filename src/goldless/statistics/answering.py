@@ -15,6 +15,7 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError, listed, nearest, suggested
+from goldless.records import Preference
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, Pairs, fewest_tasks
 from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, p_values, tasks_missing
 from goldless.statistics.skewness import believed, skewness
@@ -247,6 +248,45 @@ class Until:
 
     def answer(self, agents: Sequence[str], comparisons: Sequence[Comparison]) -> str:
         return self.question.answer(beats(agents, comparisons), agents)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer of preferences to a question."""
+
+    until: Until
+    agents: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def open(self) -> set[str]:
+        return set(self.until.open(self.agents, self.comparisons))
+
+    @property
+    def answer(self) -> str:
+        return self.until.answer(self.agents, self.comparisons)
+
+    @property
+    def matter(self) -> list[Comparison]:
+        """The comparisons that are part of the answer, or of what is missing to it."""
+        return self.until.matter(self.agents, self.comparisons)
+
+
+def decide(agents: Sequence[str], preferences: Sequence[Preference], question: str, *, option: str) -> Decision:
+    """The answer of all raters' preferences to a question; several of a pair and task are averaged."""
+    until = Until(parse_question(question, agents, option=option))
+    column = {pair: place for place, pair in enumerate(itertools.combinations(agents, 2))}
+    row = {task: place for place, task in enumerate(dict.fromkeys(one.task for one in preferences))}
+    votes, total = np.zeros((2, len(row), len(column)))
+    for preference in preferences:
+        one, other = sorted((preference.first, preference.second))
+        if (one, other) in column:
+            at = row[preference.task], column[one, other]
+            votes[at] += 1
+            total[at] += np.sign(preference.preference) * (1 if preference.first == one else -1)
+    means = np.divide(total, votes, out=np.full_like(total, np.nan), where=votes > 0)
+    compared = until.compare(agents, Pairs(*np.triu_indices(len(agents), 1), means))
+    return Decision(until, tuple(agents), tuple(compared))
 
 
 def beats(agents: Sequence[str], comparisons: Sequence[Comparison]) -> BoolArray:

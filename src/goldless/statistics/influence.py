@@ -1,4 +1,4 @@
-"""Influence: how leaving tasks out changes the agents' means and their ranking, one at a time or as few as it takes."""
+"""Influence: how leaving a task out changes the agents' means and their ranking."""
 
 from __future__ import annotations
 
@@ -66,21 +66,6 @@ def most_influential(values: FloatArray, tasks: Sequence[str], agents: Sequence[
             )
         )
     return found
-
-
-def fewest_to_flip(differences: FloatArray) -> tuple[int, ...] | None:
-    """Places of the fewest tasks without which the mean of the other differences is below zero; None: no tasks do that.
-
-    ``differences``: score of one agent minus that of another, NaN where one of them has none. Empty: the mean is below
-    zero already. Exact: of all choices of k tasks, the k largest differences leave the smallest sum.
-    """
-    values = np.asarray(differences, dtype=np.float64)
-    there = np.flatnonzero(~np.isnan(values))
-    # largest last; among equal ones, the first task is taken first
-    order = there[np.lexsort((-there, values[there]))]
-    left = np.cumsum(values[order])
-    flipped = np.flatnonzero(left < -TIED * np.max(np.abs(values[there]), initial=0.0))
-    return None if not len(flipped) else tuple(order[flipped[-1] + 1 :][::-1].tolist())
 
 
 def _means(values: FloatArray, counts: npt.NDArray[np.int_]) -> FloatArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import datetime as dt
 import difflib
 import math
 import re
@@ -71,6 +73,24 @@ def describe(value: Any) -> str:
         return "null"
     shown = repr(value)
     return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:39] + '…'}"
+
+
+_DATE = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
+
+
+def possible_days(text: str) -> tuple[dt.date, dt.date] | None:
+    """The first and the last day that YYYY, YYYY-MM or YYYY-MM-DD can mean; None if it is not a date."""
+    written = _DATE.fullmatch(text.strip())
+    if written is None:
+        return None
+    year, month, day = (int(part or 0) for part in written.groups())
+    last_month = month if written[2] else 12
+    try:
+        last_day = day if written[3] else calendar.monthrange(year, last_month)[1]
+        first = dt.date(year, month if written[2] else 1, day if written[3] else 1)
+        return first, dt.date(year, last_month, last_day)
+    except ValueError:  # calendar's error for a month is one, too
+        return None
 
 
 class Problems:

@@ -13,11 +13,10 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from goldless.dates import last_day
 from goldless.errors import nearest
 from goldless.records import Agent, Task
 from goldless.studies.chats import last_response, turns
-from goldless.studies.checking import HINT_AMONG, Cells, Row, as_json, is_empty
+from goldless.studies.checking import HINT_AMONG, Cells, Row, as_json, is_empty, possible_days
 from goldless.studies.tables import Line, Table
 
 REQUIRED: Mapping[str, Cells] = {"task": "name", "agent": "name", "text": "text"}
@@ -174,7 +173,7 @@ def _cutoff_date(row: Mapping[str, Any], line: int, check: Table) -> str | None:
     text: str | None = check.optional_text(row, "cutoff_date", line)
     if text is None:
         return None
-    if last_day(text) is None:
+    if possible_days(text) is None:
         check.add(f"cutoff_date must be a date such as 2023-09-30, 2023-09 or 2023, got {text!r}", line)
         return None
     return text.strip()

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 import orjson
+import polars as pl
 
 from goldless.errors import UserError
 from goldless.files import filled_folder, write_whole
+from goldless.records import Preference
 from goldless.studies.checking import as_text
 from goldless.studies.study import MADE, Study
-from goldless.studies.tables import is_table
+from goldless.studies.tables import SEPARATORS, is_table
 
 Format = Literal["jsonl", "csv", "parquet"]
 
@@ -73,6 +77,43 @@ def write_texts(study: Study, folder: Path) -> None:
     """Add tasks, responses and labels to a folder as Parquet files, each complete or absent."""
     for table in ("tasks", "responses", "labels"):
         write_whole(folder / f"{table}.parquet", partial(_write_made, study, table))
+
+
+def _label_file(folder: Path) -> Path:
+    """The labels table of a study folder as it is, or ``labels.jsonl`` where there is none."""
+    if (folder / "labels").is_dir():
+        raise UserError(
+            f"{folder / 'labels'} is a folder of parts, to which labels cannot be added. Put its rows into labels.jsonl"
+        )
+    names = [folder / f"labels{suffix}" for suffix in (".jsonl", *SEPARATORS, ".parquet")]
+    return next((path for path in names if path.is_file()), names[0])
+
+
+def change_labels(folder: Path, label: Preference, *, add: bool) -> None:
+    """Add a row to the labels table, or take it out again; the new file is moved into place as a whole."""
+    path = _label_file(folder)
+    cells = {name: value for name, value in asdict(label).items() if value is not None}
+    if path.suffix == ".jsonl":
+        before = path.read_bytes() if path.is_file() else b""
+        line = f"{json.dumps(cells, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass")
+        if add:
+            after = before + b"\n" * (not before.endswith(b"\n") and bool(before)) + line
+        else:
+            after = b"".join(before.rpartition(line)[::2])
+        write_whole(path, lambda fresh: fresh.write_bytes(after))
+        return
+    row = pl.DataFrame([asdict(label)], schema_overrides={"criterion": pl.String})
+    if separator := SEPARATORS.get(path.suffix):
+        frame, row = pl.read_csv(path, separator=separator, infer_schema=False), row.cast(pl.String)
+    else:
+        frame = pl.read_parquet(path)
+    if add:
+        frame = pl.concat([frame, row.select(list(cells))], how="diagonal_relaxed")
+    else:
+        known = [name for name in row.columns if name in frame.columns]
+        frame = frame.join(row, on=known, how="anti", nulls_equal=True, maintain_order="left")
+    write = (lambda fresh: frame.write_csv(fresh, separator=separator)) if separator else frame.write_parquet
+    write_whole(path, write)
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:

@@ -10,11 +10,11 @@ import pytest
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin
 from goldless.apps.gre.scoring import score_edition
+from goldless.apps.gre_board.best_of import best_of
 from goldless.apps.gre_board.preregistration import FILE, PAPERS, check_registration, preregister
 from goldless.apps.gre_board.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.statistics.best_of import best_of
 from tests.apps.gre.edition_folders import QUICK, papers_folder, reviewed
 from tests.support.study_files import write_rows
 

@@ -15,16 +15,16 @@ from goldless.apps.studio.labels import (
     Desk,
     LabelSession,
     Pair,
-    change_labels,
-    decide,
-    label_agreement,
+    decide_question,
     next_pair,
     read_sitting,
 )
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
+from goldless.meta_evaluation.agreement import preference_agreement
 from goldless.records import Preference
 from goldless.studies import read_study, study_from_frame, write_study
+from goldless.studies.writing import change_labels
 
 ANSWERS = {f"t{i:02}": ("ann", "bob", "cy") for i in range(40)}
 RANDOM = LabelSession("eve", order="random")
@@ -66,14 +66,14 @@ def preferences(*said, rater="dan"):
 def test_agents_that_are_out_are_not_asked_about_and_a_decided_question_ends_it():
     """20 of 20 for ann against bob: p is at most 2 / 2^20, below 0.05 / 2, so that bob is out."""
     labels = preferences(("ann", "bob", [1.0] * 20), ("ann", "cy", [1.0, -1.0] * 3))
-    found = decide(ANSWERS, labels)
+    found = decide_question(ANSWERS, labels)
     assert found.open
     assert found.answer == "the best is one of ann, cy"
     shown = labelled(ANSWERS, DECISIVE, lambda _: 0.0, before=labels)
     assert {frozenset((one.first, one.second)) for one in shown} == {frozenset(("ann", "cy"))}
     labels += preferences(("ann", "cy", [1.0] * 40), rater="cat")
-    assert not decide(ANSWERS, labels).open
-    assert decide(ANSWERS, labels).answer == "ann is the best"
+    assert not decide_question(ANSWERS, labels).open
+    assert decide_question(ANSWERS, labels).answer == "ann is the best"
     assert next_pair(ANSWERS, DECISIVE, labels) is None
     assert next_pair(ANSWERS, RANDOM, labels) is not None
 
@@ -91,10 +91,10 @@ def test_only_the_agents_of_a_question_are_shown_and_several_raters_are_one_task
     assert {frozenset((one.first, one.second)) for one in found} == {frozenset(("ann", "cy"))}
     assert len(found) == 40
     twice = preferences(("ann", "cy", [1.0] * 6)) + preferences(("cy", "ann", [-1.0] * 6), rater="cat")
-    (comparison,) = decide(ANSWERS, twice, "ann>cy").comparisons
+    (comparison,) = decide_question(ANSWERS, twice, "ann>cy").comparisons
     assert (comparison.n, comparison.difference, comparison.decided) == (6, 1.0, False)
     with pytest.raises(UserError, match="the question must name agents of the study, got 'an'"):
-        decide(ANSWERS, [], "an>cy")
+        decide_question(ANSWERS, [], "an>cy")
 
 
 # --- where labels go ---------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_rater_who_is_killed_loses_no_label(tmp_path):
 import sys
 from pathlib import Path
 from goldless.records import Preference
-from goldless.apps.studio.labels import change_labels
+from goldless.studies.writing import change_labels
 for number in range(100_000):
     change_labels(Path(sys.argv[1]), Preference("t1", "ann", "bob", f"r{number}", 1.0), add=True)
     print(number, flush=True)
@@ -219,10 +219,10 @@ def test_agreement_is_the_share_of_pairs_on_which_a_metric_prefers_the_same_resp
     ]
     rows = [("m", "t1", "ann", 1.0), ("m", "t1", "bob", 2.0), ("n", "t1", "ann", 2.0), ("n", "t1", "bob", 1.0)]
     scores = pl.DataFrame(rows, schema=["metric", "task", "agent", "score"], orient="row")
-    found = label_agreement(study(), labels, scores)
+    found = preference_agreement(study(), labels, scores, resamples=500, level=0.95)
     counts = found.labels
     assert (counts.preferences, counts.raters, counts.pairs, counts.decided) == (4, 2, 2, 1)
     assert [(one.name, one.accuracy.share.value) for one in found.by_accuracy] == [("n", 1.0), ("m", 0.0)]
     assert found.ceiling.accuracy.value == 0.5
-    assert label_agreement(study(), labels, None).judges == ()
-    assert label_agreement(study(), [], scores) is None
+    assert preference_agreement(study(), labels, None, resamples=500, level=0.95).judges == ()
+    assert preference_agreement(study(), [], scores, resamples=500, level=0.95) is None

@@ -141,7 +141,7 @@ def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_pat
         ({"order": "size"}, "order must be one of task, score, spread, disagreement, missing, failures, got 'size'"),
         ({"low": "low"}, "the low score limit must be a number, got 'low'"),
         ({"high": "nan"}, "the high score limit must be a number"),
-        ({"agent": "zed"}, "no agent 'zed' in this run"),
+        ({"agent": "zed"}, "this run has no agent 'zed'"),
         ({"metric": "zed"}, "no scores of 'zed' in this run. It has: m, other"),
         ({"failure": "zed"}, "failure must be one of any, none, refused, timeout"),
     ],

@@ -10,13 +10,14 @@ import anyio
 import polars as pl
 
 import goldless
-from goldless.apps.studio.evidence import Prompt, response_evidence
+from goldless.apps.studio.evidence import response_evidence
 from goldless.apps.studio.site import Site
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
+from goldless.runs.prompts import Prompt
 from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
 from tests.apps.studio.viewer_runs import chat, scored_run

@@ -9,7 +9,7 @@ import pytest
 
 from goldless.models.catalogue import ANY_SERVER
 from goldless.models.http_api import CallSettings, HttpModel, client, service_model
-from goldless.models.provider import Use
+from goldless.models.interface import Use
 from tests.support.servers.loopback import Behaviour, LoopbackServer
 
 FAST = CallSettings(timeout_seconds=60.0, retries=3, patience_seconds=0.0, wait_seconds=0.01)

@@ -17,8 +17,8 @@ from typing import ClassVar
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError
 from goldless.evidence import VerdictReply
-from goldless.judging.asking import Answered, ReviewStage, VerdictQuestion, ask
-from goldless.judging.scales import fence, fenced
+from goldless.judging.asking import ReviewStage, VerdictQuestion, ask
+from goldless.judging.scales import fenced
 from goldless.models.interface import ChatRequest, Message
 from goldless.records import CallFailure
 
@@ -79,7 +79,10 @@ class DebateStage(ReviewStage):
         return len(self.debaters) * self.rounds
 
     async def verdicts_of(
-        self, asked: Sequence[VerdictQuestion | CallFailure], at_once: int, answered: Answered
+        self,
+        asked: Sequence[VerdictQuestion | CallFailure],
+        at_once: int,
+        answered: Callable[[int, VerdictReply], None],
     ) -> list[VerdictReply]:
         """The verdict of a debate of each question; ``at_once``: concurrent debates."""
 
@@ -133,8 +136,8 @@ class DebateStage(ReviewStage):
         *,
         last: bool,
     ) -> tuple[Message, ...]:
-        usual = fence(*question.texts)
-        line = fence(*question.texts, *(text for _, text in turns), mark=mark)
+        usual = question.fence()
+        line = question.fence(*(text for _, text in turns), mark=mark)
         asked = "\n\n".join(message.content for message in question.messages(explained=False)).replace(usual, line)
         others = [other.name for other in self.debaters if other != debater]
         system = (

@@ -12,13 +12,13 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from goldless.apps.finetune.options import FinetuneOptions
 from goldless.errors import CapabilityError, UserError, check_known
-from goldless.models.interface import Scorer, content_hash
+from goldless.models.interface import content_hash
 from goldless.records import CallFailure, Task
-from goldless.runs.plan import preprocessors
-from goldless.runs.recorded import recorded_rewrites
+from goldless.runs.plan import recorded_preprocessors
 from goldless.scoring import Question, ScoringStage, questions
 from goldless.studies import Study
 from goldless.templates import Template, find_template
@@ -62,7 +62,7 @@ class TrainingMaterial:
     texts_missing: int
     """Responses without a recorded rewrite."""
 
-    def stages(self, scorer: Scorer) -> list[ScoringStage]:
+    def stages(self, scorer: Any) -> list[ScoringStage]:
         """The ways of asking a scorer: for GEM, and for GEM-S if there is a synopsis."""
         ways = [None] if self.synopsis is None else [None, self.synopsis]
         return [ScoringStage(scorer, self.template, self.rewriter, name) for name in ways]
@@ -113,7 +113,7 @@ def choose_material(
 
 def _rewrites(study: Study, verb_options: FinetuneOptions) -> tuple[str, Rewrites]:
     """The recorded rewrites to train on, with the name of their rewriter."""
-    recorded = preprocessors(recorded_rewrites(study))
+    recorded = recorded_preprocessors(study)
     if not recorded:
         raise UserError(
             f"{study.name} has no recorded rewrites, and GEM scores rewritten responses. Create them with goldless "

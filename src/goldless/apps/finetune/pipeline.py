@@ -22,7 +22,7 @@ import anyio
 import anyio.to_thread
 import polars as pl
 
-from goldless._version import __version__
+from goldless import __version__
 from goldless.apps.finetune.material import RESPONSES, ExampleSet, TrainingMaterial, build_examples, choose_material
 from goldless.apps.finetune.options import FinetuneOptions
 from goldless.apps.finetune.result import (
@@ -40,25 +40,16 @@ from goldless.apps.finetune.result import (
 )
 from goldless.errors import CanaryError, PrerequisiteError, UserError
 from goldless.files import write_json
-from goldless.models.cache import default_journal
-from goldless.models.canaries import check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
-from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
-from goldless.models.local_weights.specification import (
-    ADAPTER_CONFIG,
-    TRAINING_PLAN,
-    HfSpecification,
-    parse_specification,
-)
-from goldless.reports.document import read, read_object, write
-from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task_marks
+from goldless.models.local_weights.specification import ADAPTER_CONFIG, TRAINING_PLAN, HfSpecification
+from goldless.reports.document import read, read_document, write
+from goldless.runs.opening import OpenModel, Part, open_journal, open_models, trained_on
 from goldless.runs.option_forms import check_each
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
 from goldless.runs.store import check_writable
 from goldless.studies import Study
-from goldless.templates import FIELDS
 
 INSTALL = "pip install 'goldless[finetune]'"
 LONG = 40
@@ -76,11 +67,11 @@ async def finetune_study(study: Study, verb_options: FinetuneOptions, options: O
     material = choose_material(study, verb_options, options.say)
     _check_folder(verb_options.folder)
     _require_extra(verb_options.folder)
-    async with _opened(HfModel(specification), options) as (model, journal):
+    async with _opened(specification, options) as model:
         base_report = None
         if not verb_options.untested_base:
             try:
-                base_report = await check_scorer(model.model, journal)
+                base_report = await model.check_scorer()
             except CanaryError as error:
                 raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
         told = _teller(options, "building examples", len(material.trained))
@@ -95,10 +86,10 @@ async def finetune_study(study: Study, verb_options: FinetuneOptions, options: O
         specification, plan, examples, record, verb_options=verb_options, options=options, begun=begun
     )
     refused, report = None, None
-    tuned = HfModel(replace(specification, adapter=str(verb_options.folder / ADAPTER)))
-    async with _opened(tuned, options) as (model, journal):
+    tuned = replace(specification, adapter=str(verb_options.folder / ADAPTER))
+    async with _opened(tuned, options) as model:
         try:
-            report = await check_scorer(model.model, journal)
+            report = await model.check_scorer()
         except CanaryError as error:  # the adapter is kept, and the result says so
             refused = str(error)
         after = await _held_out(material, model, options, "after")
@@ -133,7 +124,7 @@ def _teller(options: Options, stage: str, total: int, tokens: Callable[[], int] 
 
 
 def _base(written: str) -> HfSpecification:
-    specification = parse_specification(written.removeprefix("hf:"))
+    specification = HfSpecification.parse(written.removeprefix("hf:"))
     if specification.adapter is not None:
         raise UserError(f"--base must be a model without an adapter, got {written}. Try hf:{specification.base}")
     if specification.weights not in {None, "4bit", "nf4"}:
@@ -162,15 +153,14 @@ def _require_extra(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _opened(model: HfModel, options: Options) -> AsyncIterator[tuple[OpenModel, Journal]]:
-    """The loaded model behind the journal, and the journal; releases the model's memory afterwards."""
-    journal = Journal(options.models.journal or default_journal())
-    try:
-        async with open_models([Part("scorer", model, "scoring")], Options(say=options.say), journal) as models:
-            yield models["scorer"], journal
-    finally:
-        await model.aclose()
-        journal.close()
+async def _opened(specification: HfSpecification, options: Options) -> AsyncIterator[OpenModel]:
+    """The loaded model behind the journal; releases its memory afterwards."""
+    part = Part("scorer", f"hf:{specification}", "scoring")
+    async with (
+        open_journal(options.models.journal) as journal,
+        open_models([part], Options(say=options.say), journal) as models,
+    ):
+        yield models["scorer"]
 
 
 async def _held_out(material: TrainingMaterial, model: OpenModel, options: Options, when: str) -> pl.DataFrame:
@@ -192,7 +182,7 @@ def _plan(
     return TrainingPlan(
         # only the settings that affect training
         base=replace(base, settings={k: settings[k] for k in ("device", "dtype", "weights") if k in settings}),
-        template={"name": template.name, **{field: getattr(template, field) for field in FIELDS}},
+        template={"name": template.name, **template.texts},
         texts=material.rewriter or RESPONSES,
         synopsis=material.synopsis,
         recipe=verb_options.recipe,
@@ -241,7 +231,7 @@ def _settle_plan(folder: Path, plan: TrainingPlan) -> bool:
 
 
 def _read_plan(folder: Path) -> dict[str, Any] | None:
-    found = read_object(folder / TRAINING_PLAN)
+    found = read_document(folder / TRAINING_PLAN, dict)
     if found is None or (isinstance(found, dict) and {"base", "template", "recipe"} <= found.keys()):
         return found
     raise UserError(f"{folder / TRAINING_PLAN}: not a training plan. Remove the folder, or choose another one")
@@ -277,8 +267,6 @@ async def _trained(
     """Train in a thread, which stops at its next batch when cancelled."""
     # these modules import torch, peft and trl
     from goldless.apps.finetune.training import release_memory, train_adapter  # noqa: PLC0415
-    from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
-    from goldless.models.local_weights.engine import explained_memory  # noqa: PLC0415
 
     if begun and (finished := _finished(verb_options.folder)) is not None:
         options.say(f"{verb_options.folder}: the training is already finished; using its adapter")
@@ -290,21 +278,22 @@ async def _trained(
     def work() -> Training:
         release_memory()
         try:
-            with explained_memory():
-                checkpoint = load_checkpoint(specification)
+            model = HfModel(specification)
+            checkpoint = model.load_checkpoint()
             if checkpoint.identity.revision != plan.base.revision:
                 raise UserError(f"hf:{specification.base}: the model changed while in use. Run the command again")
-            return train_adapter(
-                checkpoint,
-                examples.examples,
-                plan.recipe,
-                verb_options.folder,
-                optimizer=plan.optimizer,
-                record=record,
-                save_every=verb_options.save_every,
-                progress=lambda done, total: options.progress(Progress("training", done, total, 0, 0.0)),
-                cancelled=stopping.is_set,
-            )
+            with model.explained_memory():
+                return train_adapter(
+                    checkpoint,
+                    examples.examples,
+                    plan.recipe,
+                    verb_options.folder,
+                    optimizer=plan.optimizer,
+                    record=record,
+                    save_every=verb_options.save_every,
+                    progress=lambda done, total: options.progress(Progress("training", done, total, 0, 0.0)),
+                    cancelled=stopping.is_set,
+                )
         finally:
             release_memory()
 
@@ -329,5 +318,5 @@ def _record(plan: TrainingPlan, material: TrainingMaterial) -> dict[str, Any]:
         "texts": plan.texts,
         "synopsis": plan.synopsis,
         "recipe": asdict(plan.recipe),
-        TRAINED_ON: sorted({mark for task, responses in trained for mark in task_marks(task, responses)}),
+        **trained_on(trained),
     }

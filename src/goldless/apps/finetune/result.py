@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 import polars as pl
 
 from goldless.apps.finetune.material import ExampleSet, TaskTexts, TrainingMaterial
 from goldless.apps.finetune.options import Recipe
-from goldless.evidence import LOGPROBS, empty
 from goldless.grouped import sum_in_order
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.reports.document import InMemory, Result, cells, written_property
 from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.collection import QUESTIONS_TOGETHER
-from goldless.runs.opening import Spending, task_groups
-from goldless.scoring import ScoringJob, ScoringStage, score_together
+from goldless.scoring import ScoringJob, ScoringStage, score_by_task
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 
@@ -96,18 +93,9 @@ class HeldOutRow:
 async def held_out_evidence(
     tasks: Sequence[TaskTexts], stages: Sequence[ScoringStage], *, done: Callable[[int], None] = lambda _: None
 ) -> pl.DataFrame:
-    """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` gets the count so far.
-
-    A scorer that is faster with many questions gets many tasks in one call, as when it scores a study.
-    """
-    by_task = [[ScoringJob(stage, each.task, each.texts, each.questions) for stage in stages] for each in tasks]
-    least = QUESTIONS_TOGETHER if stages and stages[0].scorer.capabilities.together else 1
-    found = [empty(LOGPROBS)]
-    for places in task_groups([sum(len(job.questions) for job in jobs) for jobs in by_task], least):
-        jobs = [job for place in places for job in by_task[place]]
-        found.append((await score_together(jobs)).select(*LOGPROBS))
-        done(places.stop)
-    return pl.concat(found)
+    """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` gets the count so far."""
+    jobs = [[ScoringJob(stage, each.task, each.texts, each.questions) for stage in stages] for each in tasks]
+    return await score_by_task(jobs, done)
 
 
 def compare_held_out(before: pl.DataFrame, after: pl.DataFrame, **draws: Unpack[Draws]) -> tuple[HeldOutRow, ...]:
@@ -244,7 +232,7 @@ class Finetuned(Result):
     held_out: tuple[HeldOutRow, ...]
     level: float
     canaries: Canaries
-    spending: InMemory[tuple[Spending, ...]] = ()
+    spending: InMemory[tuple[Any, ...]] = ()
 
     @written_property
     def step_losses(self) -> list[dict[str, float]]:

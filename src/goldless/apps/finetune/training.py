@@ -30,9 +30,6 @@ from goldless.apps.finetune.options import Recipe
 from goldless.apps.finetune.result import ADAPTER, CHECKPOINTS, TRAINING_FILE, Training
 from goldless.errors import CapabilityError, ModelError
 from goldless.files import write_json, write_text
-from goldless.models.local_engine import Cancelled
-from goldless.models.local_weights.checkpoint import Checkpoint
-from goldless.models.local_weights.engine import explained_memory
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, ADAPTER_RECORD, ADAPTER_WEIGHTS
 from goldless.reports.document import write
 
@@ -40,8 +37,12 @@ STATE = "trainer_state.json"
 """Name of the file that transformers' trainer writes last into a checkpoint."""
 
 
+class Cancelled(Exception):  # noqa: N818 - not an error: somebody asked to stop
+    """The caller wants to stop."""
+
+
 def train_adapter(
-    checkpoint: Checkpoint,
+    checkpoint: Any,
     examples: Sequence[Example],
     recipe: Recipe,
     folder: Path,
@@ -66,7 +67,7 @@ def train_adapter(
     # the trainer writes its state last: a checkpoint without it is not complete
     complete = {int(path.parent.name[11:]): path.parent for path in folder.glob(f"{CHECKPOINTS}/checkpoint-*/{STATE}")}
     resumed_at = max(complete, default=0)
-    with _quiet(), explained_memory():
+    with _quiet():
         try:
             trainer = _QuietTrainer(
                 model=checkpoint.model,
@@ -142,7 +143,7 @@ class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
             )
 
 
-def _arguments(checkpoint: Checkpoint, recipe: Recipe, folder: Path, *, optimizer: str, save_every: int) -> Any:
+def _arguments(checkpoint: Any, recipe: Recipe, folder: Path, *, optimizer: str, save_every: int) -> Any:
     on_card = checkpoint.model.device.type == "cuda"
     return SFTConfig(
         output_dir=str(folder / CHECKPOINTS),
@@ -183,7 +184,7 @@ def _dataset(examples: Sequence[Example]) -> Any:
     return datasets.Dataset(pa.table(columns), fingerprint="goldless")
 
 
-def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapping[str, Any]) -> None:
+def _save_adapter(model: Any, folder: Path, checkpoint: Any, record: Mapping[str, Any]) -> None:
     aside = folder.with_name(f".{folder.name}")
     shutil.rmtree(aside, ignore_errors=True)
     model.save_pretrained(str(aside), save_embedding_layers=False)

@@ -11,18 +11,17 @@ import asyncio
 import contextlib
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from goldless._version import __version__
+from goldless import __version__
 from goldless.apps.fleet.cluster import FORMS, RayPlace, Room, connect, parse_place, room
 from goldless.apps.fleet.worker import Done, Loaded, ModelToLoad, Ready, Reply, Request, Worker, unlike
 from goldless.errors import CapabilityError, GoldlessError, ModelError, PrerequisiteError, UserError
-from goldless.models.catalogue import find_provider, is_local, open_model
-from goldless.models.interface import ChatReply, ChatRequest, Deliver, ScoreRequest, WrappedModel
+from goldless.models.catalogue import is_local, open_model
+from goldless.models.interface import ChatReply, ChatRequest, Deliver, ScoreRequest, Use, WrappedModel
 from goldless.models.local_model import LocalModel
-from goldless.models.provider import Say, Use
 from goldless.records import CallFailure
 
 LOAD_SECONDS = 3600.0
@@ -51,7 +50,7 @@ class LostError(Exception):
 class Crew:
     """The workers of a run."""
 
-    def __init__(self, place: RayPlace, say: Say) -> None:
+    def __init__(self, place: RayPlace, say: Callable[[str], None]) -> None:
         """Nothing is started before ``start``."""
         self.place, self._say = place, say
         self.models: list[ModelToLoad] = []
@@ -295,8 +294,7 @@ async def _result(reference: Any, seconds: float | None) -> Any:
 def belongs_on_fleet(given: Any) -> bool:
     """True if a model computes where it is opened; a server is called from here, whoever computes for it."""
     if isinstance(given, str):
-        provider = find_provider(given)
-        return provider is not None and provider.local
+        return is_local(given)
     if isinstance(given, LocalModel):
         return True
     try:
@@ -344,7 +342,7 @@ class Ray:
     def check(self, written: str) -> None:
         parse_place(written)
 
-    def workers(self, written: str, say: Say) -> Crew:
+    def workers(self, written: str, say: Callable[[str], None]) -> Crew:
         return Crew(parse_place(written), say)
 
 

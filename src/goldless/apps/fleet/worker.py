@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from goldless._version import __version__
+from goldless import __version__
 from goldless.errors import PrerequisiteError, UserError
 from goldless.models.catalogue import open_model
-from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, ScoreRequest, TokenLogprobs
+from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, ScoreRequest, TokenLogprobs, Use
 from goldless.models.local_model import LocalModel
-from goldless.models.provider import Use
 from goldless.records import CallFailure
 
 Request = ScoreRequest | ChatRequest

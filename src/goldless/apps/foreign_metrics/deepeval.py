@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from goldless.records import TextItem
-from goldless.user_metrics import CallMetric, MetricForm, import_tool, item_fields, load_instance
+from goldless.user_metrics import CallMetric, MetricForm, import_tool, load_instance
 
 _SHOWN_OR_SENT = ("_show_indicator", "_log_metric_to_confident")
 """Arguments of DeepEval's own metrics that are set to False: no progress display, and no upload."""
@@ -30,7 +30,7 @@ def _deepeval_metric(place: str, name: str) -> CallMetric:
     quiet = {name: False for name in _SHOWN_OR_SENT if name in taken}
 
     def measured(item: TextItem) -> Any:
-        known = item_fields(item)
+        known = item.fields
         case = cases.LLMTestCase(
             input=item.task.prompt or "",
             actual_output=item.text,

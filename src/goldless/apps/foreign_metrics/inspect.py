@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goldless.records import ItemScore, TextItem
-from goldless.user_metrics import CallMetric, MetricForm, import_tool, item_fields, load_instance, shown, value_score
+from goldless.user_metrics import CallMetric, MetricForm, import_tool, load_instance, shown, value_score
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Words that Inspect reads as numbers."""
@@ -23,7 +23,7 @@ def _inspect_scorer(place: str, name: str) -> CallMetric:
         """The response is the state of a sample after the model's answer."""
         # an empty target would be found in every response
         target = scorers.Target(list(item.peers.values()) if item.task.reference is None else item.task.reference)
-        prompt, known = item.task.prompt or "", item_fields(item)
+        prompt, known = item.task.prompt or "", item.fields
         state = solvers.TaskState(
             model=models.ModelName(f"goldless/{item.agent}"),
             sample_id=item.task.task,

@@ -9,7 +9,7 @@ from typing import Any
 
 from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
-from goldless.user_metrics import CallMetric, MetricForm, item_fields, load_object, shown, value_score
+from goldless.user_metrics import CallMetric, MetricForm, load_object, shown, value_score
 
 
 def _promptfoo_assertion(place: str, name: str) -> CallMetric:
@@ -24,7 +24,7 @@ def _promptfoo_assertion(place: str, name: str) -> CallMetric:
 
     def asserted(item: TextItem) -> Any:
         """Called with promptfoo's context as far as a study has it; other task columns become variables."""
-        variables = {**item.task.extra, **item_fields(item)}
+        variables = {**item.task.extra, **item.fields}
         del variables["response"]
         context = {
             "prompt": item.task.prompt,

@@ -12,11 +12,9 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from goldless._version import __version__
+from goldless import __version__
 from goldless.errors import UserError
-from goldless.exporting.catalogue import BuiltInExporter
-from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
-from goldless.statistics.standings import LeaderboardRow
+from goldless.exporting.scored_run import BuiltInExporter, ScoredRun
 
 SCHEMA = "0.3.0"
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
@@ -56,13 +54,13 @@ def write_eee(
         scored = {name: row for name, row in rows.items() if row is not None and row.score is not None}
         if scored:
             files |= _agent_files(run, agent, scored, source, responses)
-    write_folder(path, files)
+    ScoredRun.write_files(path, files)
 
 
 def _agent_files(
     run: ScoredRun,
     agent: str,
-    rows: Mapping[str, LeaderboardRow],
+    rows: Mapping[str, Any],
     source: Mapping[str, str],
     responses: pl.DataFrame | None,
 ) -> Iterator[tuple[str, list[str]]]:
@@ -71,7 +69,7 @@ def _agent_files(
     name = uuid.UUID(bytes=hashlib.sha256(parts.encode()).digest()[:16], version=4)
     developer, slash, model = agent.partition("/")
     place = (run.study_name, developer if slash else "unknown", model if slash else agent)
-    stem = "/".join(["data", *map(path_name, place), str(name)])
+    stem = "/".join(["data", *map(ScoredRun.file_name, place), str(name)])
     now = str(time.time())
     identity = f"{run.study_name}/{agent}/{now}"
     lines: list[str] = []
@@ -106,7 +104,7 @@ def _model(name: str, **details: str) -> dict[str, Any]:
     return {"name": name, "id": name, **known, "additional_details": {**unknown, **details}}
 
 
-def _result(run: ScoredRun, name: str, row: LeaderboardRow) -> dict[str, Any]:
+def _result(run: ScoredRun, name: str, row: Any) -> dict[str, Any]:
     board = run.ranked[name]
     settings = board.settings
     uncertainty: dict[str, Any] = {"num_samples": row.estimate.n}

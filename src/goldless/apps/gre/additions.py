@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from goldless.plugins import added_by_apps
 
 if TYPE_CHECKING:
+    from goldless import Evaluation
     from goldless.apps.gre.edition import Edition
     from goldless.reports.report_table import ReportTable
-    from goldless.runs.evaluation import Evaluation
     from goldless.studies import Study
 
 VERBS = "goldless.gre_verbs"

@@ -17,10 +17,10 @@ from goldless.runs.option_forms import NAMES, OptionForm, argument, option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
+    from goldless import Evaluation
     from goldless.apps.gre.edition import Edition
     from goldless.apps.gre.results import EditionResult
     from goldless.apps.gre.reviewing import Generated
-    from goldless.runs.evaluation import Evaluation
 
     Scored = tuple[Edition, EditionResult, Evaluation]
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.apps.gre.papers import reads_as_person
 from goldless.cli.command import same
-from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import OptionForm, as_tuple, declared, defaults, integer, option, split
 
@@ -27,6 +26,12 @@ METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 
 
 NOT_NEGATIVE = OptionForm(float, must_be="a number of at least 0", allows=lambda given: 0 <= given < float("inf"))
+
+
+def _is_date(text: str) -> bool:
+    from goldless.studies.checking import possible_days  # noqa: PLC0415 - a help needs no studies
+
+    return possible_days(text) is not None
 
 
 class ConfigPart:
@@ -84,7 +89,7 @@ class ModelConfig(ConfigPart):
         form=OptionForm(
             str,
             must_be="a date such as 2023, 2023-09 or 2023-09-30",
-            allows=lambda given: last_day(given) is not None,
+            allows=_is_date,
         ),
     )
     """Knowledge cutoff."""

@@ -26,7 +26,7 @@ import orjson
 import requests
 from requests_cache import CachedSession
 
-from goldless._version import __version__
+from goldless import __version__
 from goldless.apps.gre.paper_text import pdf_text
 from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnansweredError, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra

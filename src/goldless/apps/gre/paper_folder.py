@@ -8,9 +8,8 @@ from pathlib import Path
 
 from goldless.apps.gre.paper_text import pdf_text
 from goldless.apps.gre.papers import HumanReview, Paper, UnusablePaperError
-from goldless.dates import first_day
 from goldless.errors import nearest
-from goldless.studies.checking import Problems, Row, all_at_once, describe, is_empty
+from goldless.studies.checking import Problems, Row, all_at_once, describe, is_empty, possible_days
 from goldless.studies.tables import ALLOWED, FORMATS, Table
 
 ENDINGS = (".pdf", ".txt", ".md")
@@ -117,7 +116,7 @@ class PaperFolder:
                 check.add(f"synopsis_assw must begin with the abstract, {given}", line)
             date = row.get("public_date")
             public = None if is_empty(date) else str(date).strip()[:10]  # of a moment, the day
-            if public is not None and first_day(public) is None:
+            if public is not None and possible_days(public) is None:
                 check.add(f"public_date must be a date such as 2023-09-30, 2023-09 or 2023, got {public!r}", line)
             known = {**synopses, "title": title, "synopsis_abstract": abstract, "public_date": public}
             known |= {

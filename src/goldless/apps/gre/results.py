@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
-from goldless._version import __version__
+from goldless import Evaluation, __version__
 from goldless.apps.gre.additions import AddedResult
 from goldless.apps.gre.edition import (
     CANARY,
@@ -27,32 +28,29 @@ from goldless.apps.gre.edition import (
 )
 from goldless.apps.gre.papers import HUMAN, is_person, is_reference
 from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_reviews
-from goldless.arrays import FloatArray
-from goldless.audit.finding import Finding
-from goldless.dates import first_day, last_day
-from goldless.errors import UserError, listed
+from goldless.errors import UserError
 from goldless.files import write_json
-from goldless.meta_evaluation.judges import Scores, response_scores
-from goldless.records import Agent
+from goldless.records import Agent, Finding
 from goldless.reports.document import InMemory, Result, Unreadable, cells, read_document, write, written_property
-from goldless.reports.html.blocks import Block, code, fold, note, result_table, section, warning, words
+from goldless.reports.html.blocks import Block, code, fold, result_table, section, words
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
-from goldless.runs.evaluation import Evaluation
-from goldless.runs.recorded import evidence_hash
 from goldless.runs.store import save_result
-from goldless.signature import signature_line
-from goldless.statistics.bootstrap import USUAL, Draws, Estimate, interval_name, task_intervals
-from goldless.statistics.influence import fewest_to_flip
+from goldless.signature import Signature, evidence_hash
+from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.sign_flips import mean_test
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies import Study
+from goldless.studies.checking import possible_days
 
 FILE = "gre"
 DEMONSTRATION = (
     "DEMONSTRATION, NOT A RESULT: the papers, the human reviews and the models named invented-… were made up to show "
     "how an edition works; their ranking was built in."
 )
+
+Scores = Mapping[tuple[str, str], float | None]
+"""Scores of responses by task and agent."""
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
@@ -193,12 +191,12 @@ def contamination_clock(
     """
     models = {agent.agent: agent.cutoff_date for agent in agents if not is_person(agent.agent)}
     # of a moment, the day
-    dates = {task: first_day(str(given)[:10]) for task, given in paper_dates.items()}
-    dated = {task: day for task, day in dates.items() if day is not None}
+    dates = {task: possible_days(str(date)[:10]) for task, date in paper_dates.items()}
+    dated = {task: days[0] for task, days in dates.items() if days is not None}
     clean = {
-        agent: tuple(task for task, day in dated.items() if day > cutoff)
-        for agent, given in models.items()
-        if given is not None and (cutoff := last_day(given)) is not None
+        agent: tuple(task for task, day in dated.items() if day > cutoff[1])
+        for agent, date in models.items()
+        if date is not None and (cutoff := possible_days(date)) is not None
     }
     common = min(clean.values(), key=len, default=())  # the papers after the latest cutoff are after all others too
     used: dict[Scope, str] = {
@@ -213,7 +211,7 @@ def contamination_clock(
         told |= {"interval": interval_name(draws["level"], tails=True)}
         told |= {"resamples": str(draws["resamples"]), "seed": str(draws["seed"])}
         lines[metric] = {
-            scope: signature_line({**told, "papers": on, "goldless": __version__}) for scope, on in used.items()
+            scope: Signature.line({**told, "papers": on, "goldless": __version__}) for scope, on in used.items()
         }
         people = [HUMAN] if models and any(scored.get((task, HUMAN)) is not None for task in dates) else []
         scopes: dict[Scope, Mapping[str, Sequence[str]]] = {
@@ -253,6 +251,10 @@ FLIPS = (
     "The smallest number of papers without which another model has the higher mean, on the papers that both reviewed. "
     "Exact: those with the largest differences are removed."
 )
+
+
+TIED = 1e-12
+"""Means that differ by less than this share of the largest are tied: sums in another order differ in the last digit."""
 
 
 @dataclass(frozen=True)
@@ -298,6 +300,21 @@ def model_means(scores: Scores) -> dict[str, float]:
 def model_rank(means: Mapping[str, float], agent: str) -> int | None:
     """One more than the number of models with a higher mean; None without a score."""
     return None if agent not in means else 1 + sum(other > means[agent] for other in means.values())
+
+
+def fewest_to_flip(differences: npt.NDArray[np.float64]) -> tuple[int, ...] | None:
+    """Places of the fewest tasks without which the mean of the other differences is below zero; None: no tasks do that.
+
+    ``differences``: score of one agent minus that of another, NaN where one of them has none. Empty: the mean is below
+    zero already. Exact: of all choices of k tasks, the k largest differences leave the smallest sum.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    there = np.flatnonzero(~np.isnan(values))
+    # largest last; among equal ones, the first task is taken first
+    order = there[np.lexsort((-there, values[there]))]
+    left = np.cumsum(values[order])
+    flipped = np.flatnonzero(left < -TIED * np.max(np.abs(values[there]), initial=0.0))
+    return None if not len(flipped) else tuple(order[flipped[-1] + 1 :][::-1].tolist())
 
 
 def rank_flip(metric: str, scores: Scores) -> list[Flip]:
@@ -367,10 +384,9 @@ class Holding:
         return [ReportTable(f"Hidden instructions: does {self.metric} hold?", columns, rows, self.signature, (note,))]
 
 
-def _mean_difference(differences: FloatArray, draws: Draws) -> Estimate:
+def _mean_difference(differences: npt.NDArray[np.float64], draws: Draws) -> Estimate:
     """Return the mean difference with the interval that ``goldless compare`` would give."""
-    settings: Draws = {**USUAL, **draws}
-    return mean_test(differences, settings).interval(settings["level"]).within(-np.inf, np.inf)
+    return mean_test(differences, draws).interval(draws["level"]).within(-np.inf, np.inf)
 
 
 def hidden_study(whole: Study) -> Study | None:
@@ -385,8 +401,10 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
     ((metric, outcome),) = hidden.outcomes.items()
     paper_of, canaries = marked_papers(whole, INJECTED), marked_papers(whole, CANARY)
     if lost := [task for task in paper_of if task not in canaries]:
-        raise UserError(f"{whole.name}: no {CANARY} in the tasks table for {listed(lost)}. Collect the edition again")
-    before, after = (response_scores(one.outcomes[metric].responses) for one in (clean, hidden))
+        raise UserError(
+            f"{whole.name}: no {CANARY} in the tasks table for {', '.join(lost[:5])}. Collect the edition again"
+        )
+    before, after = (one.outcomes[metric].response_scores for one in (clean, hidden))
     rows = []
     for agent in [agent for agent in whole.agent_list if not is_person(agent)]:
         written = {task: one.text for task in paper_of if (one := whole.response(task, agent)) is not None}
@@ -503,7 +521,7 @@ def edition_result(
     models = [agent.agent for agent in agents if not is_person(agent.agent)]
     signatures = {name: outcome.signature for name, outcome in outcomes.items()}
     settings = {name: outcome.settings for name, outcome in outcomes.items()}
-    scores = {metric: response_scores(outcome.responses) for metric, outcome in outcomes.items()}
+    scores = {metric: outcome.response_scores for metric, outcome in outcomes.items()}
     dates = {task: study.task(task).extra.get("public_date") for task in study.tasks}
     written = Counter(response.agent for _, responses in study for response in responses)
     noted = noted_reviews(study).values()
@@ -563,7 +581,7 @@ def edition_section(run: RunFolder) -> Iterator[Block]:
     """The section of the report, with the tables of the terminal; the leaderboards on chosen papers are folded."""
     found = read_result(run)
     if isinstance(found, Unreadable):
-        yield warning(f"{found}.")
+        yield words(f"{found}.", style="warning")
     if not isinstance(found, EditionResult):
         return
     yield words(f"{found.papers} papers from {found.source}. Each review is compared with the reference reviews.")
@@ -575,7 +593,7 @@ def table_blocks(table: ReportTable, *, folded: bool = False) -> Iterator[Block]
     """A table with its notes and signatures; ``folded``: behind its title, where it has a signature."""
     columns = [replace(column, absent="-" if column.absent is None else column.absent) for column in table.narrow]
     blocks: list[Block] = [result_table(replace(table, columns=tuple(columns)))]
-    blocks += [warning(text) if text == DEMONSTRATION else note(text) for text in table.notes]
+    blocks += [words(text, style="warning" if text == DEMONSTRATION else "note") for text in table.notes]
     if table.signature:
         blocks.append(fold("Signature", tuple(map(code, table.signature.split(" || ")))))
     yield from [fold(table.title, blocks)] if folded and table.signature else blocks

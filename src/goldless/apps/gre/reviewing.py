@@ -20,16 +20,14 @@ from goldless.apps.gre.edition import Edition, table_rows, write_rows
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT, review_sections, review_text
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
-from goldless.evidence import AGENTS, OPEN_KINDS, is_open
+from goldless.evidence import OPEN_KINDS
 from goldless.files import temporary_prefix
-from goldless.models.catalogue import is_server
-from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, Usage, content_hash, unusable
-from goldless.models.tokens import context_limit, request_length
+from goldless.models.catalogue import is_local
+from goldless.models.interface import ChatReply, ChatRequest, Message, Usage, content_hash, unusable
 from goldless.records import Agent, CallFailure, Task
-from goldless.reports.document import InMemory, Result, UnexpectedDataError, read, written_property
+from goldless.reports.document import InMemory, Result, read, written_property
 from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
+from goldless.runs.opening import OpenModel, Part, open_journal, open_models
 from goldless.runs.options import Options
 from goldless.runs.store import try_writing
 from goldless.signature import Signature
@@ -42,6 +40,8 @@ SUBMITTED = "submission "
 """The beginning of a submission's writer in that table."""
 ESTIMATE_MARGIN = 0.05
 """Share of a context left free when a paper is cut by estimated tokens."""
+AGENT_COLUMNS = ("target", "given", "first", "second", "agent")
+"""The columns of labels and evidence that name an agent."""
 Pair = tuple[str, str]
 """A task and an agent."""
 
@@ -102,7 +102,7 @@ def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
             read(GeneratedReview, json.dumps({name: value for name, value in row.items() if value is not None}))
             for row in rows
         ]
-    except UnexpectedDataError as error:
+    except ValueError as error:
         raise UserError(f"{study.name}: the table {GENERATIONS} was changed by hand: {error}. Restore it") from error
     return {(one.task, one.agent): one for one in found}
 
@@ -149,7 +149,7 @@ class Generated(Result):
     """One per model and paper, including missing ones."""
     settings: Mapping[str, str] = field()
     """Settings of all requests, for signatures."""
-    spending: InMemory[tuple[Spending, ...]] = ()
+    spending: InMemory[tuple[Any, ...]] = ()
 
     @written_property
     def signature(self) -> str:
@@ -212,7 +212,7 @@ async def review_edition(
     *,
     models: Mapping[str, Mapping[str, Any]] | None = None,
     only: Sequence[str] | None = None,
-    stand_ins: Mapping[str, ChatModel] | None = None,
+    stand_ins: Mapping[str, Any] | None = None,
     options: Options | None = None,
 ) -> tuple[Edition, Generated]:
     """Write models' reviews of the papers of an edition.
@@ -261,7 +261,7 @@ class ReviewRequest:
 
     models: Mapping[str, ModelConfig]
     """By the agent's name."""
-    stand_ins: Mapping[str, ChatModel] = field(default_factory=dict)
+    stand_ins: Mapping[str, Any] = field(default_factory=dict)
     """Model objects by agent, instead of those in the config."""
     review: ReviewConfig = field(default_factory=ReviewConfig)
     options: Options = field(default_factory=Options)
@@ -292,7 +292,7 @@ class ReviewRequest:
         A model on this machine may have other files by now, which shows when they are read.
         """
         tasks = set(study.tasks)
-        served = {n for n, config in self.models.items() if n not in self.stand_ins and is_server(config.model)}
+        served = {n for n, config in self.models.items() if n not in self.stand_ins and not is_local(config.model)}
         return {
             (task, agent): noted
             for (task, agent), noted in noted_reviews(study).items()
@@ -312,11 +312,11 @@ class PaperReviewStage:
     @property
     def limit(self) -> int | None:
         """Maximum tokens of request and reply; None: unknown, the server decides."""
-        return context_limit(self.model.chat, self.request.models[self.agent].context_length)
+        return self.model.context_limit(self.request.models[self.agent].context_length)
 
     async def settings(self) -> str:
         """The signature of the model's reviews; says how the length of a paper is known."""
-        limit, least = self.limit, await request_length(self.model.chat, _messages(""))
+        limit, least = self.limit, await self.model.request_length(_messages(""))
         told = {"model": self.model.identity.short, **self.request.settings, "context": str(limit or "unknown")}
         if limit is None and not self.model.local:
             self.request.options.say(
@@ -357,10 +357,10 @@ class PaperReviewStage:
         """The paper, or as much of it as fits where it may be cut. Raises CallError with why the review is missing."""
         if not paper:
             raise CallError(CallFailure("not_recorded", "the study has no text of the paper", attempts=0))
-        limit, review, chat = self.limit, self.request.review, self.model.chat
+        limit, review = self.limit, self.request.review
         if limit is None:
             return paper
-        whole = await request_length(chat, _messages(paper))
+        whole = await self.model.request_length(_messages(paper))
         if whole.tokens + review.max_tokens <= limit:
             return paper
         message = f"{whole} and {review.max_tokens:,} for the review do not fit the context of {limit:,}"
@@ -368,7 +368,7 @@ class PaperReviewStage:
         room = limit - review.max_tokens - (0 if whole.exact else math.ceil(limit * ESTIMATE_MARGIN))
         while does_not - fits > 1:
             middle = (fits + does_not) // 2
-            if (await request_length(chat, _messages(paper[:middle]))).tokens <= room:
+            if (await self.model.request_length(_messages(paper[:middle]))).tokens <= room:
                 fits = middle
             else:
                 does_not = middle
@@ -402,7 +402,7 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
         open_models(parts, options, journal, lost=lost) as opened,
     ):
         for model in opened.values():
-            refuse_without_chat(model, "review papers")
+            model.require_chat("review papers")
 
         async def one_model(name: str) -> None:
             stage = PaperReviewStage(name, opened[name], request)
@@ -422,7 +422,7 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
                 cost = None if None in costs else sum(filter(None, costs))
                 options.progress(replace(told[0], tokens=sum(one.tokens for one in told), cost_usd=cost))
 
-            await side_by_side(one, todo[name], opened[name].at_once(CALLS_AT_ONCE))
+            await side_by_side(one, todo[name], opened[name].at_once())
 
         await side_by_side(one_model, list(opened), max(1, len(opened)))
         spending = tuple(model.spending for model in opened.values())
@@ -431,7 +431,7 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
         raise next(iter(lost.values()))
     for name, cause in lost.items():
         unreached = CallFailure("connection", str(cause).splitlines()[0])
-        failure = cause.failure if isinstance(cause, CallError) and is_open(cause.failure) else unreached
+        failure = cause.failure if isinstance(cause, CallError) and cause.failure.kind in OPEN_KINDS else unreached
         options.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
         for task in todo[name]:
             found[task, name] = GeneratedReview(name, str(given[name]), task).missing(failure)
@@ -474,7 +474,7 @@ def add_reviews(study_folder: Path, generated: Generated) -> Path:
 
 def _refuse_replacing(study: Study, replaced: set[Pair]) -> None:
     """Raise where labels or recorded evidence are about reviews that would be replaced."""
-    columns = [(task, agent) for task in ("task", "second_task") for agent in ("first", "second", *AGENTS)]
+    columns = [(task, agent) for task in ("task", "second_task") for agent in AGENT_COLUMNS]
     for table in sorted({"labels", *study.recorded} - {GENERATIONS, "exams"}) if replaced else ():
         rows = study.rows("labels") if table == "labels" else table_rows(study, table)
         count = sum(any((row.get(task), row.get(agent)) in replaced for task, agent in columns) for row in rows)

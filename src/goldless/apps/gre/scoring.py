@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from goldless import Evaluation
 from goldless.apps.gre.additions import added_sentences, edition_additions
 from goldless.apps.gre.config import METRICS
 from goldless.apps.gre.edition import CONFIG, INJECTED, Edition
@@ -24,9 +25,8 @@ from goldless.apps.gre.results import (
 from goldless.apps.gre.reviewing import noted_reviews
 from goldless.errors import UserError
 from goldless.models.catalogue import open_model
-from goldless.models.provider import Use
+from goldless.models.interface import Use
 from goldless.reports.run_folder import RunFolder
-from goldless.runs.evaluation import Evaluation
 from goldless.runs.option_forms import as_tuple
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import evaluate_study

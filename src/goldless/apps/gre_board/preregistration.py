@@ -11,17 +11,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from goldless._version import __version__
+from goldless import __version__
 from goldless.apps.gre.edition import INJECTED, Edition, marked_papers, noted_draw, write_rows
 from goldless.apps.gre.papers import draw_rank, is_person
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
 from goldless.files import write_json, write_whole
-from goldless.generation import PROMPTS
 from goldless.models.interface import content_hash
-from goldless.reports.document import Unreadable, read_document, read_object, written_property
+from goldless.reports.document import Unreadable, read_document, written_property
 from goldless.studies import Study
-from goldless.templates import FIELDS, find_template
+from goldless.templates import SYNOPSIS_PROMPTS, find_template
 
 FILE = "preregistration.json"
 PAPERS = "papers.jsonl"
@@ -68,8 +67,8 @@ def registered_parts(edition: Edition) -> dict[str, Any]:
         "injected": content_hash([[*_paper(whole, task).values(), paper] for task, paper in hidden.items()]),
         "prompts": {
             "review": {"name": PROMPT_NAME, "text": REVIEW_PROMPT},
-            "templates": {name: {field: getattr(one, field) for field in FIELDS} for name, one in templates.items()},
-            "synopses": dict(PROMPTS),
+            "templates": {name: template.texts for name, template in templates.items()},
+            "synopses": dict(SYNOPSIS_PROMPTS),
         },
         "reviewing": asdict(config.review),
         "preprocessing": {name: value for name, value in score.items() if name in PREPROCESSING},
@@ -129,7 +128,7 @@ def _hashes(parts: Mapping[str, Any]) -> dict[str, str]:
 def check_registration(edition: Edition) -> Registered | None:
     """The registration held against the edition as it is now; None: it was not registered."""
     path = edition.folder / FILE
-    noted, data = read_document(path, Registered), read_object(path)
+    noted, data = read_document(path, Registered), read_document(path, dict)
     if noted is None:
         return None
     hashes, parts = (data.get(name) if isinstance(data, dict) else None for name in ("hashes", "parts"))

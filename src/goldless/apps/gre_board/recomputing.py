@@ -8,22 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from goldless import Evaluation
 from goldless.apps.gre.edition import INJECTED, Edition
 from goldless.apps.gre.results import (
     Clock,
     EditionResult,
+    Scores,
     edition_result,
     hidden_study,
 )
 from goldless.apps.gre.scoring import edition_pairing, review_settings
 from goldless.apps.gre_board.results import PUBLIC_BOARD, PublicBoard
 from goldless.errors import UserError
-from goldless.meta_evaluation.judges import Scores, response_scores
-from goldless.reports.document import write
 from goldless.reports.run_folder import RunFolder
-from goldless.runs.evaluation import Evaluation
-from goldless.runs.pipeline import evaluate_study
-from goldless.runs.replay import compared, recorded_options
+from goldless.runs.replay import recompute_evaluation
 from goldless.studies import Study
 
 SHOWN = 5
@@ -58,7 +56,7 @@ async def recompute(edition: Edition) -> Recomputed:
     """The results of an edition, from their evidence alone."""
     study, folder = edition.study(), edition.run_folder
     evaluation = await _evaluated(edition, study, folder)
-    scores = {metric: response_scores(outcome.responses) for metric, outcome in evaluation.outcomes.items()}
+    scores = {metric: outcome.response_scores for metric, outcome in evaluation.outcomes.items()}
     # hidden instructions are left out if their reviews were not scored
     second, hidden = hidden_study(edition.whole_study()), None
     if second is not None and (folder / INJECTED / "leaderboard.json").is_file():
@@ -80,13 +78,10 @@ async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation
         raise UserError(
             f"{folder}: its results are of other papers or reviews than the edition has now. Run again: {again}"
         )
-    then = printed.get("metrics", {})
     how: dict[str, Any] = {"pairing": edition_pairing(run.study), "signature_settings": review_settings(edition, study)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said when it was scored
-        found = await evaluate_study(run.study, recorded_options(printed, metrics=tuple(then), **how))
-    made = write(found)["metrics"]
-    wrong = [one for name in then for one in compared(name, then[name], made.get(name)).differences]
+        found, wrong = await recompute_evaluation(run.study, printed, **how)
     if wrong:
         shown = [f"{one.place}: printed {one.printed}, but {one.recomputed} by the evidence" for one in wrong[:SHOWN]]
         shown += [f"… and {len(wrong) - SHOWN} more"] * (len(wrong) > SHOWN)

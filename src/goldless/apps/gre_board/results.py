@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from goldless import Evaluation
 from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.results import FILE, table_blocks
 from goldless.apps.gre_board.preregistration import Registered, check_registration
 from goldless.apps.gre_board.submissions import Submissions, read_log, submission_results
 from goldless.reports.document import Unreadable, read_document
-from goldless.reports.html.blocks import Block, section, warning
+from goldless.reports.html.blocks import Block, section, words
 from goldless.reports.report_table import ReportTable
 from goldless.reports.run_folder import RunFolder
-from goldless.runs.evaluation import Evaluation
 from goldless.studies import Study
 
 
@@ -56,7 +56,7 @@ def board_section(run: RunFolder) -> Iterator[Block]:
     """The section of the report: the teams with their best submissions."""
     board = read_document(run.path / f"{FILE}_board.json", PublicBoard)
     if isinstance(board, Unreadable):
-        yield warning(f"{board}.")
+        yield words(f"{board}.", style="warning")
     if isinstance(board, PublicBoard):
         for table in board.tables():
             yield from table_blocks(table)

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.apps.gre.results import estimate_columns, flip_table, model_means, table_blocks
@@ -19,23 +19,20 @@ from goldless.apps.gre_board.recomputing import Recomputed
 from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.reports.document import cells
-from goldless.reports.findings import direction
 from goldless.reports.html.blocks import (
     Block,
     Section,
     bullets,
     code,
-    figure,
     fold,
     heading,
+    interval_figure,
     link,
-    note,
     sentence,
-    warning,
     words,
 )
-from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
-from goldless.reports.html.labels import label, numeral, percent, plural
+from goldless.reports.html.charts import Band, IntervalRow
+from goldless.reports.html.labels import label, numeral, plural
 from goldless.reports.html.page import site_page
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.bootstrap import Estimate
@@ -128,8 +125,9 @@ def _edition(one: Recomputed) -> Iterator[Section]:
     if result.injected is not None:
         yield Section("hidden", "Hidden instructions", _tables(result.injected.tables()))
     registered: tuple[Block, ...] = (words("This edition was not preregistered."),)
-    if (said := public.preregistered) is not None:
-        registered = ((words if said.matches else warning)(sentence(said.sentence)), code(said.hash))
+    if (noted := public.preregistered) is not None:
+        style: Literal["warning"] | None = None if noted.matches else "warning"
+        registered = (words(sentence(noted.sentence), style=style), code(noted.hash))
     yield Section("registered", "Pre-registration", registered)
     yield Section("clock", "Contamination", _tables(one.clock.tables(), folded=True))
     yield Section("metrics", "All metrics", _tables([replace(result.table(), notes=())]))
@@ -138,9 +136,9 @@ def _edition(one: Recomputed) -> Iterator[Section]:
 
 def _board(one: Recomputed) -> Iterator[Block]:
     result, board, rows = one.result, one.result.boards[one.metric], one.clock.rows(one.metric, "all")
-    ranked, unit = [row for row in rows if row.rank is not None], f"{board.unit}, {direction(one.metric)}"
+    ranked, unit = [row for row in rows if row.rank is not None], board.scale
     if result.demonstration is not None:
-        yield warning(result.demonstration)
+        yield words(result.demonstration, style="warning")
     lead = "No model has a score."
     if ranked:
         first, apart = ranked[0], ranked[0].difference
@@ -168,12 +166,11 @@ def _board(one: Recomputed) -> Iterator[Block]:
             drawn.append(IntervalRow(row.agent, score, numeral(score.value, 2, absent="")))
         elif score.value is not None:
             band = Band(score, "human baseline")
-    level = percent(one.clock.level)
+    level = f"{one.clock.level * 100:g}%"
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
     title = f"{one.metric}: score of each model with its {level} interval"
-    plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)
-    yield figure("board", "Scores", caption, plots, ())
-    yield from (note(text) for text in result.table().notes if text != result.demonstration)
+    yield interval_figure("board", "Scores", caption, drawn, title=title, axis=board.scale, band=band)
+    yield from (words(text, style="note") for text in result.table().notes if text != result.demonstration)
 
 
 def _papers(one: Recomputed) -> Iterator[Block]:

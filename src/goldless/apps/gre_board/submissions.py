@@ -17,21 +17,20 @@ from pathlib import Path
 
 import numpy as np
 
+from goldless import Evaluation
 from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.paper_text import storable
 from goldless.apps.gre.papers import reads_as_person
 from goldless.apps.gre.results import estimate_columns
 from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews
+from goldless.apps.gre_board.best_of import best_of
 from goldless.errors import UserError
 from goldless.files import alone, write_whole
-from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
 from goldless.reports.document import cells, read
 from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.evaluation import Evaluation
 from goldless.signature import Signature
-from goldless.statistics.best_of import best_of
 from goldless.statistics.bootstrap import Draws, Estimate
 from goldless.studies import Study
 from goldless.studies.checking import all_at_once
@@ -236,7 +235,7 @@ def submission_results(
     full = {name for name in listed if all(study.response(task, name) is not None for task in study.tasks)}
     rows = []
     for metric, outcome in evaluation.outcomes.items():
-        scores = {pair: score for pair, score in response_scores(outcome.responses).items() if score is not None}
+        scores = {pair: score for pair, score in outcome.response_scores.items() if score is not None}
         for team in dict.fromkeys(one.team for one in log):
             names = [one.name for one in log if one.team == team]
             complete = [name for name in names if name in full]

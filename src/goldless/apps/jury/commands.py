@@ -64,13 +64,13 @@ def jury(verb_options: JuryOptions, options: Options) -> None:
 
 def _read_licence(item: str) -> tuple[Path, Licence, str]:
     """Return a licence with its file and the model spec of its reviewer."""
-    from goldless.judging.licences import read_licence
+    from goldless.judging.licences import Licence
     from goldless.models.catalogue import specification_of
 
     path, equals, spec = item.partition("=")
     if equals and not spec:
         raise UserError(f"a licence must be FILE or FILE=MODEL, got {item!r}")
-    licence = read_licence(Path(path))
+    licence = Licence.read(Path(path))
     known = spec or specification_of(licence.identity)
     if known is None:
         raise UserError(
@@ -87,7 +87,7 @@ async def _serve(
     from goldless.apps.jury.server import listening
     from goldless.http_serving import serve_until_told
     from goldless.judging.judges import find_judge
-    from goldless.judging.licences import prompt_hash, refuse
+    from goldless.judging.licences import Licence
     from goldless.runs.opening import Part, open_journal, open_models
 
     licences = [licence for _, licence, _ in licensed]
@@ -97,18 +97,15 @@ async def _serve(
             f"all licences must be for one task kind and one scale, got {', '.join(sorted(scales | kinds))}"
         )
     scale = find_judge(scales.pop())
-    requirements: dict[str, Any] = {
-        "scale": scale.name,
-        "prompt_hash": prompt_hash(scale, options.review.task_description),
-        "task_kind": kinds.pop(),
-    }
-    refuse([(one.identity, one) for one in licences], **requirements)  # before any model is reached
+    requirements: dict[str, Any] = {"scale": scale, "task_description": options.review.task_description}
+    requirements["task_kind"] = kinds.pop()
+    Licence.require([(one.identity, one) for one in licences], **requirements)  # before any model is reached
     parts = [Part(str(path), spec, "both") for path, _, spec in licensed]
     async with (
         open_journal(options.models.journal) as journal,
         open_models(parts, replace(options, say=say), journal) as models,
     ):
-        refuse([(models[str(path)].identity, licence) for path, licence, _ in licensed], **requirements)
+        Licence.require([(models[str(path)].identity, licence) for path, licence, _ in licensed], **requirements)
         described = options.review.task_description
         jurors = [
             Juror(path.stem, models[str(path)].judge, scale, licence.weight, described) for path, licence, _ in licensed

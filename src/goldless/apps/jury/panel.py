@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelError, UserError
@@ -21,19 +21,8 @@ from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ReviewQuestion, ReviewStage
 from goldless.judging.licences import Licence
 from goldless.judging.scales import Scale
-from goldless.models.interface import (
-    ChatReply,
-    ChatRequest,
-    Deliver,
-    Model,
-    ScoreReply,
-    ScoreRequest,
-    TokenLogprobs,
-    Usage,
-    WrappedModel,
-)
+from goldless.models.interface import ChatReply, ChatRequest, Deliver, ScoreRequest, TokenLogprobs, Usage, WrappedModel
 from goldless.records import CallFailure
-from goldless.statistics.shared_errors import kish
 
 TASK = "question"
 """Name of the single task of a jury."""
@@ -48,7 +37,7 @@ class Juror:
     """A reviewer with a vote."""
 
     name: str
-    model: Model
+    model: Any
     """Already prepared; the code that opened it closes it."""
     scale: Scale
     weight: float
@@ -61,7 +50,7 @@ class Juror:
                 f"juror {self.name}: weight must be a number above 0, got {self.weight}. Leave out the juror instead"
             )
 
-    def stage(self, model: Model) -> ReviewStage:
+    def stage(self, model: Any) -> ReviewStage:
         """The stage that sends questions to it, through this model. Raises if the model cannot answer on its scale."""
         return ReviewStage(model, self.scale, reviewer=self.name, task_description=self.task_description)
 
@@ -123,7 +112,9 @@ def jury_worth(licences: Sequence[Licence]) -> JuryWorth:
         return JuryWorth(len(licences), 1.0 if len(licences) == 1 else None, None, None)
     mean = sum(pair.correlation for pair in known) / len(known)
     of: Literal["errors", "votes"] = "votes" if any(pair.of == "votes" for pair in known) else "errors"
-    return JuryWorth(len(licences), kish(len(licences), mean), mean, of)
+    # Kish's effective sample size; a negative correlation claims no more votes than there are jurors
+    effective = len(licences) / (1 + (len(licences) - 1) * min(1.0, max(0.0, mean)))
+    return JuryWorth(len(licences), effective, mean, of)
 
 
 class JuryError(ModelError):
@@ -165,7 +156,7 @@ class Jury:
         return _verdict(self.jurors, heard, len(answers), sum((meter.usage for meter in meters), Usage()))
 
 
-async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequence[str]) -> list[JudgementEvidence]:
+async def _ask(juror: Juror, model: Any, question: str | None, answers: Sequence[str]) -> list[JudgementEvidence]:
     """A juror's votes on every pair in both orders, or on every answer."""
     names = [str(i) for i in range(len(answers))]
     asked = [ReviewQuestion(TASK, name) for name in names]
@@ -180,7 +171,7 @@ async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequen
 class _Meter(WrappedModel):
     """A model that counts the tokens charged for one verdict, apart from other verdicts in progress."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.usage = Usage()
 
@@ -191,7 +182,7 @@ class _Meter(WrappedModel):
         return reply
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        def count(replies: Mapping[int, ScoreReply]) -> None:
+        def count(replies: Mapping[int, TokenLogprobs | CallFailure]) -> None:
             came = (reply.usage for reply in replies.values() if isinstance(reply, TokenLogprobs))
             self.usage = sum(came, self.usage)
             deliver(replies)

@@ -43,9 +43,8 @@ def view(verb_options: ViewOptions, options: Options) -> None:
     from goldless.apps.studio.server import listening
     from goldless.apps.studio.site import Site
     from goldless.http_serving import serve_until_told
-    from goldless.models.cache import default_journal
 
-    site = Site(verb_options.runs, journal=options.models.journal or default_journal())
+    site = Site(verb_options.runs, journal=options.journal_file)
 
     def ready(url: str) -> None:
         say(f"viewer: {url} (stop it with Ctrl-C)")
@@ -76,9 +75,8 @@ def studio(verb_options: StudioOptions, options: Options) -> None:
     from goldless.apps.studio.server import listening
     from goldless.apps.studio.site import Studio
     from goldless.http_serving import serve_until_told
-    from goldless.models.cache import default_journal
 
-    opened = Studio(verb_options.folder, journal=options.models.journal or default_journal())
+    opened = Studio(verb_options.folder, journal=options.journal_file)
 
     def ready(url: str) -> None:
         say(f"studio: {url}?token={opened.access.token} (stop it with Ctrl-C)")

@@ -11,10 +11,10 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
+import goldless
 from goldless.apps.studio.rendering import page_number
 from goldless.apps.studio.site import Site, best_ranked
 from goldless.apps.studio.task_index import Page, TaskIndex, scanned
-from goldless.comparison.comparing import compare_runs
 from goldless.errors import UserError
 from goldless.grouped import mean_in_order
 from goldless.reports.html.blocks import table_html
@@ -34,7 +34,7 @@ def compare_page(site: Site, given: Given) -> str:
         shown |= {"choices": [("one", indexes[0], agents[0]), ("other", indexes[1], agents[1])]}
         folders = dict.fromkeys(index.run.path for index in indexes)
         try:
-            comparison = compare_runs(tuple(folders), agents=agents)
+            comparison = goldless.compare(*folders, agents=agents)
         except UserError as error:
             shown |= {"problem": str(error)}
         else:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import math
 import re
 import threading
@@ -23,24 +22,18 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
 import numpy as np
-import polars as pl
 from aiohttp import web
 
 from goldless.apps.studio.site import PageNotFoundError, Studio
 from goldless.apps.studio.task_index import is_run
 from goldless.errors import UserError
-from goldless.files import write_whole
-from goldless.meta_evaluation.agreement import CriterionAgreement, agreement_on
-from goldless.meta_evaluation.judges import response_scores, scoring_judge
+from goldless.meta_evaluation.agreement import preference_agreement
 from goldless.records import Preference
 from goldless.reports.html.blocks import table_html
-from goldless.reports.run_folder import KEYS, RunFolder, Stamp, stamp
-from goldless.runs.options import Options
-from goldless.statistics.answering import Until, parse_question
-from goldless.statistics.comparisons import Comparison, Pairs
+from goldless.reports.run_folder import RunFolder, stamp
+from goldless.statistics.answering import Decision, decide
 from goldless.studies import Study, read_study, write_study
-from goldless.studies.frames import NO_LABELS
-from goldless.studies.tables import SEPARATORS
+from goldless.studies.writing import change_labels
 
 Given = Mapping[str, str]
 Order = Literal["decisive", "random"]
@@ -129,39 +122,10 @@ FIRST_LOOKS = 2
 """Labels of each pair of agents before it is guessed how many more would decide."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The answer of the labels to a question."""
-
-    until: Until
-    agents: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
-
-    @property
-    def open(self) -> set[str]:
-        return set(self.until.open(self.agents, self.comparisons))
-
-    @property
-    def answer(self) -> str:
-        return self.until.answer(self.agents, self.comparisons)
-
-
-def decide(answers: Answers, labels: Sequence[Preference], question: str = QUESTION) -> Decision:
-    """The answer of all raters' labels on one criterion; several labels of a pair and task are averaged."""
+def decide_question(answers: Answers, labels: Sequence[Preference], question: str = QUESTION) -> Decision:
+    """The answer of all raters' labels on one criterion."""
     agents = sorted({agent for some in answers.values() for agent in some})
-    until = Until(parse_question(question, agents, option="the question"))
-    column = {pair: place for place, pair in enumerate(combinations(agents, 2))}
-    row = {task: place for place, task in enumerate(dict.fromkeys(label.task for label in labels))}
-    votes, total = np.zeros((2, len(row), len(column)))
-    for label in labels:
-        one, other = sorted((label.first, label.second))
-        if (one, other) in column:
-            at = row[label.task], column[one, other]
-            votes[at] += 1
-            total[at] += np.sign(label.preference) * (1 if label.first == one else -1)
-    means = np.divide(total, votes, out=np.full_like(total, np.nan), where=votes > 0)
-    compared = until.compare(agents, Pairs(*np.triu_indices(len(agents), 1), means))
-    return Decision(until, tuple(agents), tuple(compared))
+    return decide(agents, labels, question, option="the question")
 
 
 def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preference]) -> Pair | None:
@@ -179,13 +143,13 @@ def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preferen
                 return sitting.sided(task, *min(left, key=lambda pair: sitting.key(task, *sorted(pair), "order")))
         return None
 
-    def soonest(one: Comparison) -> tuple[bool, float, int, bytes]:
+    def soonest(one: Any) -> tuple[bool, float, int, bytes]:
         """Sort comparisons: the one that is decided soonest first, equal ones at random."""
         more = math.inf if one.more_tasks is None else one.more_tasks
         return one.n >= FIRST_LOOKS, more, one.n, sitting.key(*sorted((one.first, one.second)), str(one.n))
 
-    found = decide(answers, labels, sitting.question)
-    for one in sorted(found.until.matter(found.agents, found.comparisons), key=soonest):
+    found = decide_question(answers, labels, sitting.question)
+    for one in sorted(found.matter, key=soonest):
         two = {one.first, one.second}
         for task in tasks if two <= found.open and not one.decided else ():
             if two <= set(answers[task]) and (task, frozenset(two)) not in done:
@@ -194,43 +158,6 @@ def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preferen
 
 
 # --- where labels go -------------------------------------------------------------------------------------------------
-
-
-def label_file(folder: Path) -> Path:
-    """The labels table of a study folder as it is, or ``labels.jsonl`` where there is none."""
-    if (folder / "labels").is_dir():
-        raise UserError(
-            f"{folder / 'labels'} is a folder of parts, to which labels cannot be added. Put its rows into labels.jsonl"
-        )
-    names = [folder / f"labels{suffix}" for suffix in (".jsonl", *SEPARATORS, ".parquet")]
-    return next((path for path in names if path.is_file()), names[0])
-
-
-def change_labels(folder: Path, label: Preference, *, add: bool) -> None:
-    """Add a row to the labels table, or take it out again; the new file is moved into place as a whole."""
-    path = label_file(folder)
-    said = {name: value for name, value in asdict(label).items() if value is not None}
-    if path.suffix == ".jsonl":
-        before = path.read_bytes() if path.is_file() else b""
-        line = f"{json.dumps(said, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass")
-        if add:
-            after = before + b"\n" * (not before.endswith(b"\n") and bool(before)) + line
-        else:
-            after = b"".join(before.rpartition(line)[::2])
-        write_whole(path, lambda fresh: fresh.write_bytes(after))
-        return
-    row = pl.DataFrame([asdict(label)], schema_overrides={"criterion": pl.String})
-    if separator := SEPARATORS.get(path.suffix):
-        frame, row = pl.read_csv(path, separator=separator, infer_schema=False), row.cast(pl.String)
-    else:
-        frame = pl.read_parquet(path)
-    if add:
-        frame = pl.concat([frame, row.select(list(said))], how="diagonal_relaxed")
-    else:
-        known = [name for name in row.columns if name in frame.columns]
-        frame = frame.join(row, on=known, how="anti", nulls_equal=True, maintain_order="left")
-    write = (lambda fresh: frame.write_csv(fresh, separator=separator)) if separator else frame.write_parquet
-    write_whole(path, write)
 
 
 @dataclass(frozen=True)
@@ -318,38 +245,17 @@ def _kept_study(path: Path) -> tuple[Study, Answers]:
 
 
 @functools.lru_cache(maxsize=8)
-def _read_study(path: Path, _: Stamp) -> tuple[Study, Answers]:
+def _read_study(path: Path, _: object) -> tuple[Study, Answers]:
     """The study and who responded, kept as long as nothing is written to it."""
     study = read_study(path)
     return study, {task.task: tuple(response.agent for response in responses) for task, responses in study}
 
 
-# --- what the labels say ---------------------------------------------------------------------------------------------
-
-
-AGREED = Options.of(resamples=500)
-"""Fewer than a report has, since they are drawn again with every label."""
-
-
-def label_agreement(
-    study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None
-) -> CriterionAgreement | None:
-    """Agreement of people and metrics on one criterion; None: no labels. ``scores``: metric, task, agent, score."""
-    if not labels:
-        return None
-    # only what was labelled: a large study is as quick as a small one
-    labelled = study.subset(tasks=dict.fromkeys(label.task for label in labels))
-    labelled = labelled.with_labels(pl.concat([NO_LABELS, pl.DataFrame(labels)], how="diagonal_relaxed"))
-    rows = pl.DataFrame(schema=KEYS) if scores is None else scores.select(*KEYS)
-    judges = []
-    for (metric,), some in rows.filter(pl.col("task").is_in(labelled.tasks)).group_by("metric", maintain_order=True):
-        known, agents = response_scores(some), labelled.agent_list
-        judges.append(scoring_judge(str(metric), "scores", known, tasks=labelled.tasks, agents=agents))
-    return agreement_on(labelled, judges, AGREED.changed(criterion=labels[0].criterion))
-
-
 # --- pages -----------------------------------------------------------------------------------------------------------
 
+LEVEL = 0.95
+RESAMPLES = 500
+"""Fewer than a report has, since they are drawn again with every label."""
 VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
 """The preference for the response on the left that each button stands for."""
 
@@ -379,12 +285,9 @@ def label_pair(studio: Studio, given: Given) -> str:
             "texts": [response.text if response else "" for response in texts],
         }
     metrics = sitting.metrics or sitting.run
-    agreement = label_agreement(desk.study, desk.labels, studio.indexed(metrics).scores if metrics else None)
-    tables = (
-        []
-        if agreement is None
-        else [agreement.judge_table(AGREED.statistics.level), agreement.ceiling_table(AGREED.statistics.level)]
-    )
+    scores = studio.indexed(metrics).scores if metrics else None
+    agreement = preference_agreement(desk.study, desk.labels, scores, resamples=RESAMPLES, level=LEVEL)
+    tables = [] if agreement is None else [agreement.judge_table(LEVEL), agreement.ceiling_table(LEVEL)]
     return studio.page(
         "label_pair.html",
         sitting=sitting,
@@ -395,7 +298,7 @@ def label_pair(studio: Studio, given: Given) -> str:
         undoable=bool(desk_of(studio).given.get(sitting)),
         agreement=agreement,
         tables=[(one.title, table_html(one.columns, one.rows, one.title) if one.rows else "") for one in tables],
-        decision=decide(desk.answers, desk.labels, sitting.question),
+        decision=decide_question(desk.answers, desk.labels, sitting.question),
         **shown,
     )
 

@@ -11,26 +11,22 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
-import anyio
 import polars as pl
 from aiohttp import web
 
+import goldless
 from goldless.apps.studio.access import html
 from goldless.apps.studio.rendering import page_number
 from goldless.apps.studio.site import PageNotFoundError, RunTask, Site, Studio
 from goldless.errors import GoldlessError, UserError
 from goldless.evidence import TOKENS
 from goldless.files import write_text
-from goldless.metrics.information_map import InformationMap, make_information_map
+from goldless.metrics.information_map import map_of_stored_values
 from goldless.models.embedded import find_embedded
-from goldless.records import Response, Task
-from goldless.runs.explaining import explain_pair
-from goldless.runs.options import Options
-from goldless.sentences import split_sentences
-from goldless.studies import Study, as_study, read_study, study_from_records
+from goldless.studies import Study, as_study, read_study
 from goldless.templates import TEMPLATES
 
 Given = Mapping[str, str]
@@ -43,7 +39,7 @@ _COMPUTING = ThreadPoolExecutor(1, thread_name_prefix="information-map")
 class ShownMap:
     """The information map of a candidate's response and a peer's, and which part of it is known."""
 
-    map: InformationMap
+    map: goldless.InformationMap
     contributions: bool = True
     """True if the candidate's sentences were left out one by one."""
     placed: bool = True
@@ -58,23 +54,8 @@ def stored_map(
     candidate: str, peer: str, given: Sequence[float], marginal: Sequence[float], pieces: Sequence[str] | None
 ) -> ShownMap | None:
     """The map from the stored log p(y|x) and log p(y) of each token; None if these are not the same tokens."""
-    sentences, known = split_sentences(peer), split_sentences(candidate)
-    if len(given) != len(marginal) or not given or not sentences or not known:
-        return None
-    placed = pieces is not None and len(pieces) == len(given) and "".join(pieces) == peer
-    made = make_information_map(
-        task="",
-        agent="",
-        peer="",
-        agent_text=candidate,
-        agent_sentences=known,
-        peer_sentences=sentences,
-        pieces=pieces if placed and pieces is not None else [""] * len(given),
-        conditional_nats=given,
-        marginal_nats=marginal,
-        without_nats=[given] * len(known),  # no sentence was left out: contributions are not known
-    )
-    return ShownMap(made, contributions=False, placed=placed)
+    found = map_of_stored_values(candidate, peer, given, marginal, pieces)
+    return None if found is None else ShownMap(found[0], contributions=False, placed=found[1])
 
 
 def offers_whole_map(row: Row) -> bool:
@@ -101,14 +82,16 @@ def whole_map(site: Site, place: RunTask, row: Row) -> ShownMap:
 
 def map_of_texts(site: Site, candidate: str, peer: str, task: str = "") -> ShownMap:
     """The complete map of two texts that are in no run; what the task already says does not count."""
-    responses = [Response("pasted", agent, text) for agent, text in (("candidate", candidate), ("peer", peer))]
-    study = study_from_records([Task("pasted", prompt=task or None)], responses)
+    rows = [("pasted", agent, text) for agent, text in (("candidate", candidate), ("peer", peer))]
+    responses = pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row")
+    tasks = pl.DataFrame({"task": ["pasted"], "prompt": [task or None]}, schema_overrides={"prompt": pl.String})
+    study = goldless.study_from_frame(responses, tasks=tasks)
     synopsis = "prompt" if task else None
     return _computed(site, study, task="pasted", agent="candidate", peer="peer", synopsis=synopsis)
 
 
 def _computed(site: Site, study: Study, **pair: Any) -> ShownMap:
-    return ShownMap(anyio.run(partial(explain_pair, **pair), study, Options.of(journal=site.journal)))
+    return ShownMap(goldless.explain(study, journal=site.journal, **pair))
 
 
 # --- two responses of a run ------------------------------------------------------------------------------------------

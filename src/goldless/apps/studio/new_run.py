@@ -22,13 +22,11 @@ from goldless.apps.studio.site import PageNotFoundError, Studio, checked_run_nam
 from goldless.audit.texts import study_warnings
 from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError, StudyError, UserError
-from goldless.files import cannot_write
 from goldless.metrics.catalogue import METRICS
-from goldless.models.embedded import find_embedded
 from goldless.runs.estimate import plan_study
 from goldless.runs.option_forms import declared
 from goldless.runs.options import DEFAULT_METRICS, Options
-from goldless.runs.plan import plan_run, with_default_metrics
+from goldless.runs.plan import with_default_metrics
 from goldless.studies import Study, import_study
 from goldless.studies.importers.log import IMPORTED, import_summary
 from goldless.studies.recorded import check_inside
@@ -184,12 +182,8 @@ def plan_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
         study = _study(studio, given, id)
         with _PLANNING, warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            work = plan_run(study, with_default_metrics(study, options))
-            if find_embedded() is None and any(part.given == "embedded" for part in work.parts()):
-                # a page that is looked at downloads nothing
-                problem = "the embedded model is not on this machine yet. Run downloads it first, once"
-                return studio.page("_plan.html", problem=problem)
-            planned = in_own_thread(plan_study, study, options)
+            # a page that is looked at downloads nothing
+            planned = in_own_thread(functools.partial(plan_study, may_download=False), study, options)
     except GoldlessError as error:
         return studio.page("_plan.html", problem=str(error))
     notes = (*dict.fromkeys(str(one.message) for one in told), *planned.notes)
@@ -244,6 +238,6 @@ def delete_run(studio: Studio, _: Given, name: str) -> web.Response:
         run.path.rename(away)
         shutil.rmtree(away)
     except OSError as error:
-        raise cannot_write(run.path, error) from error
+        raise UserError(f"{run.path} cannot be deleted ({error.strerror}). Delete the folder yourself") from error
     studio.children.forget(name)
     return studio.see("/")

@@ -15,10 +15,10 @@ from urllib.parse import quote, urlencode
 import jinja2
 from markupsafe import Markup
 
-from goldless._version import __version__
-from goldless.reports.html.charts import AxisScale, element, mini_interval
-from goldless.reports.html.labels import is_number, label, numeral, visible
-from goldless.reports.report_table import MINUS, Column, decimals_for, seconds_text, usd_text
+from goldless import __version__
+from goldless.reports.html.charts import element, interval_bar
+from goldless.reports.html.labels import formatted, label, numeral, visible
+from goldless.reports.report_table import Column, decimals_for, seconds_text, usd_text
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -118,7 +118,7 @@ def environment() -> jinja2.Environment:
 
 
 def _formatted(pattern: str) -> Any:
-    return lambda value: pattern.format(value).replace("-", MINUS) if is_number(value) else MISSING
+    return functools.partial(formatted, pattern=pattern)
 
 
 def linked(name: str, address: str | None) -> Markup | str:
@@ -148,4 +148,4 @@ def moment(value: datetime | float | None) -> str:
 
 def bar(value: float | None, low: float | None, high: float | None, lowest: float, highest: float) -> Markup:
     """An interval as a line with the value as a dot, on a scale shared by all rows; zero is marked."""
-    return mini_interval(value, low, high, AxisScale(lowest, highest, 5, BAR_WIDTH - 5))
+    return interval_bar(value, low, high, ends=(lowest, highest), width=BAR_WIDTH)

@@ -10,17 +10,13 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from goldless import Leaderboard
 from goldless.apps.studio.rendering import PLOT, bar, linked, page_number
 from goldless.apps.studio.site import RunSummary, Site
 from goldless.apps.studio.task_index import ORDERS, SCOPES, Page, TaskIndex
 from goldless.errors import UserError
-from goldless.reports.findings import direction, in_text
-from goldless.reports.html.about import verdict_blocks
-from goldless.reports.html.blocks import table_html, unlinked
-from goldless.reports.html.labels import label
-from goldless.reports.html.scores import ranking_table
-from goldless.reports.leaderboard import Leaderboard, Leaderboards
-from goldless.reports.review import ReviewReport
+from goldless.reports.html.blocks import inline, table_html
+from goldless.reports.html.page import run_summary
 
 FAILURES_A_PAGE = 100
 ASKED = ("metric", "agent", "failure", "missing", "low", "high", "q", "in", "order", "down")
@@ -46,19 +42,20 @@ def run_page(site: Site, _: Given, name: str) -> str:
     """One run: progress, leaderboards, reviewers, other results and spending."""
     index = site.indexed(name)
     run = index.run
-    leaderboard, review = run.leaderboard or Leaderboards(), run.review or ReviewReport()
+    leaderboard, review = run.leaderboard_or_empty, run.review_or_empty
     boards = [(metric, metric, board) for metric, board in leaderboard.boards.items()]
     boards += [(f"review: {kind}", f"review: {review.scale}", board) for kind, board in review.boards.items()]
+    verdict, ranking = run_summary(run)
     return site.page(
         "run.html",
         index,
-        verdict=unlinked("\n".join(verdict_blocks(run))) if run.results else "",
-        ranking=ranking_table(run) if len(run.standings) > 1 else "",
+        verdict=verdict,
+        ranking=ranking,
         boards=[(title, _board(site, index, title, metric, board), board) for title, metric, board in boards],
         no_voters=review.nobody,
         reviewers=[*[review.reviewers_table()] * bool(review.reviewers), *[review.exam_table()] * bool(review.exams)],
         others={name.replace("_", " ").capitalize(): result for name, result in run.others.items()},
-        finding=lambda one: in_text(one, label),
+        finding=inline,
         table=lambda one: table_html(one.columns, one.rows, one.title),
         models=leaderboard.models,
         settings=leaderboard.settings,
@@ -80,7 +77,7 @@ def _board(site: Site, index: TaskIndex, title: str, metric: str, board: Leaderb
         address = site.links.to("tasks", index.run.name, **query) if metric in index.metrics else None
         plot = bar(row["score"], row["low"], row["high"], *ends)
         rows.append({**row, "link": linked(row["agent"], address), "plot": plot})
-    return table_html(columns, rows, f"{title}, in {board.unit}, {direction(metric)}", class_="hidden")
+    return table_html(columns, rows, f"{title}, in {board.scale}", class_="hidden")
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -25,11 +24,9 @@ from goldless.apps.studio.rendering import Links, environment
 from goldless.apps.studio.task_index import TaskIndex, is_run, kept_index
 from goldless.errors import UserError, nearest
 from goldless.files import write_text
-from goldless.models.cache import default_journal
 from goldless.models.embedded import TokenTexts
-from goldless.reports.run_folder import RESULTS, RunFolder, stamp
-from goldless.reports.run_record import RunProgress
-from goldless.runs.progress import PROGRESS_FILE
+from goldless.reports.run_folder import RunFolder
+from goldless.runs.options import Options
 
 STALE_SECONDS = 120
 """A run without progress for this long may have been killed."""
@@ -54,7 +51,8 @@ class RunSummary:
     state: State = "unknown"
     missing: int | None = None
     """Missing pieces of evidence over all results; None: unknown."""
-    progress: RunProgress | None = None
+    progress: Any = None
+    """The state of its command; None: its folder does not say."""
     has_report: bool = False
     leader: Any = None
     """The row of the agent ranked first under the first metric, or in the first ranking."""
@@ -81,7 +79,7 @@ class RunSummary:
             name=run.name,
             study=run.study_name or None,
             results=tuple(results),
-            made_at=_made_at(run),
+            made_at=run.last_written,
             state="damaged" if state == "unknown" and run.unreadable else state,
             missing=sum(n for one in main for n in one.failures.values()) if main else None,
             progress=run.progress,
@@ -98,16 +96,7 @@ def best_ranked(run: RunFolder) -> tuple[str, list[Any]]:
     return metric, [] if board is None else sorted(board.rows, key=lambda row: (row.rank is None, row.rank))
 
 
-def _made_at(run: RunFolder) -> datetime | None:
-    times = []
-    for made in run.made_by.made.values():
-        with contextlib.suppress(ValueError, OverflowError):
-            times.append(datetime.fromisoformat(made.at).astimezone(UTC))
-    written = stamp(run.path / f"{name}.json" for name in (*RESULTS, "progress"))
-    return max(times) if times else datetime.fromtimestamp(written[0][1] / 1e9, UTC) if written else None
-
-
-def _state(progress: RunProgress | None, results: Sequence[object]) -> State:
+def _state(progress: Any, results: Sequence[object]) -> State:
     if progress is not None and progress.state == "running":
         updated, now = progress.updated_at, datetime.now(UTC).timestamp()
         return "silent" if updated is not None and now - updated > STALE_SECONDS else "running"
@@ -246,7 +235,7 @@ class Children:
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
         key = hashlib.sha256(os.fsencode(self._root)).hexdigest()[:16]
-        self.folder = default_journal().parent / "studio" / key
+        self.folder = Options().journal_file.parent / "studio" / key
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._starting = threading.Lock()
 
@@ -258,12 +247,12 @@ class Children:
                 raise UserError(f"{name} is running already")
             self.folder.mkdir(parents=True, exist_ok=True)
             write_text(self.folder / f"{name}.json", json.dumps({"arguments": list(arguments)}))
-            run = self._root / name
-            run.mkdir(exist_ok=True)
+            run = RunFolder(self._root / name)
+            run.path.mkdir(exist_ok=True)
             begun = {"state": "running", "updated_at": time.time()}
-            write_text(run / PROGRESS_FILE, json.dumps(begun))  # its page is there before the child is
+            write_text(run.progress_file, json.dumps(begun))  # its page is there before the child is
             # -P: no file in the folder where the studio was started may hide a module that goldless imports
-            command = [sys.executable, "-P", "-m", "goldless", *arguments, "--out", str(run)]
+            command = [sys.executable, "-P", "-m", "goldless", *arguments, "--out", str(run.path)]
             # a session of its own: Ctrl-C in the studio's terminal ends the studio, which then stops its runs in good
             # order
             with (self.folder / f"{name}.log").open("wb") as log:

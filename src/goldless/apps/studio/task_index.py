@@ -17,13 +17,13 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from goldless.errors import UserError, suggested
-from goldless.evidence import TABLES, TOKENS, Schema
+from goldless.errors import UserError, check_known
+from goldless.evidence import TOKENS
 from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
 from goldless.records import Task
 from goldless.reports.report_table import decimals_for
-from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, failed_rows, stamp
+from goldless.reports.run_folder import RunFolder
 
 NEEDED = {
     "responses": ("agent", "text"),
@@ -34,18 +34,17 @@ NEEDED = {
     "rewrites": ("agent", "rewriter"),
 }
 """Columns without which the rows of a table say nothing."""
-TYPES: dict[str, Schema] = {
+TYPES: dict[str, Any] = {
     "responses": {"agent": pl.String, "text": pl.String},
-    "pair_scores": {"metric": pl.String, "agent": pl.String, "peer": pl.String, "score": pl.Float64},
     "labels": {
         **dict.fromkeys(("rater", "criterion", "agent"), pl.String),
         "score": pl.Float64,
         "preference": pl.Float64,
     },
-    **{name: table.columns for name, table in TABLES.items()},
+    **RunFolder.TABLE_COLUMNS,
 }
 """Types of the columns that pages compute with; a table that cannot be read as these is damaged."""
-SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
+SCORED = {**RunFolder.SCORE_COLUMNS, "asked": pl.Int64, "used": pl.Int64}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
 FAILED = dict.fromkeys(("table", "task", "agent", "other", "model", "kind", "message", "reply"), pl.String)
 EXCERPT = 160
@@ -150,8 +149,7 @@ class TaskIndex:
         return given or next(iter(self.metrics), None)
 
     def agent(self, given: str | None) -> str | None:
-        if given and given not in self.agents:
-            raise UserError(f"no agent {given!r} in this run{suggested(given, self.agents, 'Agents')}")
+        check_known([given] if given else [], self.agents, "this run has no agent", "Agents")
         return given or None
 
     # --- evidence ----------------------------------------------------------------------------------------------------
@@ -301,8 +299,9 @@ def _passage(text: str, search: str) -> tuple[str, str, str] | None:
 
 def is_run(path: Path) -> bool:
     """True if a folder has results, or a run in progress."""
+    run = RunFolder(path)
     try:
-        return RunFolder(path).has_results or (path / "progress.json").is_file()
+        return run.has_results or run.in_progress
     except OSError:  # a folder that may not be looked into
         return False
 
@@ -319,25 +318,24 @@ def scanned(run: RunFolder, table: str, *columns: str) -> pl.LazyFrame | None:
 
 def kept_index(run: RunFolder) -> TaskIndex:
     """The index of a run folder as it is now; it is rebuilt when a file of the run was written."""
-    tables = (path for name in ("tasks", "responses", *EVIDENCE) for path in run.files(name))
     with _MAKING:
-        return _index(run.path, run.name, stamp((run.path / SCORES, run.path / "agents.jsonl", *tables)))
+        return _index(run.path, run.name, run.stamp)
 
 
 _MAKING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _index(path: Path, name: str, _: Stamp) -> TaskIndex:
+def _index(path: Path, name: str, _: object) -> TaskIndex:
     """Read what an index needs: scores, the beginnings of prompts, and failures."""
     run = RunFolder(path, name)
     scores = pl.DataFrame(schema=SCORED) if run.scores is None else run.scores.select(*SCORED)
     with _naming(run, "judgements"):
         scores, splits = pl.concat([scores, run.judged_scores]), _splits(run)
-    failures = pl.concat([pl.DataFrame(schema=FAILED), *(_failures(run, table) for table in EVIDENCE)])
+    failures = pl.concat([pl.DataFrame(schema=FAILED), *(_failures(run, table) for table in run.EVIDENCE)])
     named, answered = scanned(run, "tasks", "task"), scanned(run, "responses", "task", "agent")
     with _naming(run, "responses"):
-        answers = (pl.LazyFrame(schema=KEYS) if answered is None else answered).select("task", "agent").collect()
+        answers = (pl.LazyFrame(schema=SCORED) if answered is None else answered).select("task", "agent").collect()
     if named is None:  # in order of first appearance
         tasks = pl.concat([frame.select("task") for frame in (answers, scores, failures)]).drop_nulls()
         named = tasks.lazy().with_columns(pl.lit(None, pl.String).alias("prompt"))
@@ -372,9 +370,9 @@ def _splits(run: RunFolder) -> pl.DataFrame:
 
 
 def _failures(run: RunFolder, table: str) -> pl.DataFrame:
-    frame = scanned(run, table, "task", "failure")
+    readable = scanned(run, table, "task", "failure") is not None
     with _naming(run, table):
-        failed = None if frame is None else failed_rows(frame, table)
+        failed = run.failed_rows(table) if readable else None
         if failed is None:
             return pl.DataFrame(schema=FAILED)
         reply = pl.col("reply").str.slice(0, REPLY + 1)

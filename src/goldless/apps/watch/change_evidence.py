@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from goldless.arrays import FloatArray
 from goldless.errors import UserError
 
 Direction = Literal["higher", "lower", "other values"]
@@ -78,7 +78,7 @@ def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: i
     return found
 
 
-def _gains(ranks: FloatArray) -> FloatArray:
+def _gains(ranks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """[directions, bets]: what each bet wins on an occasion with these ranks [directions, values], in logarithms."""
     p = ranks[:, None, :].clip(min=SMALLEST)
     linear = np.log1p(STAKES[None, :, None] * (1 - 2 * p)).sum(axis=2)
@@ -86,7 +86,7 @@ def _gains(ranks: FloatArray) -> FloatArray:
     return np.concatenate([linear, power], axis=1)
 
 
-def _ranks(values: Values, earlier: dict[str, list[float]], random: np.random.Generator) -> FloatArray:
+def _ranks(values: Values, earlier: dict[str, list[float]], random: np.random.Generator) -> npt.NDArray[np.float64]:
     """[values, 2]: the rank from above, and by the distance from the middle; adds the values to the earlier ones."""
     ranks = []
     for item, new in values.items():
@@ -101,7 +101,7 @@ def _ranks(values: Values, earlier: dict[str, list[float]], random: np.random.Ge
     return np.array(ranks).reshape(-1, 2)
 
 
-def _rank(bag: FloatArray, tie: float) -> float:
+def _rank(bag: npt.NDArray[np.float64], tie: float) -> float:
     """The share of values above the last one, which shares its place with those equal to it, itself included."""
     last = bag[-1]
     return float((np.sum(bag > last) + tie * np.sum(bag == last)) / len(bag))

@@ -18,20 +18,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from goldless._version import __version__
+from goldless import __version__
 from goldless.apps.watch.change_evidence import Values, change_evidence, check_alpha
 from goldless.errors import MetricError, UserError
 from goldless.files import alone, write_json, write_text
 from goldless.meta_evaluation.judges import read_table
 from goldless.reports.document import InMemory, Result, cells, read, write, written_property
 from goldless.reports.report_table import Column, ReportTable
-from goldless.reports.run_folder import SCORES
-from goldless.runs.opening import Spending
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
 from goldless.studies import Study
-from goldless.studies.checking import Cells, all_at_once
+from goldless.studies.checking import all_at_once
 
 FIRST_REPEATS = 4
 """Number of times the anchors are asked on the first occasion."""
@@ -88,7 +87,7 @@ class WatchReport(Result):
     notes: tuple[str, ...] = ()
     open: int = 0
     """Calls that failed for a temporary cause: the occasion was not added."""
-    spending: InMemory[tuple[Spending, ...]] = ()
+    spending: InMemory[tuple[Any, ...]] = ()
 
     @property
     def changed(self) -> bool:
@@ -209,12 +208,12 @@ def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[Numbers, str | 
 
     A response whose score is missing has none, and is still one of the stream.
     """
-    path = path / SCORES if path.is_dir() else path
+    path = RunFolder(path).scores_file if path.is_dir() else path
     content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
     if content and (before := next((one.number for one in known if one.stream_hash == content), None)):
         raise UserError(f"{path}: the same scores were given on occasion {before}. Give those since then")
     names = ("metric", "task", "agent")
-    columns: dict[str, Cells] = {**dict.fromkeys(names, "optional_name"), "score": "optional_number"}
+    columns: dict[str, Any] = {**dict.fromkeys(names, "optional_name"), "score": "optional_number"}
     with all_at_once("stream") as problems:
         rows, check = read_table(path, columns, problems)
         metrics = sorted({name or "" for name in rows["metric"]})
@@ -347,7 +346,7 @@ def _name(model: Any) -> str:
 
 async def _ask(
     anchors: Study, options: Options, judge: Mapping[str, str]
-) -> tuple[dict[str, float | None], str, int, tuple[Spending, ...]]:
+) -> tuple[dict[str, float | None], str, int, tuple[Any, ...]]:
     """The value of each item, who gave it, how many calls are open, and what they cost.
 
     An item is a rating, a preference over both orders, or the mean score of a task; where a part of it is missing, it

@@ -23,8 +23,7 @@ from goldless.models.interface import ChatRequest, Message, Writer, usable
 from goldless.records import Agent, CallFailure, Response
 from goldless.reports.document import InMemory, Result, cells
 from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
+from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models
 from goldless.runs.options import Options
 from goldless.studies import Study, study_from_records, write_study
 
@@ -223,7 +222,7 @@ async def perturb_all(
             journal = await stack.enter_async_context(open_journal(options.models.journal))
             parts = [Part("writer", writer, "chat")]
             model = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]
-            refuse_without_chat(model, to)
+            model.require_chat(to)
         for place, one in sorted(enumerate(perturbations), key=lambda placed: placed[1].needs_writer):
             asking: dict[str, Any] = {}
             if model is not None and one.needs_writer:
@@ -231,7 +230,7 @@ async def perturb_all(
                 def tell(done: int, total: int, name: str = one.name, model: OpenModel = model) -> None:
                     options.progress(model.progress(f"perturbing: {name}", done, total))
 
-                asking = {"writer": model.chat, "at_once": model.at_once(CALLS_AT_ONCE), "tell": tell}
+                asking = {"writer": model.chat, "at_once": model.at_once(), "tell": tell}
             given: dict[str, Any] = {"responses": responses(one), "seed": options.statistics.seed, "peers": peers}
             found[place] = await perturb(study, one, **given, **asking)
         return pl.concat([found[place] for place in sorted(found)]), () if model is None else (model.spending,)

@@ -6,7 +6,7 @@ from goldless.models.catalogue import Service
 from goldless.models.http_api.client import CallSettings
 from goldless.models.http_api.model import AnthropicModel, BatchingModel, HttpModel, ProbeResult
 from goldless.models.http_api.specs import Specification
-from goldless.models.provider import Use
+from goldless.models.interface import Use
 
 __all__ = ["Calling", "HttpModel", "ProbeResult", "Specification", "service_model"]
 

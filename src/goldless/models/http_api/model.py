@@ -58,9 +58,9 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
     Usage,
+    Use,
     content_hash,
 )
-from goldless.models.provider import Use
 from goldless.models.turn_signs import without_turn_signs
 from goldless.models.usage import Ledger, MoreToReserveError, most_usage
 from goldless.records import CallFailure, FailureKind

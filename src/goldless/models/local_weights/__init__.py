@@ -8,17 +8,16 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from goldless.errors import PrerequisiteError
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.local_weights.specification import (
-    HfSpecification,
-    adapter_folder,
-    adapter_record,
-    parse_specification,
-)
+from goldless.models.local_weights.specification import HfSpecification, adapter_folder, adapter_record
+
+if TYPE_CHECKING:
+    from goldless.models.local_weights.checkpoint import Checkpoint
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
 """The oldest supported releases."""
@@ -37,6 +36,20 @@ class HfModel(LocalModel):
         """
         super().__init__()
         self._wanted = base if isinstance(base, HfSpecification) else HfSpecification(base, **options)
+
+    def load_checkpoint(self) -> Checkpoint:
+        """Its weights and tokenizer by themselves, as for training."""
+        from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415 - imports torch
+
+        with self.explained_memory():
+            return load_checkpoint(self._wanted)
+
+    @staticmethod
+    def explained_memory() -> AbstractContextManager[None]:
+        """A ``with`` block in which errors about too little memory say what to do."""
+        from goldless.models.local_weights.engine import explained_memory  # noqa: PLC0415 - imports torch
+
+        return explained_memory()
 
     def training_record(self) -> Mapping[str, Any]:
         """The training record of its adapter; empty if there is none, or one made elsewhere."""
@@ -77,7 +90,7 @@ class HfModel(LocalModel):
 
 def open_hf(written: str) -> HfModel:
     """The model of an ``hf:`` specification."""
-    return HfModel(parse_specification(written))
+    return HfModel(HfSpecification.parse(written))
 
 
 def pack_if_possible(engine: Any) -> dict[str, str]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from goldless.errors import CapabilityError, ModelSpecError
 
@@ -58,47 +58,46 @@ class HfSpecification:
     sharing: Sharing | None = None
     """None: ``auto``."""
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse the text after ``hf:``. Raises ModelSpecError if it is invalid or ambiguous."""
+        if is_folder(text):
+            return cls(text)
+        model, sign, written = text.rpartition("?") if "?" in text else (text, "", "")
+        options: dict[str, Any] = {}
+        for part in written.split("&") if sign else ():
+            name, _, value = part.partition("=")
+            word = re.sub(r"(?<=.):\d+$", "", value) if name == "device" else value
+            if word not in KNOWN.get(name, ()) or name in options:
+                allowed = ", ".join(f"{known}={'|'.join(values)}" for known, values in KNOWN.items())
+                raise ModelSpecError(
+                    f"hf:{text}: options must be of {allowed}, each once and joined by &, got {part!r}. Leave an "
+                    "option out for its default"
+                )
+            options[name] = value
+        if not model:
+            raise ModelSpecError(f"hf:{text}: the model is missing. Write hf:NAME_OR_PATH?{written}")
+        if "+" not in model or is_folder(model):
+            return cls(model, **options)
+        cuts = [(model[:i], model[i + 1 :]) for i, sign in enumerate(model) if sign == "+"]
+        bases = [cut for cut in cuts if is_folder(cut[0]) or HUB_NAME.fullmatch(cut[0])]
+        found = next((cut for cut in bases if adapter_folder(cut[1]) is not None), None)
+        if found is not None:
+            return cls(*found, **options)
+        base, adapter = (bases or cuts)[0]
+        problem = (
+            f"BASE+ADAPTER must be a folder or a name on the hub, then a folder with {ADAPTER_CONFIG}; got the base "
+            f"{base!r} and the adapter {adapter!r}. Check both paths"
+        )
+        if is_folder(adapter) and (Path(adapter).expanduser() / TRAINING_PLAN).is_file():
+            again = "Run the same goldless finetune command again to continue it"
+            problem = f"the training in {adapter} is not finished. {again}"
+        raise ModelSpecError(f"hf:{text}: {problem}")
+
     def __str__(self) -> str:
         adapter = "" if self.adapter is None else f"+{self.adapter}"
         options = [f"{name}={value}" for name in KNOWN if (value := getattr(self, name)) is not None]
         return f"{self.base}{adapter}" + (f"?{'&'.join(options)}" if options else "")
-
-
-def parse_specification(text: str) -> HfSpecification:
-    """Parse the text after ``hf:``. Raises ModelSpecError if it is invalid or ambiguous."""
-    if is_folder(text):
-        return HfSpecification(text)
-    model, sign, written = text.rpartition("?") if "?" in text else (text, "", "")
-    options: dict[str, Any] = {}
-    for part in written.split("&") if sign else ():
-        name, _, value = part.partition("=")
-        word = re.sub(r"(?<=.):\d+$", "", value) if name == "device" else value
-        if word not in KNOWN.get(name, ()) or name in options:
-            allowed = ", ".join(f"{known}={'|'.join(values)}" for known, values in KNOWN.items())
-            raise ModelSpecError(
-                f"hf:{text}: options must be of {allowed}, each once and joined by &, got {part!r}. Leave an option "
-                "out for its default"
-            )
-        options[name] = value
-    if not model:
-        raise ModelSpecError(f"hf:{text}: the model is missing. Write hf:NAME_OR_PATH?{written}")
-    if "+" not in model or is_folder(model):
-        return HfSpecification(model, **options)
-    cuts = [(model[:i], model[i + 1 :]) for i, sign in enumerate(model) if sign == "+"]
-    bases = [cut for cut in cuts if is_folder(cut[0]) or HUB_NAME.fullmatch(cut[0])]
-    found = next((cut for cut in bases if adapter_folder(cut[1]) is not None), None)
-    if found is not None:
-        return HfSpecification(*found, **options)
-    base, adapter = (bases or cuts)[0]
-    problem = (
-        f"BASE+ADAPTER must be a folder or a name on the hub, then a folder with {ADAPTER_CONFIG}; got the base "
-        f"{base!r} and the adapter {adapter!r}. Check both paths"
-    )
-    if is_folder(adapter) and (Path(adapter).expanduser() / TRAINING_PLAN).is_file():
-        problem = (
-            f"the training in {adapter} is not finished. Run the same goldless finetune command again to continue it"
-        )
-    raise ModelSpecError(f"hf:{text}: {problem}")
 
 
 def adapter_folder(written: str) -> Path | None:

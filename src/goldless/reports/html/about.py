@@ -9,8 +9,20 @@ from typing import Any
 from goldless.reports.document import cells
 from goldless.reports.findings import named
 from goldless.reports.html import blocks
-from goldless.reports.html.blocks import Block, Inline, Name, figure, fold, link, note, section, term, warning, words
-from goldless.reports.html.charts import IntervalRow, interval_plot, pictures
+from goldless.reports.html.blocks import (
+    Block,
+    Inline,
+    Name,
+    fold,
+    interval_figure,
+    link,
+    note,
+    section,
+    term,
+    warning,
+    words,
+)
+from goldless.reports.html.charts import IntervalRow
 from goldless.reports.html.labels import excerpt, label, numeral, plural, visible
 from goldless.reports.leaderboard import Leaderboards, run_findings
 from goldless.reports.report_table import Column, ReportTable
@@ -138,7 +150,7 @@ def _exam(review: ReviewReport, table: ReportTable) -> Block:
         aside = f"{numeral(trait.value, absent='')} {outcome}"
         drawn.append(IntervalRow(reviewer, Estimate(trait.value, *trait.interval), aside, **look))
     failed = list(dict.fromkeys(row.name for row in review.reviewers if not row.passed))
-    return figure(
+    return interval_figure(
         "exam",
         "The exam",
         (
@@ -147,9 +159,11 @@ def _exam(review: ReviewReport, table: ReportTable) -> Block:
             ", with intervals. The vertical stroke is the limit to exceed: ",
             "dots are above it, crosses are not, rings have no limit.",
         ),
-        pictures(interval_plot, drawn, title="Exam results of reviewers, with limits", axis="share"),
+        drawn,
         [blocks.result_table(table)],
         finding=f"{', '.join(map(label, failed))} did not pass." if failed else "All reviewers passed.",
+        title="Exam results of reviewers, with limits",
+        axis="share",
     )
 
 

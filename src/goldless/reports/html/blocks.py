@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from goldless.reports.findings import Name as Name  # noqa: PLC0414 - sections take all inline parts from here
-from goldless.reports.html.charts import described, element
+from goldless.reports.html.charts import IntervalRow, described, element, interval_plot, pictures
 from goldless.reports.html.labels import excerpt, is_number, label, numeral, plural, visible
 from goldless.reports.report_table import Column, Kind, ReportTable
 
@@ -143,6 +143,20 @@ def figure(
         *[element("details", element("summary", "Data and downloads"), lines(data), class_="data")] * bool(data),
     )
     return element("figure", lines(parts), id=slug)
+
+
+def interval_figure(
+    slug: str,
+    heading: Words,
+    caption: Words,
+    rows: Sequence[IntervalRow],
+    data: Sequence[Block] = (),
+    *,
+    finding: str = "",
+    **plot: Any,
+) -> Block:
+    """A figure of intervals, one row each; ``plot``: further arguments of ``charts.interval_plot``."""
+    return figure(slug, heading, caption, pictures(interval_plot, rows, **plot), data, finding=finding)
 
 
 # --- sections --------------------------------------------------------------------------------------------------------

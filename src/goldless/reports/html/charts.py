@@ -294,6 +294,13 @@ def _band(band: Band, scale: AxisScale, top: float, bottom: float) -> Markup:
     return Markup().join(parts)
 
 
+def interval_bar(
+    value: float | None, low: float | None, high: float | None, *, ends: tuple[float, float], width: float
+) -> Markup:
+    """One value on its interval, on a scale with these ends, for a cell of a table; zero is marked."""
+    return mini_interval(value, low, high, AxisScale(*ends, 5, width - 5))
+
+
 def mini_interval(value: float | None, low: float | None, high: float | None, scale: AxisScale) -> Markup:
     """One value on its interval for a cell of a table, whose numbers say the same; zero is marked."""
     y, parts = MINI_HEIGHT / 2, []

@@ -8,8 +8,8 @@ import sys
 import unicodedata
 from typing import TypeGuard
 
+from goldless.reports.report_table import MINUS, typeset
 from goldless.reports.report_table import decimals_for as decimals_for  # noqa: PLC0414 - pages take it from here
-from goldless.reports.report_table import typeset
 
 LONGEST_LABEL = 48
 """Longer names are cut in the middle and made unique with a hash."""
@@ -83,6 +83,11 @@ def numeral(value: float | None, decimals: int = 3, *, absent: str = "missing", 
     if value is None or not is_number(value):
         return absent
     return typeset(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
+
+
+def formatted(value: object, pattern: str, *, absent: str = "missing") -> str:
+    """A number in a format such as ``{:,}``, with a real minus sign; ``absent`` if there is none."""
+    return pattern.format(value).replace("-", MINUS) if is_number(value) else absent
 
 
 def plural(amount: int, word: str, several: str | None = None) -> str:

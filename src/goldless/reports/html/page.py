@@ -19,7 +19,7 @@ from goldless.files import write_text
 from goldless.plugins import Catalogue
 from goldless.reports.document import Unreadable
 from goldless.reports.html.about import verdict_blocks, whole_run_warnings
-from goldless.reports.html.blocks import HERE, Section, SectionMaker, lexicon, lines, rendered, warning
+from goldless.reports.html.blocks import HERE, Block, Section, SectionMaker, lexicon, lines, rendered, unlinked, warning
 from goldless.reports.html.charts import theme_css
 from goldless.reports.html.labels import label
 from goldless.reports.run_folder import RESULTS, RunFolder
@@ -116,6 +116,14 @@ def report_page(run: RunFolder) -> str:
         sections=sections,
         glossary=sorted(glossary, key=lambda row: row[1].lower()),
     )
+
+
+def run_summary(run: RunFolder) -> tuple[Block, Block]:
+    """A run at a glance, for another page: its verdict, and its agents by metrics if several rank them."""
+    from goldless.reports.html.scores import ranking_table  # noqa: PLC0415 - only a page of several needs it
+
+    verdict = unlinked(lines(verdict_blocks(run))) if run.results else Markup()
+    return verdict, ranking_table(run) if len(run.standings) > 1 else Markup()
 
 
 def site_page(

@@ -12,8 +12,20 @@ from goldless.reports.decisions import comparison_table, nearest_first, outlook_
 from goldless.reports.document import cells
 from goldless.reports.findings import comparative, direction, in_text, named
 from goldless.reports.html import blocks, charts
-from goldless.reports.html.blocks import Block, Inline, Name, Words, each_metric, figure, note, section, term, words
-from goldless.reports.html.charts import HeatCell, IntervalRow, interval_plot, pictures
+from goldless.reports.html.blocks import (
+    Block,
+    Inline,
+    Name,
+    Words,
+    each_metric,
+    figure,
+    interval_figure,
+    note,
+    section,
+    term,
+    words,
+)
+from goldless.reports.html.charts import HeatCell, IntervalRow
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.texts import TextLinks, agents_of, has_texts
 from goldless.reports.leaderboard import Leaderboard, metric_finding
@@ -159,13 +171,15 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
     counted = "pairs of responses" if board.counts_pairs else "responses"
     rows = [{**row, "behind": links(row["agent"])} for row in shown.rows]
-    yield figure(
+    yield interval_figure(
         "leaderboard",
         ("Scores: ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *intervals),
-        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
+        drawn,
         [blocks.table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows)],
         finding=in_text(metric_finding(metric, board), label),
+        title=title,
+        axis=board.scale,
     )
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
     yield from blocks.remarks((*board.notes, *summary))
@@ -313,13 +327,15 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
         finding = f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
     title = f"{metric}: scores of each agent on single tasks"
-    yield figure(
+    yield interval_figure(
         "tasks",
         ("Scores on single tasks: ", Name(metric)),
         "Boxes show the middle half of the tasks, lines 90% of them; the vertical stroke is the median.",
-        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
+        drawn,
         [*_influence(links, board, scores), blocks.table(caption, columns, rows)],
         finding=finding,
+        title=title,
+        axis=board.scale,
     )
 
 

@@ -15,10 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.statistics.bootstrap import Estimate, draw_counts, task_intervals
+
+ScoreTable = npt.NDArray[np.float64]
+"""[tasks, submissions]"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,12 @@ class BestOf:
 
 
 def best_of(
-    values: FloatArray, n: int | None = None, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+    values: ScoreTable,
+    n: int | None = None,
+    *,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
 ) -> BestOf:
     """The best column of ``values`` [tasks, submissions], higher is better, without missing scores.
 
@@ -51,7 +59,7 @@ def best_of(
     return BestOf(best, n, replace(found, level=level), _corrected(values, best, seed=seed, resamples=resamples))
 
 
-def _corrected(values: FloatArray, best: int, *, seed: int, resamples: int) -> float | None:
+def _corrected(values: ScoreTable, best: int, *, seed: int, resamples: int) -> float | None:
     if values.shape[1] == 1 or len(values) < 2:
         return float(values[:, best].mean()) if values.shape[1] == 1 else None
     total, draws = 0.0, 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from goldless.apps.gre_board.best_of import best_of
 from goldless.errors import UserError
-from goldless.statistics.best_of import best_of
 
 TASKS, SUBMISSIONS, STUDIES = 40, 10, 300
 LARGEST_OF_TEN = 1.53875

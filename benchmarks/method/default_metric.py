@@ -38,6 +38,8 @@ CLEAR_GAIN = 0.5
 ROUNDS_OF_WEIGHTS = 4
 RESAMPLES = 2000
 TODAY = "both, less control, but closest"
+TAKEN_WITH_SOURCES, TAKEN_WITHOUT = "grounding + coverage", "x|y, but closest"
+"""The candidates that were taken; why not those that the rule chose is in the decision record."""
 
 
 # --- the sets ------------------------------------------------------------------------------------------------------
@@ -472,8 +474,9 @@ def main() -> None:
     with_sources = print_choice("Studies with sources", sources, baselines, mean_within=False)
     without = print_choice("Studies without", open_questions, baselines, mean_within=False)
     columns = {name: sources.get(name, for_all[name]) for name in SETS}
-    chosen = {name: with_sources if has_sources[name] else without for name in SETS}
-    print_acceptance(columns, chosen, options.seed)
+    for source_choice, open_choice in ((with_sources, without), (TAKEN_WITH_SOURCES, TAKEN_WITHOUT)):
+        chosen = {name: source_choice if has_sources[name] else open_choice for name in SETS}
+        print_acceptance(columns, chosen, options.seed)
 
 
 def print_kind(name: str, folder: Path) -> None:

@@ -297,11 +297,6 @@ def model_means(scores: Scores) -> dict[str, float]:
     return {agent: float(np.mean(values)) for agent, values in found.items()}
 
 
-def model_rank(means: Mapping[str, float], agent: str) -> int | None:
-    """One more than the number of models with a higher mean; None without a score."""
-    return None if agent not in means else 1 + sum(other > means[agent] for other in means.values())
-
-
 def fewest_to_flip(differences: npt.NDArray[np.float64]) -> tuple[int, ...] | None:
     """Places of the fewest tasks without which the mean of the other differences is below zero; None: no tasks do that.
 

@@ -6,11 +6,15 @@ import functools
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from goldless.cli.command import verb
 from goldless.cli.console import run_async, say
 from goldless.runs.option_forms import OptionForm, argument, option
 from goldless.runs.options import Options
+
+if TYPE_CHECKING:
+    from goldless.apps.studio.site import Site
 
 PORT = OptionForm(int, must_be="between 0 and 65535", allows=lambda given: 0 <= given <= 65535)
 
@@ -21,6 +25,19 @@ class BrowserOptions:
 
     port: int = option(0, "Port to listen on; 0 picks a free one.", group=None, form=PORT)
     browser: bool = option(True, "Open the page in your browser.", "--browser/--no-browser")
+
+
+def _serve(name: str, site: Site, browser_options: BrowserOptions, *, query: str = "", browser_query: str = "") -> None:
+    """Serve the pages until Ctrl-C; the browser's address may differ from the one that is printed."""
+    from goldless.apps.studio.server import listening
+    from goldless.http_serving import serve_until_told
+
+    def ready(url: str) -> None:
+        say(f"{name}: {url}{query} (stop it with Ctrl-C)")
+        if browser_options.browser:
+            webbrowser.open(f"{url}{browser_query}")
+
+    run_async(functools.partial(serve_until_told, listening(site, port=browser_options.port), ready))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,18 +57,10 @@ def view(verb_options: ViewOptions, options: Options) -> None:
     Example:
       goldless view runs/
     """
-    from goldless.apps.studio.server import listening
     from goldless.apps.studio.site import Site
-    from goldless.http_serving import serve_until_told
 
     site = Site(verb_options.runs, journal=options.journal_file)
-
-    def ready(url: str) -> None:
-        say(f"viewer: {url} (stop it with Ctrl-C)")
-        if verb_options.browser:
-            webbrowser.open(url)
-
-    run_async(functools.partial(serve_until_told, listening(site, port=verb_options.port), ready))
+    _serve("viewer", site, verb_options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,15 +81,8 @@ def studio(verb_options: StudioOptions, options: Options) -> None:
       goldless studio
       goldless studio runs/ --port 8765 --no-browser
     """
-    from goldless.apps.studio.server import listening
     from goldless.apps.studio.site import Studio
-    from goldless.http_serving import serve_until_told
 
-    opened = Studio(verb_options.folder, journal=options.journal_file)
-
-    def ready(url: str) -> None:
-        say(f"studio: {url}?token={opened.access.token} (stop it with Ctrl-C)")
-        if verb_options.browser:
-            webbrowser.open(f"{url}?token={opened.access.ticket()}")
-
-    run_async(functools.partial(serve_until_told, listening(opened, port=verb_options.port), ready))
+    site = Studio(verb_options.folder, journal=options.journal_file)
+    access = site.access
+    _serve("studio", site, verb_options, query=f"?token={access.token}", browser_query=f"?token={access.ticket()}")

@@ -331,11 +331,14 @@ class ScoredBy:
     def of_run(cls, run: RunFolder) -> list[Self]:
         """The scores in a run folder, by metric and signature."""
         table = run.required_scores().with_columns(pl.col("signature").fill_null(""))
-        parts = table.group_by("metric", "signature", maintain_order=True)
-        return [
-            cls(run.name, str(metric), response_scores(rows), Signature.parse(str(line)).parts)
-            for (metric, line), rows in parts
-        ]
+        results = [] if run.leaderboard is None else [*run.leaderboard.metrics.values()]
+        settings_of = {result.signature: result.settings for result in results}
+        scored = []
+        for (metric, line), rows in table.group_by("metric", "signature", maintain_order=True):
+            # a table from elsewhere has lines that no result of the folder has
+            settings = settings_of.get(str(line)) or Signature.parse(str(line)).parts
+            scored.append(cls(run.name, str(metric), response_scores(rows), settings))
+        return scored
 
 
 def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = ()) -> list[ScoredBy]:

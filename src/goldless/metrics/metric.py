@@ -183,6 +183,20 @@ class Metric(Protocol):
         """The scores of pairs and responses, higher is better; null where missing."""
 
 
+@runtime_checkable
+class Bounded(Protocol):
+    """A metric whose scores lie between two limits."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and the highest score; None: unknown."""
+
+
+def bounds_of(metric: object) -> tuple[float, float] | None:
+    """The limits of a metric's scores; None if it has none."""
+    return metric.bounds if isinstance(metric, Bounded) else None
+
+
 @dataclass(frozen=True)
 class MetricInput:
     """The input of metrics: the study, the evidence, and the peers of each response."""

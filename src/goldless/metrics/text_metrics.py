@@ -11,7 +11,7 @@ import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import rows_frame
-from goldless.metrics.metric import PAIRS, RESPONSES, Extra, MetricInput, Needs, Scores, scores_over_peers
+from goldless.metrics.metric import PAIRS, RESPONSES, Extra, MetricInput, Needs, Scores, bounds_of, scores_over_peers
 from goldless.records import ItemMetric, TextItem
 
 Against = Literal["peers", "reference", "nothing"]
@@ -55,7 +55,7 @@ class BaselineMetric:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        return getattr(self.pairs, "bounds", None)
+        return bounds_of(self.pairs)
 
     @property
     def needs(self) -> Needs:

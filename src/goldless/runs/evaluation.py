@@ -25,6 +25,7 @@ from goldless.metrics.metric import (
     MetricInput,
     OverPeers,
     Scores,
+    bounds_of,
     checked_scores,
     over_peers,
     pair_means,
@@ -191,7 +192,7 @@ def signature(metric: Metric, scores: Scores, data: MetricInput, options: Option
         **({} if scores.averaged_over is None else {"over": f"{scores.averaged_over}-peers"}),
         **options.signature_settings,
         "missing": "left-out",
-        "interval": interval_name(options.statistics.level, getattr(metric, "bounds", None), tails=True),
+        "interval": interval_name(options.statistics.level, bounds_of(metric), tails=True),
         "test": test,
         **until,
         "resamples": str(options.statistics.resamples),
@@ -295,7 +296,7 @@ def metric_outcome(
     paired = None if options.pairing is None or until is not None else {agent for _, agent in options.pairing}
     ranked = [j for j, name in enumerate(names) if paired is None or name in paired]
     values, by_peer = score_table(found.responses, study), _by_peer(found, study)
-    limits = getattr(metric, "bounds", None)
+    limits = bounds_of(metric)
     missing = None if options.pairing is not None else _missing(found, study, values, by_peer)
     table = standings(
         values[:, ranked],
@@ -394,7 +395,7 @@ def _missing(found: MetricScores, study: Study, values: FloatArray, by_peer: Flo
     if not scored.any() or (share[scored] == 1).all():
         return None
     observed = values if by_peer is None or np.isnan(by_peer).all() else by_peer
-    lowest, highest = getattr(found.metric, "bounds", None) or (float(np.nanmin(observed)), float(np.nanmax(observed)))
+    lowest, highest = bounds_of(found.metric) or (float(np.nanmin(observed)), float(np.nanmax(observed)))
     return Missing(share, lowest, highest)
 
 

@@ -21,7 +21,7 @@ from goldless.concurrency import side_by_side
 from goldless.errors import MetricError, UserError, listed
 from goldless.evidence import OPEN_KINDS
 from goldless.metrics.likelihood import CONTROL
-from goldless.metrics.metric import Pairing
+from goldless.metrics.metric import Pairing, bounds_of
 from goldless.models.interface import ChatRequest, Message, unusable
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.document import InMemory, Result, cells, written_property
@@ -389,7 +389,7 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
     limits = f"alpha={rule.alpha:g},at-least={rule.at_least},tolerance={rule.tolerance}"
     settings["decided"] = f"{rule.bound.name.replace(' ', '-')}({limits})"
     failures = scored.evidence.failures + Counter(one.kind for lost in samples.failures.values() for one in lost)
-    if bounds := getattr(found.metric, "bounds", None):
+    if bounds := bounds_of(found.metric):
         rule = replace(rule, widest=bounds[1] - bounds[0])
     return Selection(
         study=study.name,

@@ -39,12 +39,9 @@ class OfEdition:
 
 def _settings(table: Any, verb_options: Any) -> dict[str, Any]:
     """The settings of a table that were given; the others remain as in the edition's config."""
-    given = {
-        name: getattr(verb_options, name)
-        for name in table.__dataclass_fields__
-        if getattr(verb_options, name, None) is not None
-    }
-    return {name: str(Path(value).resolve()) if name == "from_folder" else value for name, value in given.items()}
+    given = vars(verb_options)
+    settings = {name: given[name] for name in table.__dataclass_fields__ if given.get(name) is not None}
+    return {name: str(Path(value).resolve()) if name == "from_folder" else value for name, value in settings.items()}
 
 
 # --- collecting ----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -219,8 +220,20 @@ def asked_section(run: RunFolder) -> Iterator[Block]:
         rewritten=any(part.startswith("rewriter") for part in board.models),
         signatures=list(dict.fromkeys(_signatures(run))),
         meanings=blocks.lexicon()["signature"],
-        parsed=lambda line: [pair for one in line.split(" || ") for pair in Signature.parse(one).parts.items()],
+        parsed=functools.partial(_signature_parts, run),
     )
+
+
+def _signature_parts(run: RunFolder, lines: str) -> list[tuple[str, str]]:
+    """The settings behind signatures: those of the run's results, or of the line alone where only it was written."""
+    results = [] if run.leaderboard is None else [*run.leaderboard.metrics.values()]
+    settings = {result.signature: result.settings for result in results}
+    if run.review is not None:
+        settings[run.review.signature] = run.review.settings
+    parts: list[tuple[str, str]] = []
+    for line in lines.split(" || "):
+        parts += (settings[line] if line in settings else Signature.parse(line).parts).items()
+    return parts
 
 
 def _signatures(run: RunFolder) -> Iterator[tuple[str, str]]:

@@ -19,8 +19,9 @@ pytestmark = pytest.mark.skipif(not CONTRACTS.exists(), reason="installed withou
 def stable_names() -> set[tuple[str, str]]:
     """Each module and name in the table of the page."""
     _, _, section = PAGE.read_text(encoding="utf-8").partition("\n## Stable names\n")
-    rows = re.findall(r"^\|[^|`]*\| `([\w.]+)` \| (.*) \|$", section, flags=re.MULTILINE)
-    return {(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)}
+    rows = re.findall(r"^\|[^|`]*\| `([\w.]+)` \| `([\w ]+)` \|$", section, flags=re.MULTILINE)
+    by_module = {"goldless" if module == "goldless" else f"goldless.{module}": names for module, names in rows}
+    return {(module, name) for module, names in by_module.items() for name in names.split()}
 
 
 def contract_lines(option: str) -> set[str]:

@@ -221,6 +221,7 @@ def study(case):
     case.goldless("study show study --task rivers")
     case.goldless("study import wide.csv --wide --out taken")
     case.goldless("study import bad.csv --out none")
+    case.goldless("study fetch samsum --out samsum")
     case.files("taken")
 
 

@@ -118,6 +118,8 @@ class LikelihoodMetric:
     """The metric that this one is on studies of these kinds; on others it is itself."""
     kind_note: str = ""
     """A sentence that says which metric this one is on the study, and why."""
+    truth_note: str = ""
+    """A sentence that says how it did on public sets of this kind."""
 
     @property
     def unit(self) -> str:

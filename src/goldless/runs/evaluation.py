@@ -332,6 +332,8 @@ def metric_outcome(
         rows.append(replace(row, group=group_of[row.agent], between_prompts=spread, **count))
     if missing is not None:
         notes += uneven_missing_notes(rows, missing.lowest)
+    if truth_note := getattr(metric, "truth_note", ""):
+        notes.append(truth_note)
     return MetricOutcome(
         metric=metric.name,
         unit=metric.unit,

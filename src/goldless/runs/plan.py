@@ -18,6 +18,7 @@ import polars as pl
 from goldless.audit.finding import listed
 from goldless.audit.task_kinds import ENOUGH_TASKS, share_with_source
 from goldless.audit.texts import agents_repeating_texts, repeats_prompts
+from goldless.audit.truth_record import truth_record
 from goldless.errors import MetricError, UserError, check_known, suggested
 from goldless.judging import critic_questions as critic_work
 from goldless.judging.asking import ReviewQuestion
@@ -344,7 +345,13 @@ def of_study_kind(metric: Metric, study: Study, options: Options) -> Metric:
     elif len(repeating) > 1 and (not options.models.recorded or len(read_recorded(study, "control_logprobs"))):
         kind = metric.of_kind["repeated texts"]
         reason = f"{listed(repeating)} give one text to many tasks, so what agents share on other tasks does not count"
-    return replace(kind, kind_note=f"{metric.name} is {kind.short_for} here: {reason}.")
+    record = truth_record(
+        of_agents,
+        has_sources=share >= ENOUGH_TASKS,
+        uses_grounding=kind is metric.of_kind["sources"],
+        repeats_texts=kind is metric.of_kind["repeated texts"],
+    )
+    return replace(kind, kind_note=f"{metric.name} is {kind.short_for} here: {reason}.", truth_note=record)
 
 
 def plan_run(study: Study, options: Options) -> RunPlan:

@@ -536,7 +536,7 @@ def append_results(path: Path, rows: Sequence[Row], truth_sets: Sequence[TruthSe
 PAGE_ESTIMATORS = {
     "135M": (
         "both directions less control",
-        "x given y, clipped",
+        "x given y",
         "y given x, clipped",
         "support: gain(x given y) / H(x)",
         "coverage: gain(y given x) / H(y)",

@@ -110,7 +110,8 @@ def test_an_option_that_was_removed_names_the_new_way(name, goldless, tmp_path, 
     (tmp_path / "goldless.toml").write_text(f"{name} = 1\n")
     monkeypatch.setenv("GOLDLESS_CONFIG", str(tmp_path / "goldless.toml"))
     assert f"It was removed. {REMOVED[name]}" in goldless("score", "sample").err
-    if (argument := name.replace("-", "_")) not in OPTIONS:
+    keywords = {*OPTIONS, *(option.keyword for option in OPTIONS.values())}
+    if (argument := name.replace("-", "_")) not in keywords:
         with pytest.raises(UserError, match=r"It was removed\."):
             package.evaluate("sample", **{argument: 1})
 

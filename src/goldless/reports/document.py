@@ -49,7 +49,7 @@ else:
 
 
 class Result:
-    """What every verb returns; one renderer, one writer and one reader know nothing else.
+    """The base of all that verbs return; one renderer, one writer and one reader know nothing else.
 
     A result is a frozen dataclass of this base. What it does not declare is empty.
     """
@@ -70,11 +70,11 @@ class Result:
         def open(self) -> int: ...
     else:
         settings: ClassVar = {}
-        """How exactly its numbers were made; the signature is printed from them."""
+        """Settings that its numbers were made with; the signature is printed from them."""
         notes: ClassVar = ()
-        """What a reader must know, printed below its tables."""
+        """Sentences for its reader, printed below its tables."""
         warnings: ClassVar = ()
-        """What a reader must know first, printed above its tables."""
+        """Sentences for its reader, printed above its tables."""
         spending: ClassVar = ()
         """Calls and cost of each model."""
         asked: ClassVar = 0
@@ -83,7 +83,7 @@ class Result:
         """Number of calls that another run of the same command would make."""
 
     def sentences(self) -> Iterable[Said]:
-        """What it says about itself."""
+        """Sentences about itself, printed first."""
         return ()
 
     def tables(self) -> Sequence[ReportTable]:

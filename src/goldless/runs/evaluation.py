@@ -116,7 +116,7 @@ class Evaluation(Leaderboards):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing, with an example of each cause, and responses that a metric could not score."""
+        """Missing evidence with an example of each cause, and responses that a metric could not score."""
         examples = [f"  {kind}, for example: {message}" for kind, message in self.examples.items()]
         unscored = [
             f"{outcome.metric}: {count} responses not scored: {problem}"

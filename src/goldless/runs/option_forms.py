@@ -33,6 +33,17 @@ REMOVED: Mapping[str, str] = {
     "budget-calls": "Write tvd-mi[calls=N]",
     "peer-sample": "Write --peers N",
     "metric-timeout": "Write python:FILE.py:FUNCTION?timeout=SECONDS",
+    "critic-prompt": "Write tvd-mi[prompt=NAME]",
+    "shuffles": "Write tvd-mi[shuffles=N]",
+    "juror": "Write peer-prediction[juror=MODEL]",
+    "juror-family": "Write peer-prediction[family=JUROR=FAMILY]",
+    "examples": "Write peer-prediction[examples=N]",
+    "drill": "Compare the groups with goldless score --compare-groups A B",
+    "select-with": "Run goldless select",
+    "select-metric": "Run goldless select --metric NAME",
+    "tls-cert": "Let a reverse proxy serve HTTPS",
+    "tls-key": "Let a reverse proxy serve HTTPS",
+    "dark": "A figure has the colours of the reader's screen",
 }
 """The new way of each option that was removed, by its flag."""
 KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number", Path: "a path"}

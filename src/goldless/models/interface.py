@@ -93,7 +93,7 @@ class Capabilities:
 
 
 Use = Literal["both", "chat", "scoring"]
-"""What a model is opened for."""
+"""The purpose that a model is opened for."""
 
 
 class AnyModel(Protocol):

@@ -58,15 +58,35 @@ def questions(
     false, and in both directions also the agent's given the peer's; and the marginal of every predicted response.
     ``peers_of``: the peers of each agent (default: all others).
     """
-    for target in agents:
-        given = [other for other in agents if other != target]
-        if peers_of is not None:
-            own = peers_of.get(target, ()) if both_directions else ()
-            predicted_by = {other for other in given if peers_given_agent and target in peers_of.get(other, ())}
-            given = [other for other in given if other in own or other in predicted_by]
+    partners = {agent: [other for other in agents if other != agent] for agent in agents}
+    if peers_of is not None:
+        directions = {"peers_given_agent": peers_given_agent, "both_directions": both_directions}
+        partners = _partners(agents, peers_of, **directions)
+    for target, given in partners.items():
         if given and marginals:
             yield Question(target, None)
         yield from (Question(target, other) for other in given)
+
+
+def _partners(
+    agents: Sequence[str],
+    peers_of: Mapping[str, Collection[str]],
+    *,
+    peers_given_agent: bool,
+    both_directions: bool,
+) -> dict[str, list[str]]:
+    """For each agent the others whose responses it is predicted from, in their order."""
+    place = {agent: number for number, agent in enumerate(agents)}
+    partners: dict[str, set[str]] = {agent: set() for agent in agents}
+    for agent in agents:
+        for peer in peers_of.get(agent, ()):
+            if peer == agent or peer not in place:
+                continue
+            if peers_given_agent:
+                partners[peer].add(agent)
+            if both_directions:
+                partners[agent].add(peer)
+    return {agent: sorted(others, key=place.__getitem__) for agent, others in partners.items()}
 
 
 MOST_NAMED = 20

@@ -6,7 +6,6 @@ The toy scorer gives ln 4 nats for every word of a peer's response that the cont
 from __future__ import annotations
 
 import math
-import re
 
 import polars as pl
 import pytest
@@ -120,15 +119,6 @@ def test_named_peers_bound_what_is_asked(toy_scorer):
         "bob": None,
     }
     assert "|peers:bob|" in result.leaderboard().signature
-
-
-def test_a_number_of_peers_is_drawn_by_the_seed(toy_scorer):
-    def drawn(peers, seed=0):
-        signature = evaluate("gem-raw", toy_scorer(), peers=peers, seed=seed).leaderboard().signature
-        return re.search(r"\|peers:([^|]*)\|", signature)[1]
-
-    assert {drawn(1, seed) for seed in range(9)} == {"ann", "bob", "cy"}
-    assert (drawn(2).count("+"), drawn(3)) == (1, "all")
 
 
 @pytest.mark.parametrize(

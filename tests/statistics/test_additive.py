@@ -9,11 +9,11 @@ from goldless.statistics.additive import adjusted_for_peers, moved_to_scores, sc
 from goldless.statistics.comparisons import all_pairs, compare_pairs
 
 
-def over_peers(table):
+def over_peers(table, *, drawn=False):
     """The score of each agent of one task from [agents, peers], NaN where there is none."""
     agent, peer = np.nonzero(~np.isnan(table))
     found = np.full(len(table), np.nan)
-    found[agent] = adjusted_for_peers(np.zeros_like(agent), agent, peer, table[agent, peer])
+    found[agent] = adjusted_for_peers(np.zeros_like(agent), agent, peer, table[agent, peer], drawn=drawn)
     return found
 
 
@@ -64,6 +64,38 @@ def test_a_long_chain_of_peers_does_not_add_up_noise():
             table[np.arange(60), (np.arange(60) + step) % 60] = np.random.default_rng([seed, step]).normal(size=60)
         spread.append(over_peers(table).std() / np.nanmean(table, axis=1).std())
     assert np.mean(spread) < 1.1
+
+
+def only_neighbours(table, steps):
+    """The table with each agent's next agents in a ring as peers, on both sides."""
+    size = len(table)
+    distance = (np.subtract.outer(np.arange(size), np.arange(size)) + steps) % size
+    return np.where(distance <= 2 * steps, table, np.nan)
+
+
+def test_the_luck_of_a_draw_of_peers_hardly_counts():
+    """Additive scores of 20 agents with 8 neighbours each: an easy peer is easy for all who draw it."""
+    draw = np.random.default_rng(0)
+    own, easy = draw.normal(size=20), 3 * draw.normal(size=20)
+    table = own[:, None] + easy
+    np.fill_diagonal(table, np.nan)
+    table = only_neighbours(table, 4)
+
+    def luck(found):
+        return (found - own).std()
+
+    plain = luck(np.nanmean(table, axis=1))
+    assert luck(over_peers(table, drawn=True)) < 0.25 * plain
+    assert luck(over_peers(table)) > 0.5 * plain, "as if they lacked the others by failures"
+
+
+def test_with_two_drawn_peers_noise_does_not_add_up_along_the_ring():
+    spread = []
+    for seed in range(20):
+        noise = only_neighbours(np.random.default_rng(seed).normal(size=(60, 60)), 1)
+        np.fill_diagonal(noise, np.nan)
+        spread.append(over_peers(noise, drawn=True).std() / np.nanmean(noise, axis=1).std())
+    assert np.mean(spread) < 1.5
 
 
 @pytest.mark.parametrize(("tasks", "agents", "share"), [(12, 4, 0.3), (3, 9, 0.3), (30, 5, 0.5), (6, 6, 0.2)])

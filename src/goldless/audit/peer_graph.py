@@ -30,6 +30,8 @@ MORE = 1.5
 """Each two agents of a block share this many times what any of them shares with others (AlpacaEval's models: 1.1)."""
 FAR = 2.5
 """A link is far above the others at this many times the next one (a single one of five agents has 3 times)."""
+MOST_KNOWN = 0.8
+"""Share of the pairs of agents that must have met: 200 agents with eight drawn peers each on 50 tasks have .87."""
 OUTSIDE = 0.1
 """Others share something where it is at least this share of what a block shares inside."""
 
@@ -70,14 +72,21 @@ class PeerGraph:
 
 
 def peer_graph(pairs: pl.DataFrame, agents: Sequence[str]) -> PeerGraph | None:
-    """The graph of a metric's pair scores (task, agent, peer, score); None where there are too few agents or scores."""
+    """The graph of a metric's pair scores (task, agent, peer, score); None where there are too few agents or scores.
+
+    Where peers are drawn, two agents may never meet: their levels stand for their mean.
+    """
     if len(agents) < LEAST_AGENTS or 2 * pairs.height < len(agents) * (len(agents) - 1):
         return None
     means, errors = _both_directions(pairs, agents)
     off = ~np.eye(len(agents), dtype=bool)
-    if np.isnan(means[off]).any():
+    known = off & ~np.isnan(means)
+    if known.sum() < MOST_KNOWN * off.sum():
         return None
-    excess = means - _levels(means, off)
+    levels = _levels(means, known)
+    # of two agents that were not drawn together nothing is known beyond their levels
+    means, errors = np.where(known, means, levels), np.where(known, errors, np.inf)
+    excess = means - levels
     rounding = ROUNDING * np.abs(means[off]).max()
     links = [
         PeerLink(agents[i], agents[j], float(excess[i, j]), float(errors[i, j]))

@@ -81,7 +81,8 @@ SOURCED = "grounding+covers"
 
 METRICS = {
     "shared-info": "the default, by the kind of task: grounding+covers where prompts hold what the responses are "
-    "about, else gem-raw+about; from eight agents on each response's closest peer is left out",
+    "about, else gem-raw+about; from eight agents on each response's closest peer is left out, and from eleven on it "
+    "has eight peers, drawn for it: shared-info[peers=N] draws N",
     "shared-info[COLUMN]": "gem-s[COLUMN]+about, the second given a text column of the tasks table: "
     "shared-info[prompt]",
     "gem-raw": "pointwise mutual information between responses as they are",
@@ -155,7 +156,7 @@ def _short_for(spelled: str, name: str) -> LikelihoodMetric:
     """The metric under a short name, without each response's closest peer where there are many."""
     metric = find_metric(spelled)
     assert isinstance(metric, LikelihoodMetric)
-    return replace(metric, name=name, short_for=spelled, but_closest=True)
+    return replace(metric, name=name, short_for=spelled, but_closest=True, draws_peers=True)
 
 
 def _grounded(name: str, option: str | None) -> Metric:

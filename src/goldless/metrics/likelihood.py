@@ -110,6 +110,8 @@ class LikelihoodMetric:
     """True if what the two agents share on other tasks is taken off."""
     but_closest: bool = False
     """True if the peer that a response shares most with is left out, if there are many."""
+    draws_peers: bool = False
+    """True if each response has few peers, drawn for it, where there are many agents."""
     short_for: str = ""
     """The name of the same with all peers."""
     source: str | None = None
@@ -137,6 +139,7 @@ class LikelihoodMetric:
                 marginals=self.likelihood.marginals,
                 per_token=self.likelihood.per_token,
                 control=self.control,
+                draws_peers=self.draws_peers,
             )
         )
 

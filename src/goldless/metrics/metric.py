@@ -27,9 +27,9 @@ from goldless.studies import Study
 
 Text = Literal["responses", "rewrites", "rewrites if any"]
 """The texts that are scored: responses as they are, rewrites of them, or rewrites where there are any."""
-OverPeers = Literal["common", "own", "but-closest"]
+OverPeers = Literal["common", "own", "but-closest", "drawn", "drawn-but-closest"]
 """The peers a response's score is over: the same for all agents, each agent's own, as in the papers, or its own but
-the one that it shares most with."""
+the one that it shares most with; or, adjusted for who was drawn, some that were drawn, or those but the closest."""
 ENOUGH_PEERS = 7
 """With fewer none is left out: where half of eight agents say something, two such peers of each are left."""
 Pairing = Mapping[tuple[str, str], Sequence[str]]
@@ -63,6 +63,8 @@ class LogprobNeed:
     """True if means over tokens are enough; otherwise sums are needed."""
     control: bool = False
     """Also of the peer's responses to other tasks."""
+    draws_peers: bool = False
+    """True if each response has few peers, drawn for it, where there are many agents."""
     worked_examples: bool = False
     """True if worked examples are shown first; then one sample of an agent informs and another is predicted."""
     same: str | None = None
@@ -208,6 +210,8 @@ class MetricInput:
     pairing: Pairing | None = None
     """The peers of each response that is scored; None: those of ``peers``."""
     over_peers: OverPeers = "common"
+    drawn_peers: int | None = None
+    """The number of peers drawn for each response; None: they are not drawn."""
     recorded: bool = False
     """True if the evidence is recorded in the study."""
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -268,6 +272,8 @@ class MetricInput:
 
     def peers_shown(self, pairs: pl.DataFrame) -> str:
         """The peers used, for signatures; ``as-recorded`` for recorded evidence without every ordered pair."""
+        if self.drawn_peers is not None:
+            return f"ring-{self.drawn_peers}"
         if self.peers is not None:
             return "+".join(self.peers)
         if self.pairing is not None:
@@ -295,7 +301,7 @@ def scores_over_peers(pairs: pl.DataFrame, over: OverPeers, *, but_closest: bool
     """
     kept = without_closest(pairs) if but_closest else pairs
     if len(kept) < len(pairs):
-        over = "but-closest"
+        over = "drawn-but-closest" if over == "drawn" else "but-closest"
     return Scores(over_peers(kept, over), pairs, by_peer=kept, averaged_over=over, **more)
 
 
@@ -313,7 +319,8 @@ def over_peers(pairs: pl.DataFrame, which: OverPeers) -> pl.DataFrame:
     An enum ``side`` parts the scores that a peer gives in two kinds; missing where no pair of either is left.
     """
     sides = ["side"] if "side" in pairs.columns else []
-    rows = _over_common_peers(pairs, sides) if which == "common" else pairs
+    drawn = which.startswith("drawn")
+    rows = _over_common_peers(pairs, sides, drawn=drawn) if drawn or which == "common" else pairs
     means = rows.group_by("task", "agent", *sides, maintain_order=True).agg(
         mean_in_order(pl.col("score")), asked=pl.len(), used=pl.col("score").count()
     )
@@ -326,7 +333,7 @@ def over_peers(pairs: pl.DataFrame, which: OverPeers) -> pl.DataFrame:
     return response_table(means)
 
 
-def _over_common_peers(pairs: pl.DataFrame, sides: list[str]) -> pl.DataFrame:
+def _over_common_peers(pairs: pl.DataFrame, sides: list[str], *, drawn: bool) -> pl.DataFrame:
     """The pairs with the score of their agent on the task, as if all agents had had the same peers."""
     there = pairs.drop_nulls("score")
     if there.is_empty():
@@ -338,7 +345,7 @@ def _over_common_peers(pairs: pl.DataFrame, sides: list[str]) -> pl.DataFrame:
     side = _numbered(there["side"]) if sides else np.zeros_like(agent)
     scores = np.full(len(pairs), np.nan)
     scores[pairs["score"].is_not_null().to_numpy()] = adjusted_for_peers(
-        _numbered(there["task"]), agent, peer, there["score"].to_numpy(), side
+        _numbered(there["task"]), agent, peer, there["score"].to_numpy(), side, drawn=drawn
     )
     return pairs.with_columns(pl.Series("score", scores, nan_to_null=True))
 

@@ -40,7 +40,7 @@ from goldless.judging.judges import find_critic_prompt
 from goldless.judging.planted_pairs import KINDS, PlantedPair, pairs_of_each_kind, planted_pairs, sit_planted
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.likelihood import Wording
-from goldless.metrics.metric import MetricInput
+from goldless.metrics.metric import Metric, MetricInput
 from goldless.metrics.qualification import Qualification
 from goldless.metrics.tvd_mi import reading
 from goldless.models.canaries import CanaryReport, check_scorer
@@ -182,11 +182,24 @@ class Collection:
             plan.peers,
             options.pairing,
             options.comparison.over_peers,
-            options.models.recorded,
+            recorded=options.models.recorded,
             tables={name: read_recorded(plan.study, name) for m in plan.metrics if (name := m.needs.table) is not None},
             settings={"rewrite-max-tokens": str(options.scoring.rewrite_max_tokens)} if limited else {},
             families=families,
             **options.subset("rater_groups", "seed", "resamples", "level"),
+        )
+
+    def input_for(self, metric: Metric, data: MetricInput) -> MetricInput:
+        """The input of a metric, with the peers that are drawn for it."""
+        drawn = self.plan.drawn_peers(metric)
+        if drawn is None:
+            return data
+        need = metric.needs.logprobs
+        return replace(
+            data,
+            pairing=self.plan.pairing(ring=need is not None and need.draws_peers),
+            drawn_peers=drawn,
+            over_peers="drawn" if data.over_peers == "common" else data.over_peers,
         )
 
     async def collect(self) -> Evidence:
@@ -611,18 +624,25 @@ class Collection:
 
     def _pairs(self, task: str, agents: Sequence[str], need: Need, *flags: str) -> list[Question]:
         """The questions about pairs for the metrics that need all of these; without marginals if flags are named."""
-        if not need.any("pairs", *flags):
-            return []
-        pairing, peers = self.plan.options.pairing, self.plan.peers
-        peers_of = None if peers is None else dict.fromkeys(agents, peers)
+        questions: dict[Question, None] = {}
+        for draws_peers in (False, True):
+            part = need.of_metrics(draws_peers=draws_peers)
+            if not part.any("pairs", *flags):
+                continue
+            directions = {
+                "peers_given_agent": part.any("peers_given_agent", *flags),
+                "both_directions": part.any("both_directions", *flags),
+            }
+            marginals = not flags and part.any("pairs", "marginals")
+            peers_of = self._peers_of(task, agents, draws_peers=draws_peers)
+            questions |= dict.fromkeys(scoring.questions(agents, peers_of, **directions, marginals=marginals))
+        return list(questions)
+
+    def _peers_of(self, task: str, agents: Sequence[str], *, draws_peers: bool) -> dict[str, Sequence[str]] | None:
+        pairing, peers = self.plan.pairing(ring=draws_peers), self.plan.peers
         if pairing is not None:
-            peers_of = {agent: tuple(pairing.get((task, agent), ())) for agent in agents}
-        directions = {
-            "peers_given_agent": need.any("peers_given_agent", *flags),
-            "both_directions": need.any("both_directions", *flags),
-        }
-        marginals = not flags and need.any("pairs", "marginals")
-        return list(scoring.questions(agents, peers_of, **directions, marginals=marginals))
+            return {agent: pairing.get((task, agent), ()) for agent in agents}
+        return None if peers is None else dict.fromkeys(agents, peers)
 
     def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
         """Questions of task control about responses to other tasks, under this task's synopsis and responses."""

@@ -61,8 +61,12 @@ _FEW = (
     f"All peers count: with fewer than {ENOUGH_PEERS + 1} agents none is left out, so two that collude can lift each "
     "other."
 )
+_CLOSEST = "Each response's closest peer is left out, so that no two agents can lift each other."
+_FEW_DRAWN = "All peers that are drawn count: of so few none is left out, so two that collude can lift each other."
 _PEERS_USED: dict[OverPeers | None, str] = {
-    "but-closest": "Each response's closest peer is left out, so that no two agents can lift each other.",
+    "but-closest": _CLOSEST,
+    "drawn-but-closest": _CLOSEST,
+    "drawn": _FEW_DRAWN,
     "common": _FEW,
     "own": _FEW,
 }
@@ -240,7 +244,7 @@ def averaged(scores: AnyScores, samples: Mapping[str, str]) -> AnyScores:
     responses = by_agent.agg(score, pl.col("asked", "used").sum()).select(*RESPONSES)
     by_peer = None if scores.by_peer is None else with_own(scores.by_peer)
     if by_peer is not None and scores.averaged_over is not None and scores.averaged_over != "own":
-        if scores.averaged_over == "but-closest":
+        if scores.averaged_over.endswith("but-closest"):
             by_peer = without_closest(with_own(scores.pairs))
         over = over_peers(by_peer, scores.averaged_over).select("task", "agent", over="score")
         responses = responses.join(over, on=["task", "agent"], how="left", maintain_order="left")
@@ -409,7 +413,7 @@ def audit_scores(agents: Study, outcomes: Mapping[str, MetricOutcome]) -> list[F
         rankings.append(AuditedRanking(name, score_table(one.responses, agents), beaten))
         if one.peer_graph is not None:
             ranks = None  # they are with all peers
-            if one.settings.get("over") == "but-closest-peers":
+            if str(one.settings.get("over")).endswith("but-closest-peers"):
                 ranks = {row.agent: row.rank for row in one.rows if row.rank is not None}
             alarms += graph_findings(name, one.unit, one.peer_graph, ranks)
     return [*alarms, *score_findings(agents, rankings)]

@@ -86,6 +86,7 @@ IN_NAMES: Mapping[str, Mapping[str, str]] = {
     "tvd-mi": {"shuffles": "shuffles", "prompt": "critic_prompt", "calls": "budget_calls"},
     "peer-prediction": {"juror": "jurors", "family": "juror_families", "examples": "examples"},
     **{name: {"writer": "synopsis_writer", "control": "control_tasks"} for name in OVER_LOGPROBS.split()},
+    "shared-info": {"writer": "synopsis_writer", "control": "control_tasks", "peers": "drawn_peers"},
 }
 """Options that some metrics alone read, by what they are called in their names: ``tvd-mi[shuffles=4]``."""
 REPEATED = {"jurors", "juror_families"}
@@ -136,10 +137,13 @@ class ScoringOptions:
     )
     peers: int | Sequence[str] | None = option(
         None,
-        "Agents to compare responses with: names, or how many to draw (default: all).",
+        "Agents to compare each response with: names, N drawn for it, or all.",
         "N|AGENTS",
         form=forms.PEERS,
+        shown="all; for shared-info 8 drawn from eleven agents on",
     )
+    drawn_peers: int | None = option(None, at_least=1)
+    """Peers drawn for each response by shared-info alone: shared-info[peers=N]."""
     control_tasks: int = option(2, at_least=1)
     """Other tasks per response for metrics with +control: gem-raw[control=N]+control."""
     own_samples: bool = option(False, "Compare a response with its agent's other samples of the task too.")
@@ -609,6 +613,8 @@ def check_options(options: Options) -> list[Metric]:
         )
     if options.pairing is not None and (named or selected):
         raise UserError("a pairing names the peers of each response: leave out peers and budget_calls")
+    if named and options.scoring.drawn_peers is not None:
+        raise UserError("--peers and shared-info[peers=N] exclude each other. Give one of them")
     if selected and named:
         raise UserError("tvd-mi[calls=N] selects the pairs itself: leave out --peers")
     return metrics

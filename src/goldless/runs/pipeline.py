@@ -110,7 +110,10 @@ async def _score_round(collection: Collection, notes: Sequence[str], rounds: Rou
     evidence = await collection.collect()
     stop_if_waiting(collection.models.values())
     data = collection.metric_input(evidence)
-    scores = {metric.name: await evaluation.metric_scores(metric, data, plan.options) for metric in plan.metrics}
+    scores = {
+        metric.name: await evaluation.metric_scores(metric, collection.input_for(metric, data), plan.options)
+        for metric in plan.metrics
+    }
     scored = Scored(collection, evidence, scores, notes, rounds)
     return scored if rounds is None else _apply_stopping_rule(scored, rounds)
 
@@ -165,7 +168,7 @@ def _boards(collection: Collection, tables: dict[str, Any]) -> Sequence[BoardSoF
     for metric in plan.metrics:
         asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}
         ready = asked <= set(tables) if asked else comparative(metric.name) == "longer"
-        scores = metric.scores(given) if ready else None
+        scores = metric.scores(collection.input_for(metric, given)) if ready else None
         if isinstance(scores, Scores) and scores.raters is None:
             boards.append(evaluation.metric_board(metric, checked_scores(metric.name, scores, given), plan.study))
     return [board for board in boards if any(row.tasks for row in board.rows)]

@@ -34,6 +34,7 @@ from goldless.reports.decisions import Reason, Stopped
 from goldless.reports.run_record import Spending, usd_per_task
 from goldless.runs.opening import Part
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
+from goldless.runs.peer_ring import DRAWN_PEERS, FEWEST_AGENTS, in_both, ring_pairing
 from goldless.runs.recorded import check_wins, read_recorded, recorded_rewrites
 from goldless.runs.review_evidence import People, named_reviewers, review_parts, what_people_said
 from goldless.scoring import Question, WorkedExample
@@ -49,6 +50,8 @@ SCORER = "scorer"
 SYNOPSIS_WRITER = "synopsis writer"
 GROWTH = 1.2
 """Factor by which one more round increases the tasks: looking is free, and so are few rounds."""
+ALL_PEERS = "all"
+"""In place of names: all agents are peers, also for metrics that draw some by themselves."""
 LONGEST_PROMPT = 6_000
 """Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
 Texts = Mapping[tuple[str, str], str | CallFailure]
@@ -136,6 +139,10 @@ class Need:
         """True if a metric needs all of these, such as ``control`` and ``marginals``."""
         return any(all(getattr(one, flag) for flag in flags) for one in self.wanted)
 
+    def of_metrics(self, *, draws_peers: bool) -> Need:
+        """The needs of the metrics that draw peers by themselves, or of the others."""
+        return replace(self, wanted=[need for need in self.wanted if need.draws_peers == draws_peers])
+
 
 @dataclass(frozen=True)
 class RunPlan:
@@ -157,6 +164,10 @@ class RunPlan:
     metrics: tuple[Metric, ...] = ()
     peers: tuple[str, ...] | None = None
     """Agents used as peers; None: all."""
+    drawn_for_all: int | None = None
+    """Peers drawn for each response, for every metric; ``options.pairing`` has them. None: they are not drawn."""
+    ring: Pairing | None = None
+    """Peers drawn for each response, for metrics that draw them by themselves; None: they draw none."""
     questions: tuple[ReviewQuestion, ...] = ()
     """Questions for the critic."""
     shuffles: int = 0
@@ -174,6 +185,15 @@ class RunPlan:
         sides = in_both_orders(pairing)
         asked = (question for question in self.questions if (question.task, question.first, question.second) in sides)
         return replace(self, options=replace(self.options, pairing=pairing), questions=tuple(asked))
+
+    def pairing(self, *, ring: bool) -> Pairing | None:
+        """The peers of each response, for metrics that draw them by themselves or for others; None: ``peers``."""
+        return in_both(self.options.pairing, self.ring) if ring else self.options.pairing
+
+    def drawn_peers(self, metric: Metric) -> int | None:
+        """The number of peers drawn for each response of a metric; None: they are not drawn."""
+        draws = self.ring is not None and _asked(metric).draws_peers
+        return self.options.scoring.drawn_peers if draws else self.drawn_for_all
 
     @property
     def draws(self) -> Draws:
@@ -359,7 +379,8 @@ def plan_run(study: Study, options: Options) -> RunPlan:
     asked = with_default_metrics(study, options)
     metrics = [of_study_kind(metric, study, asked) for metric in check_options(asked)]
     agents = study.one_sample_each()
-    options = samples_apart(study, asked)
+    asked = with_drawn_peers(study, asked, metrics)
+    options, drawn_for_all = peers_drawn_for_all(study, samples_apart(study, asked))
     called = not options.models.recorded and any(metric.needs.compares_by_model for metric in metrics)
     _check_metrics(study, options, metrics, called=called)
     names = agents.agent_list
@@ -369,11 +390,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
         check_known([options.comparison.baseline], names, "--baseline must be an agent of the study, got", "Agents")
     until = _until(options, names)
     _warn_of_unused(options, metrics)
-    every: Sequence[str] = study.agent_list
-    if isinstance(options.scoring.peers, int) and not options.models.recorded:
-        answered = {r.agent for _, responses in study.with_peers() for r in responses}
-        every = [name for name in every if name in answered]
-    peers = _drawn(every, options)
+    peers = _named_peers(study.agent_list, options)
     questions, shuffles = _critic_work(study, options, peers, metrics)
     known, rewriting = _rewriting(study, metrics, options) if called else ((), False)
     writes = called and options.scoring.synopsis_writer is not None
@@ -389,6 +406,8 @@ def plan_run(study: Study, options: Options) -> RunPlan:
         until=until,
         metrics=tuple(metrics),
         peers=peers,
+        drawn_for_all=drawn_for_all,
+        ring=_default_ring(study, options),
         questions=questions,
         shuffles=shuffles,
         control=_control(study, options, metrics),
@@ -531,7 +550,7 @@ def samples_apart(study: Study, options: Options) -> Options:
         raise UserError("tvd-mi[calls=N] must be left out where agents have several samples. Try --peers N")
     of = {agent.agent: agent.sample_of or agent.agent for agent in study.agents}
     agents = list(dict.fromkeys(of.values()))
-    peers = _drawn(agents, options) or agents
+    peers = _named_peers(agents, options) or agents
     pairing = {}
     for task, responses in study:
         there = [response.agent for response in responses]
@@ -542,7 +561,8 @@ def samples_apart(study: Study, options: Options) -> Options:
         "samples": "averaged,own-as-peers" if options.scoring.own_samples else "averaged",
         "peers": "all" if len(peers) == len(agents) else "+".join(sorted(peers)),
     }
-    return options.changed(pairing=pairing, peers=None, signature_settings={**options.signature_settings, **told})
+    drawn = options.scoring.peers if isinstance(options.scoring.peers, int) else None
+    return options.changed(pairing=pairing, peers=drawn, signature_settings={**options.signature_settings, **told})
 
 
 def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
@@ -553,24 +573,54 @@ def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], lis
     return first, second
 
 
-def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
-    """Of these agents the named peers, or as many as asked for; None: all."""
-    if options.scoring.peers is not None and not isinstance(options.scoring.peers, int):
-        check_known(options.scoring.peers, agents, "--peers must be agents of the study, got", "Agents")
-        if not options.scoring.peers:
-            raise UserError("--peers must name at least one agent. Leave it out to use all agents")
-        return tuple(name for name in agents if name in options.scoring.peers)
-    if options.scoring.peers is None or options.scoring.peers >= len(agents):
+def _named_peers(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
+    """The agents that are named as peers; None: all."""
+    named = options.scoring.peers
+    if named is None or isinstance(named, int) or _means_all(named, agents):
         return None
-    if str(options.scoring.peers) in agents:
-        warnings.warn(
-            f"{options.scoring.peers} peers are drawn; --peers '{options.scoring.peers},' names an agent", stacklevel=2
-        )
-    # by hash, so that another agent in the study changes little
-    drawn = sorted(agents, key=lambda name: content_hash("panel", options.statistics.seed, name))[
-        : options.scoring.peers
-    ]
-    return tuple(name for name in agents if name in drawn)
+    check_known(named, agents, "--peers must be agents of the study, got", "Agents")
+    if not named:
+        raise UserError("--peers must name at least one agent. Leave it out to use all agents")
+    return tuple(name for name in agents if name in named)
+
+
+def _means_all(named: Sequence[str], agents: Sequence[str]) -> bool:
+    """True for ``--peers all`` where no agent has that name."""
+    return list(named) == [ALL_PEERS] and ALL_PEERS not in agents
+
+
+def with_drawn_peers(study: Study, options: Options, metrics: Sequence[Metric]) -> Options:
+    """The options with the number of peers that metrics draw by themselves where there are many agents.
+
+    Recorded evidence is used as it is: what has been paid for is not left out.
+    """
+    agents = {study.samples.get(r.agent, r.agent) for _, responses in study.with_peers() for r in responses}
+    drawn = options.scoring.drawn_peers
+    chosen = options.models.recorded or options.pairing is not None or options.scoring.peers is not None
+    if drawn is None and not chosen and len(agents) >= FEWEST_AGENTS:
+        drawn = DRAWN_PEERS
+    if not any(_asked(metric).draws_peers for metric in metrics) or (drawn is not None and drawn >= len(agents) - 1):
+        drawn = None
+    return options.changed(drawn_peers=drawn)
+
+
+def _default_ring(study: Study, options: Options) -> Pairing | None:
+    drawn = options.scoring.drawn_peers
+    return None if drawn is None else ring_pairing(study, drawn, options.statistics.seed)
+
+
+def peers_drawn_for_all(study: Study, options: Options) -> tuple[Options, int | None]:
+    """The options with the peers of each response where a number of them is to be drawn, and that number."""
+    if not isinstance(options.scoring.peers, int):
+        return options, None
+    drawn, agents = options.scoring.peers, study.one_sample_each().agent_list
+    if str(drawn) in agents:
+        warnings.warn(f"{drawn} peers are drawn; --peers '{drawn},' names an agent", stacklevel=2)
+    options = options.changed(peers=None)
+    if drawn >= len(agents) - 1:
+        return options, None
+    pairing = in_both(options.pairing, ring_pairing(study, drawn, options.statistics.seed))
+    return options.changed(pairing=pairing), drawn
 
 
 def _critic_work(

@@ -17,12 +17,20 @@ from goldless.arrays import BoolArray, FloatArray, IntArray
 
 SWEEPS = 200
 """At most; with n agents and nothing missing, one sweep leaves 1 / (n - 1)² of the error."""
+PRIOR = 0.5
+"""Scores of zero that are added to those with a drawn peer: where few peers are drawn, their effects are noisy."""
 DIGITS = 12
 """Significant digits that are kept: scores that are equal must not differ by how a sum was rounded."""
 
 
 def adjusted_for_peers(
-    task: IntArray, agent: IntArray, peer: IntArray, score: FloatArray, side: IntArray | None = None
+    task: IntArray,
+    agent: IntArray,
+    peer: IntArray,
+    score: FloatArray,
+    side: IntArray | None = None,
+    *,
+    drawn: bool = False,
 ) -> FloatArray:
     """The score of each row's agent on its task, over all peers of the task.
 
@@ -35,6 +43,9 @@ def adjusted_for_peers(
     Where a peer met only some of the agents, its b is taken towards zero in proportion: fitted freely, a chain of
     agents that have few peers in common would add up the noise of its links. Two agents are only scored with each
     other: each keeps its own score. ``side``, 0 or 1: a peer gives two kinds of scores, each with a b of its own.
+
+    ``drawn``: a draw, and no failure, decided which peers an agent met. Then b is the mean over those it met but for
+    ``PRIOR``: taken towards zero in proportion it would leave most of the luck of the draw in the scores.
     """
     size = int(max(agent.max(initial=0), peer.max(initial=0))) + 1
     rated, row = _distinct(task * size + agent)
@@ -45,13 +56,14 @@ def adjusted_for_peers(
     peers = np.bincount(task_of_column)
     alone = np.setdiff1d(rated, (task * size + agent)[agent == peer])  # others have samples of their own as peers
     possible = agents[task_of_column] - np.isin(given, alone)
+    weights = np.bincount(column) + PRIOR if drawn else possible
     counts = np.bincount(row)
     fitted = np.bincount(row, score) / counts
     effects = np.zeros(len(given))
     largest = np.zeros(len(tasks))
     np.maximum.at(largest, np.searchsorted(tasks, task), np.abs(score))
     for _ in range(SWEEPS):
-        effects = np.bincount(column, score - fitted[row]) / possible
+        effects = np.bincount(column, score - fitted[row]) / weights
         before, fitted = fitted, np.bincount(row, score - effects[column]) / counts
         if np.abs(fitted - before).max(initial=0.0) <= 1e-15 * largest.max(initial=0.0):
             break

@@ -47,7 +47,7 @@ def last_note(study):
 
 @pytest.mark.parametrize("kind", STUDIES)
 def test_the_notes_of_score_end_with_the_record_of_this_kind_of_study(kind):
-    assert last_note(STUDIES[kind]) == f"Where somebody knew the answer: {RECORD[kind]}."
+    assert last_note(STUDIES[kind]) == f"Where the answer was known: {RECORD[kind]}."
 
 
 def test_in_another_script_nothing_was_measured():

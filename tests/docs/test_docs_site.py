@@ -80,7 +80,7 @@ def test_the_pages_are_few_and_short():
     """One page per question: a page that grows takes from another one. Decision records are for developers."""
     sizes = {page.name: page.stat().st_size for page in SITE_PAGES}
     assert len(sizes) <= 40
-    assert sum(sizes.values()) <= 315_000
+    assert sum(sizes.values()) <= 318_000
 
 
 def test_the_site_is_configured_to_load_no_font_and_no_script_from_elsewhere():
@@ -110,7 +110,7 @@ METRICS = {
 
 
 def test_every_family_of_metrics_has_a_section():
-    assert len(METRICS) == 5
+    assert len(METRICS) == 6
 
 
 @pytest.mark.parametrize("section", METRICS.values(), ids=METRICS)

@@ -25,7 +25,7 @@ RECORD: dict[StudyKind, str] = {
     "sources without grounding": "with sources in the prompts this metric ordered 54% to 72% of the pairs of responses "
     "to one task as people did, no more than word overlap (57% to 69%)",
     "translations": "this metric ordered 57% of the pairs of translations as people did, no more than word overlap; "
-    "two professional translators came last",
+    "two professional translators were last",
     "open questions": "on open questions this metric ordered models much as a public board does (correlation .77 given "
     "length; word overlap -.04)",
     "repeated texts": "this form of the metric was not measured",
@@ -36,7 +36,7 @@ def truth_record(study: Study, *, has_sources: bool, uses_grounding: bool, repea
     """The sentence on how the default metric did, where the truth was known, on studies of this kind."""
     responses = main_script(text for text in sampled_texts(study, "responses"))
     if responses not in {None, SCRIPT_OF_THE_SETS}:
-        return f"Where somebody knew the answer: nothing was measured on responses in this script ({responses})."
+        return f"Where the answer was known: nothing was measured on responses in this script ({responses})."
     prompts = main_script(text for text in sampled_texts(study, "prompts"))
     kind: StudyKind = "open questions"
     if has_sources:
@@ -45,7 +45,7 @@ def truth_record(study: Study, *, has_sources: bool, uses_grounding: bool, repea
         kind = "repeated texts"
     elif prompts not in {None, responses}:
         kind = "translations"
-    return f"Where somebody knew the answer: {RECORD[kind]}."
+    return f"Where the answer was known: {RECORD[kind]}."
 
 
 def sampled_texts(study: Study, what: Literal["prompts", "responses"]) -> Iterable[str]:

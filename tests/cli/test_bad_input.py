@@ -314,7 +314,7 @@ REFUSED = {
     "journal clear --batch x": "no pending batch 'x'",
     "journal merge none.sqlite": "none.sqlite: no such file",
     "gre collect": "name a folder",
-    "gre collect e --venue V --from-folder f": "set either from_folder, or",
+    "gre collect e --venue V --from-folder f": "set either from_folder or venue",
     "gre review nowhere --models embedded": "not an edition",
     "gre score nowhere": "gre collect nowhere --venue VENUE, or --from-folder FOLDER",
     f"{TUNED} embedded --raw": "only weights on this machine can be trained",

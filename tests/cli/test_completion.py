@@ -33,7 +33,7 @@ def offered(goldless, monkeypatch, tmp_path):
     ("words", "expected"),
     [
         (("crash",), ["crashtest"]),
-        (("study", ""), ["import", "check", "show"]),
+        (("study", ""), ["import", "check", "show", "fetch"]),
         (("score", "x", "--own-s"), ["--own-samples"]),
         (("score", "x", "--pan"), []),
         (("score", "x", "--format", "m"), ["markdown"]),

@@ -6,8 +6,6 @@ that are not recorded: of the six reviewers that both have, none of its cells co
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import anyio
 import numpy as np
 import pytest
@@ -29,7 +27,7 @@ def study(recorded) -> goldless.Study:
 
 
 def held(study, *, scale, **options):
-    return anyio.run(lambda: agree(study, replace(FAST, **options), scale=scale)).criteria[0]
+    return anyio.run(lambda: agree(study, FAST.changed(**options), scale=scale)).criteria[0]
 
 
 @pytest.fixture(scope="module")

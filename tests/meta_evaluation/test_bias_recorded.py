@@ -6,7 +6,6 @@ Preference gaps by PRE's equation 2 and Auto-PRE's rate by its equation 5, recom
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -39,7 +38,7 @@ def xsum(recorded):
 
 
 def find(study, *, favours=(), orders="each", **more):
-    return anyio.run(partial(find_bias, study, replace(FAST, **more), favours=favours, orders=orders))
+    return anyio.run(partial(find_bias, study, FAST.changed(**more), favours=favours, orders=orders))
 
 
 def gap(report, *pair):

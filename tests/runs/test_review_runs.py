@@ -432,7 +432,7 @@ def confidence_rows(reviewer, **columns):
             r"the table exams, h: probability must be above 0 and at most 1, got 80",
         ),
         (confidence_rows("h", probability=("sure", "0.4")), r"probability must be a number, got 'sure'"),
-        (confidence_rows("h", exam=("confidence",) * 2), r"exam must be pertinence, .*, got 'confidence'"),
+        (confidence_rows("h", exam=("confidence",) * 2), r"exam must be planted, .*, got 'confidence'"),
         (confidence_rows("h", difficulty=("easy", "medium")), r"difficulty must be easy or hard .*, got 'medium'"),
     ],
 )

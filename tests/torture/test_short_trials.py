@@ -13,7 +13,7 @@ from goldless.models.interface import ChatReply, TokenLogprobs
 from tests.torture import mutated_files
 from tests.torture.mutated_replies import impossible
 
-NO_FILES = {"studio"}
+NO_FILES = {"studio", "view"}
 """Verbs that read no file of others: the studio shows what ``view`` does."""
 
 

@@ -137,10 +137,10 @@ class ScoringOptions:
     )
     peers: int | Sequence[str] | None = option(
         None,
-        "Agents to compare each response with: names, N drawn for it, or all.",
+        "Peers of a response: names, N drawn, or all.",
         "N|AGENTS",
         form=forms.PEERS,
-        shown="all; for shared-info 8 drawn from eleven agents on",
+        shown="all; shared-info: 8",
     )
     drawn_peers: int | None = option(None, at_least=1)
     """Peers drawn for each response by shared-info alone: shared-info[peers=N]."""

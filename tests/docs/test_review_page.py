@@ -48,8 +48,9 @@ def printed(recorded, goldless, monkeypatch):
 def test_every_cell_is_what_the_command_prints(row, column, printed):
     exam, *cells = row
     panel = printed(COMMAND, *shlex.split(exam), "--scale", SCALES[column], "--resamples", "200")["panel"]
-    assert f"{panel['accuracy']:.4f}"[1:] == cells[column]
-    assert panel["n_pairs"] == 1793
+    agreement = panel["agreement"]
+    assert f"{agreement['accuracy']['value']:.4f}"[1:] == cells[column]
+    assert agreement["n_pairs"] == 1793
 
 
 @pytest.mark.nightly
@@ -57,7 +58,8 @@ def test_every_cell_is_what_the_command_prints(row, column, printed):
 def test_the_sweep_is_what_its_command_prints(column, printed):
     sweep = printed(SWEEP, "--scale", SCALES[column], "--resamples", "200")["sweep"]
     shown = [(float(limit), weights, cells[column]) for limit, weights, *cells in SWEPT]
-    assert shown == [(cell["limit"], cell["weights"], f"{cell['accuracy']:.4f}"[1:]) for cell in sweep]
+    accuracies = [f"{cell['agreement']['accuracy']['value']:.4f}"[1:] for cell in sweep]
+    assert shown == [(cell["limit"], cell["weights"], value) for cell, value in zip(sweep, accuracies, strict=True)]
     if column:  # "only when ξ = 0, w = 1 does the performance noticeably decrease" (PRE 5.3)
         assert min(shown, key=lambda cell: cell[2])[:2] == (0, "equal")
 
@@ -70,10 +72,10 @@ def test_what_a_panel_is_worth_is_what_the_command_prints(row, printed):
     worth = panel["worth"]
     found = (
         str(len(panel["reviewers"])),
-        f"{worth['effective_votes']:.2f}",
-        f"{worth['by_errors']['correlation']:.3f}"[1:],
-        f"{worth['by_votes']['votes']:.2f}",
-        f"{panel['accuracy']:.4f}"[1:],
+        f"{worth['errors']['votes']['value']:.2f}",
+        f"{worth['errors']['correlation']:.3f}"[1:],
+        f"{worth['votes']['votes']['value']:.2f}",
+        f"{panel['agreement']['accuracy']['value']:.4f}"[1:],
         f"{worth['claimed']:.3f}"[1:],
     )
     assert found == row[1:]

@@ -132,9 +132,10 @@ def test_the_result_is_on_disk_as_it_was_returned_and_checkpoints_are_gone(tuned
     found, options, _ = tuned
     written = json.loads((options.folder / "finetune.json").read_text(encoding="utf-8"))
     assert written == write(found)
-    assert written["losses"][0] == {"step": 1, "nats_per_token": found.training.losses[0][1]}
-    assert {"signature", "steps", "plan", "counts"} <= written.keys()
-    assert not {"adapter", "spending", "resumed_at", "training"} & written.keys()
+    assert written["step_losses"][0] == {"step": 1, "nats_per_token": found.training.losses[0][1]}
+    assert {"signature", "training", "plan", "counts"} <= written.keys()
+    assert written["training"]["steps"] == found.training.steps
+    assert not {"adapter", "spending", "resumed_at"} & written.keys()
     assert not (options.folder / "checkpoints").exists()
     record = json.loads((options.folder / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
     assert record["base"]["revision"] == found.plan.base.revision

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 
 
 READING = """\
-An agent's score is how many nats, on average, its response and another agent's to the same task make each other \
-more predictable, minus what they do on other tasks; 0 means that nothing in it belongs to the task. Intervals come \
-from resampling tasks. "beats #" lists the ranks an agent is better than on the same tasks, corrected for many \
-comparisons. The constant answer (null) and the answers to another task (off-task) should be last, although the \
-metric does not know which they are.
+An agent's score is how many nats, on average, another agent's response to the same task makes its own more \
+predictable. Intervals come from resampling tasks. "beats #" lists the ranks an agent is better than on the \
+same tasks, corrected for many comparisons. The constant answer (null) and the answers to another task (off-task) \
+should be last, although the metric does not know which they are.
 
 Next:
   goldless demo --study         # writes answers.csv, a small study to try
@@ -64,7 +63,7 @@ async def demo(options: Options) -> Evaluation:
         f"Sample study: {len(study)} of its tasks (peer reviews of invented papers, open questions) answered by "
         f"{len(study.agents)} invented agents. Scorer: the embedded language model, on this machine's processor."
     )
-    return await evaluate_study(study, options.changed(control_tasks=1))
+    return await evaluate_study(study, options)
 
 
 @demo.renderer
